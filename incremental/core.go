@@ -41,7 +41,6 @@ type Result struct {
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Behind    bool             // records are left for the next emission
-	Engine    string           // that keeps ppr kernels after the step: EnginePrimal or EngineDual
 	Compacted bool             // the store is in its canonical order: Save is valid until the next Step
 	Owed      bool             // Compacted, and an erasure waits for this checkpoint: save it
 
@@ -87,7 +86,6 @@ func (c *Core) Step(b *event.Batch) Result {
 	}
 	c.carryOut(b, &result)
 	c.compact(b, before, &result)
-	result.Engine = c.engine()
 	return result
 }
 

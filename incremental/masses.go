@@ -62,11 +62,3 @@ func (c *Core) FieldBytes() (bytes int) {
 	}
 	return bytes
 }
-
-// engine returns the name of what keeps ppr kernels.
-func (c *Core) engine() string {
-	if _, shared := c.masses.(*sharedDual); shared {
-		return EngineDual
-	}
-	return EnginePrimal
-}

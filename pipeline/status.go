@@ -36,7 +36,7 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	if read.Behind > catchingUp {
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", read.Behind)
 	}
-	s.Position, s.End, s.Engine = uint64(result.Position), uint64(result.Position)+read.Behind, result.Engine
+	s.Position, s.End = uint64(result.Position), uint64(result.Position)+read.Behind
 	s.StepSeconds = (took[0] + took[1]).Seconds()
 	s.Stages = []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}}
 	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}

@@ -106,9 +106,6 @@ func (x *collection) collectLoop() {
 	x.gauge("position", "Position of the last message applied.", float64(status.Position))
 	x.gauge("lag_messages", "Messages in the stream that are not applied yet.", float64(status.lag()))
 	x.count("steps_total", "Steps done.", status.Steps)
-	if status.Engine != "" {
-		x.gauge("engine", "1 for the engine that keeps the kernels: primal, a field a community, or dual, one structure for all.", 1, "engine", status.Engine)
-	}
 	if status.LogTime != nil {
 		x.gauge("log_time_seconds", "Log time, Unix seconds; time() less this is the lag in time.", float64(status.LogTime.UnixMilli())/1000)
 	}

@@ -33,8 +33,6 @@ type Status struct {
 
 	Mismatches map[string]uint64 `json:"-"` // values that the rule of a community cannot compare, by community
 
-	Engine string `json:"engine"` // that keeps the kernels: "primal" or "dual"; "": none yet
-
 	// What people must know of though it keeps nothing from running; /readyz repeats Warning.
 	Warning    string        `json:"-"`
 	LogAhead   time.Duration `json:"-"` // of the log's time before the clocks

@@ -82,7 +82,6 @@ func runningStatus(steps uint64) Status {
 		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: &logStart, Steps: steps,
 		StepSeconds: .003, Stages: []Stage{{"apply", .001}, {"solve", .002}},
 		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3}, Mismatches: map[string]uint64{"adults": 7},
-		Engine: "primal",
 		Models: []Model{{Version: "bert-1", Drift: 0.5, Classes: []ModelClass{
 			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)},
 		}}},
