@@ -29,6 +29,7 @@ type posteriors struct {
 	within func() []float64        // as of the last emission
 
 	residual *diffusion.Dual       // beside a shared dual; see residual.go
+	left     []graphstore.Vertex   // at which residual may have a function, though they are no labels
 	byClass  *quant.ClassResiduals // of the labels of each class, as of the last emission, beside residual
 	crowds   []*quant.CrowdReading // by community; see crowd
 	told     [2][]float64          // the mean residual of all labels and its errors, as communities know it
@@ -85,8 +86,20 @@ func (c *Core) Coefficients() *posterior.Epoch {
 
 // follow lets the posteriors follow a change of the graph.
 func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []graphstore.Vertex) {
-	if p != nil {
-		p.state.Update(view, delta, p.core.sums, votes)
+	if p == nil {
+		return
+	}
+	p.state.Update(view, delta, p.core.sums, votes)
+	if p.residual == nil {
+		return
+	}
+	for i := range delta.Labels {
+		p.left = append(p.left, delta.Labels[i].V)
+	}
+	for i := range delta.Predictions {
+		if delta.Predictions[i].After == nil {
+			p.left = append(p.left, delta.Predictions[i].V)
+		}
 	}
 }
 
@@ -152,19 +165,6 @@ func (p *posteriors) flush(view graphstore.View) {
 			p.countByClass(view)
 			p.tellAll(0)
 		}
-		p.listAll(view)
-	}
-}
-
-// listAll has the next emission compare all functions of the residuals' dual with the
-// posteriors: a restored core does not know what changed since the last emission, and one
-// that goes on does the same, because even rounding that is taken back shows in the bits.
-func (p *posteriors) listAll(view graphstore.View) {
-	if p.residual == nil {
-		return
-	}
-	for _, v := range p.compared(view) {
-		p.state.List(v)
 	}
 }
 

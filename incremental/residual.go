@@ -27,12 +27,7 @@ func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delt
 		p.residual = nil
 		return
 	}
-	if halvings > 0 {
-		p.residual.Halve(halvings)
-		for _, v := range p.state.Labels() {
-			p.state.List(v) // some may be too old now to count at all
-		}
-	}
+	p.residual.Halve(halvings)
 	p.residual.Follow(view, delta, nil)
 }
 
@@ -53,7 +48,7 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		c.tallies.MoveAll()
 	} else {
 		retune(p.residual, shared.residualTolerance(view))
-		c.settle(p.residual, view, p.changes(p.residual, view, p.state.Renewed()))
+		c.settle(p.residual, view, p.changes(p.residual, view, p.compared()))
 	}
 	p.residual.SumResiduals(view, c.crowds(view))
 	p.countByClass(view)
@@ -64,14 +59,20 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 	}
 }
 
-// compared lists the vertices at which the residuals' dual and the posteriors may differ.
-func (p *posteriors) compared(view graphstore.View) []graphstore.Vertex {
-	list := slices.Clone(p.state.Labels())
+// findFunctions notes all vertices at which the residuals' dual has a function.
+func (p *posteriors) findFunctions(view graphstore.View) {
+	p.left = p.left[:0]
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if p.residual.Function(v) != nil {
-			list = append(list, v)
+			p.left = append(p.left, v)
 		}
 	}
+}
+
+// compared lists the vertices at which the residuals' dual and the posteriors may differ: labels, and those that were.
+func (p *posteriors) compared() []graphstore.Vertex {
+	list := slices.Concat(p.state.Labels(), p.left)
+	p.left = p.left[:0]
 	slices.Sort(list)
 	return slices.Compact(list)
 }

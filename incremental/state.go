@@ -235,7 +235,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	}
 	p.countByClass(view)
 	p.told[0], p.told[1] = p.byClass.Mean()
-	p.listAll(view)
+	p.findFunctions(view)
 	return nil
 }
 

@@ -44,10 +44,8 @@ type State struct {
 	pi      []float64 // n x K
 	has     []bool    // n: whether the vertex has a posterior
 
-	dirty    []bool    // n: inputs changed since pi was computed
-	touched  []Vertex  // those made dirty since the last Ready, or that are read now
-	listed   []bool    // n: in touched
-	renewed  []Vertex  // see Renewed
+	dirty    []bool    // n: inputs changed since pi was computed, or v is read from now on
+	touched  []Vertex  // those that are dirty
 	computed []Vertex  // by the last computeTouched
 	moves    []float64 // how far each of them moved
 	before   []float64 // scratch
@@ -94,7 +92,6 @@ func (s *State) grow(n int) {
 		s.pi = append(s.pi, make([]float64, (n-have)*s.classes)...)
 		s.has = append(s.has, make([]bool, n-have)...)
 		s.dirty = append(s.dirty, make([]bool, n-have)...)
-		s.listed = append(s.listed, make([]bool, n-have)...)
 	}
 }
 
@@ -115,10 +112,6 @@ func (s *State) model(view graphstore.View) (version uint32) {
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	s.tellAll(view, sums)
-	for _, v := range s.labels {
-		s.List(v)
-	}
-	s.sortTouched()
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums)
@@ -136,11 +129,11 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.has)
 	clear(s.dirty)
+	s.touched = s.touched[:0]
 	s.forgetCrowds()
 	for v := range s.has {
 		*s.around.unread(Vertex(v)) = 0
 	}
-	s.unlist()
 	if s.epoch == nil {
 		return
 	}
@@ -207,22 +200,20 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		return nil, true
 	}
 	s.spread(view, sums, s.bars())
-	s.sortTouched()
 	s.computeTouched(view, sums)
-	s.unlist()
 	return s.computed, false
 }
 
 // sortTouched sorts what was touched, so that memory is read from front to back. Where that is a good part of all vertices
 // a look at each takes a tenth of the time.
 func (s *State) sortTouched() {
-	if len(s.touched)*listedPart < len(s.listed) {
+	if len(s.touched)*listedPart < len(s.dirty) {
 		slices.Sort(s.touched)
 		return
 	}
 	s.touched = s.touched[:0]
-	for v, listed := range s.listed {
-		if listed {
+	for v, dirty := range s.dirty {
+		if dirty {
 			s.touched = append(s.touched, Vertex(v))
 		}
 	}
@@ -230,7 +221,7 @@ func (s *State) sortTouched() {
 
 // Flush computes all posteriors that are read for the graph as it is: what Restore computes.
 // A log that is read on from here gives the same bits as one that is read on after a restart.
-// It returns the vertices that it computed; they are among those that the next Ready renews.
+// It returns the vertices that it computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
 	s.forgetCrowds() // as Restore has none
 	s.tellAll(view, sums)
@@ -243,51 +234,42 @@ func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed [
 	return s.computed
 }
 
-// touch marks v to be computed anew when it is read next, which may be from now on.
+// touch has v computed anew if it is read.
 func (s *State) touch(v Vertex) {
-	s.dirty[v] = true
-	s.List(v)
-}
-
-// List makes the next Ready count v among the renewed vertices even if its posterior does not change.
-func (s *State) List(v Vertex) {
-	if !s.listed[v] {
-		s.listed[v] = true
+	if !s.dirty[v] {
+		s.dirty[v] = true
 		s.touched = append(s.touched, v)
 	}
 }
 
-// computeTouched computes the posteriors that are read of what was touched.
+// computeTouched computes the posteriors that are read of what was touched. One that is not read is touched again when it
+// becomes a label or a member.
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	s.computed, s.moves = s.computed[:0], s.moves[:0]
-	if s.epoch == nil {
-		return
-	}
-	reader := s.Reader(view, sums)
+	s.sortTouched()
 	for _, v := range s.touched {
-		if !s.dirty[v] {
-			continue
-		}
-		*s.around.unread(v) = 0
-		label := calibrates(view, v) != event.NoClass
-		if label {
-			s.dropOwn(v)
-		} else if !s.inside.reads(view, v) {
-			continue // it is computed when it becomes a label or a member
-		}
-		s.before = append(s.before[:0], s.Posterior(v)...)
-		s.computeMember(reader, view, v)
 		s.dirty[v] = false
-		s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
+		*s.around.unread(v) = 0
 	}
+	if s.epoch != nil {
+		reader := s.Reader(view, sums)
+		for _, v := range s.touched {
+			s.computeRead(reader, view, v)
+		}
+	}
+	s.touched = s.touched[:0]
 }
 
-// unlist has what was touched, which is sorted, be what was renewed; it stays dirty where it was not computed.
-func (s *State) unlist() {
-	for _, v := range s.touched {
-		s.listed[v] = false
+// computeRead computes the posterior of a label or a member.
+func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
+	if calibrates(view, v) != event.NoClass {
+		s.dropOwn(v)
+	} else if !s.inside.reads(view, v) {
+		return
 	}
-	s.renewed, s.touched = s.touched, s.renewed[:0]
+	s.before = append(s.before[:0], s.Posterior(v)...)
+	s.computeMember(reader, view, v)
+	s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
 }
 
 // Hold replaces the epoch by another one of the same classes, which stays whatever the log
@@ -312,10 +294,6 @@ func (s *State) Epoch() *Epoch { return s.epoch }
 
 // Labels returns L by vertex. It is read-only.
 func (s *State) Labels() []Vertex { return s.labels }
-
-// Renewed lists the vertices, sorted, whose posteriors the last Ready may have changed: those
-// touched before it, and with a new epoch all labels.
-func (s *State) Renewed() []Vertex { return s.renewed }
 
 // Posterior returns pi(v), nil when v has none. It is read-only.
 func (s *State) Posterior(v Vertex) []float64 {
