@@ -160,12 +160,8 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	every := c.config.CompactEvery
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
 		c.store.Compact()
-		c.posteriors.flush(c.store.View())
-		if d, is := c.masses.(*sharedDual); is {
-			c.settle(d.dual, c.store.View(), nil)
-			d.dual.ForgetSums()
-		}
 		if c.warm() {
+			c.flush(c.store.View())
 			c.tallies.ForgetPassed()
 		}
 		result.Compacted = true

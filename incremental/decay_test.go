@@ -91,7 +91,7 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 		each := func(i int, l *event.Label) { l.Time = event.Time(1_600_000_000+100*i) * event.Time(time.Second) }
 		plain, _ := decayed(t, seed, 0, each)
 		aged, core := decayed(t, seed, time.Second, each)
-		if core.tallies.Rows() == 0 {
+		if len(core.tallies.Rows()) == 0 {
 			continue
 		}
 		for i := range aged {

@@ -209,41 +209,39 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 	for b := range simulatedSteps(t, 3, 2000, 40, .01, 3*time.Second, 2*time.Second) {
 		core.Step(b)
 		d, shared := core.masses.(*sharedDual)
-		if !shared || !b.Emit || core.posteriors.residual == nil {
+		if !shared || !b.Emit {
 			continue
 		}
-		view, duals := core.View(), []*diffusion.Dual{d.dual, core.posteriors.residual}
+		view, dual := core.View(), d.dual
 		var all []graphstore.Community
 		for id := range graphstore.Community(view.Communities()) {
 			all = append(all, id)
 		}
-		for i, dual := range duals {
-			sums := map[graphstore.Community][]float64{}
-			for _, id := range core.crowds(view) {
-				sums[id], _ = dual.Estimate(id, view)
-			}
-			dual.ForgetSums()
-			dual.Update(view, nil, nil) // forgets what was gathered
-			want := make([][]float64, len(all))
-			sources := make([]float64, len(all))
-			for _, id := range all {
-				want[id], sources[id] = dual.Estimate(id, view)
-				for f, x := range sums[id] {
-					kept++
-					if math.Abs(x-want[id][f]) > 1e-10*(1+math.Abs(want[id][f])) {
-						t.Fatalf("at %d the sum of function %d of dual %d over community %d is kept as %v, its members have %v", b.Last, f, i, id, x, want[id][f])
-					}
-				}
-			}
-			diffusion.Gather(duals[i:i+1], all, view)
-			for _, id := range all {
-				compared += len(want[id])
-				if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
-					t.Fatalf("at %d dual %d says %v of %v sources of community %d, its members %v of %v", b.Last, i, got, n, id, want[id], sources[id])
-				}
-			}
-			dual.SumResiduals(view, core.crowds(view))
+		sums := map[graphstore.Community][]float64{}
+		for _, id := range core.crowds(view) {
+			sums[id], _ = dual.Estimate(id, view)
 		}
+		dual.ForgetSums()
+		dual.Update(view, nil, nil) // forgets what was gathered
+		want := make([][]float64, len(all))
+		sources := make([]float64, len(all))
+		for _, id := range all {
+			want[id], sources[id] = dual.Estimate(id, view)
+			for f, x := range sums[id] {
+				kept++
+				if math.Abs(x-want[id][f]) > 1e-10*(1+math.Abs(want[id][f])) {
+					t.Fatalf("at %d the sum of function %d over community %d is kept as %v, its members have %v", b.Last, f, id, x, want[id][f])
+				}
+			}
+		}
+		diffusion.Gather([]*diffusion.Dual{dual}, all, view)
+		for _, id := range all {
+			compared += len(want[id])
+			if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
+				t.Fatalf("at %d the dual says %v of %v sources of community %d, its members %v of %v", b.Last, got, n, id, want[id], sources[id])
+			}
+		}
+		dual.SumResiduals(view, core.crowds(view))
 	}
 	if compared < 1000 || kept < 100 {
 		t.Errorf("%d values were compared, %d that were kept", compared, kept)

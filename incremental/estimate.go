@@ -162,12 +162,8 @@ func (c *Core) gather(moved []graphstore.Community, view graphstore.View) {
 	if !shared {
 		return
 	}
-	duals := []*diffusion.Dual{d.dual}
-	if p := c.posteriors; p != nil && p.residual != nil {
-		duals = append(duals, p.residual)
-	}
 	asked := slices.DeleteFunc(slices.Clone(moved), c.passed)
-	diffusion.Gather(duals, asked, view)
+	diffusion.Gather([]*diffusion.Dual{d.dual}, asked, view)
 }
 
 const (
@@ -285,7 +281,7 @@ func (c *Core) makeRoom(id graphstore.Community, read reading, moved float64) {
 			}
 			r := s.Rates()
 			room.Posterior, room.Shared = max(room.Posterior, r.Posterior), max(room.Shared, r.Residual)
-			room.Residual, room.Mass = max(room.Residual, kernelRoom*r.Residual/mass), max(room.Mass, kernelRoom*r.Mass/mass)
+			room.Value = max(room.Value, kernelRoom/mass*max(r.Residual/c.config.residualScale(), r.Mass))
 			last.inside.each = max(last.inside.each, r.Gamma/max(p.Inside, 1))
 		}
 	}

@@ -46,7 +46,6 @@ func (k *kernel) bound() float64 {
 // Follow implements masses.
 func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 	c := f.core
-	c.tallies.DropChanges()
 	if c.config.Kernel != diffusion.PPR {
 		return // the values wait for Ready
 	}
@@ -136,7 +135,7 @@ const exactTermsMax, exactTermsShared = 50_000_000, 4_000_000
 // depends on the state alone, so a replay decides the same.
 func (c *Core) affordsExact(id graphstore.Community, view graphstore.View, most float64) bool {
 	k := c.config.Classes
-	vertices := c.tallies.Rows() + c.tallies.Vertices(id, view)
+	vertices := len(c.tallies.Rows()) + c.tallies.Vertices(id, view)
 	return float64(vertices)*float64(k*k*k) <= most
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
 	"gqlstream/ingest/event"
@@ -28,11 +27,9 @@ type posteriors struct {
 	labels func() *quant.Residuals // as of the last emission, beside fields
 	within func() []float64        // as of the last emission
 
-	residual *diffusion.Dual       // beside a shared dual; see residual.go
-	left     []graphstore.Vertex   // at which residual may have a function, though they are no labels
-	byClass  *quant.ClassResiduals // of the labels of each class, as of the last emission, beside residual
-	crowds   []*quant.CrowdReading // by community; see crowd
-	told     [2][]float64          // the mean residual of all labels and its errors, as communities know it
+	byClass *quant.ClassResiduals // of the labels of each class, as of the last emission, beside a dual; see residual.go
+	crowds  []*quant.CrowdReading // by community; see crowd
+	told    [2][]float64          // the mean residual of all labels and its errors, as communities know it
 }
 
 // toldShare is the part of Emit.Threshold by which the mean residual of all labels may move, in its
@@ -86,20 +83,8 @@ func (c *Core) Coefficients() *posterior.Epoch {
 
 // follow lets the posteriors follow a change of the graph.
 func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []graphstore.Vertex) {
-	if p == nil {
-		return
-	}
-	p.state.Update(view, delta, p.core.sums, votes)
-	if p.residual == nil {
-		return
-	}
-	for i := range delta.Labels {
-		p.left = append(p.left, delta.Labels[i].V)
-	}
-	for i := range delta.Predictions {
-		if delta.Predictions[i].After == nil {
-			p.left = append(p.left, delta.Predictions[i].V)
-		}
+	if p != nil {
+		p.state.Update(view, delta, p.core.sums, votes)
 	}
 }
 
@@ -122,8 +107,9 @@ func (p *posteriors) ready(view graphstore.View) {
 // every community; beside a dual tellAll says what its residual does.
 func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
 	moves := p.state.Moves()
+	_, shared := p.core.masses.(*sharedDual)
 	for i, v := range touched {
-		if l := view.Label(v); p.residual == nil && l.Class != event.NoClass && l.Role == event.Calibrate {
+		if l := view.Label(v); !shared && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll()
 			return
 		}
@@ -159,9 +145,7 @@ func (p *posteriors) tellAll(most float64) {
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
-		if p.residual != nil {
-			p.core.settle(p.residual, view, nil)
-			p.residual.ForgetSums() // as of a dual that is restored
+		if _, shared := p.core.masses.(*sharedDual); shared {
 			p.countByClass(view)
 			p.tellAll(0)
 		}
@@ -194,10 +178,11 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 	}
 	out.Crowd = p.crowd(id, distinct)
 	out.Own = p.ownResiduals(id, view, reader)
-	if fields, are := p.core.masses.(*fields); are {
-		out.Residuals = p.weighLabels(&fields.each[id], view, reader)
-	} else {
-		out.Residuals = p.byClass.Weigh(s.ClassA1, s.ClassA2, p.firstResidual(id, view))
+	switch masses := p.core.masses.(type) {
+	case *fields:
+		out.Residuals = p.weighLabels(&masses.each[id], view, reader)
+	case *sharedDual:
+		out.Residuals = p.byClass.Weigh(s.ClassA1, s.ClassA2, masses.residuals(id, view))
 	}
 	return out
 }

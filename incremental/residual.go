@@ -1,110 +1,28 @@
 package incremental
 
 import (
-	"slices"
 	"sync"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/posterior"
-	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
-// Where a dual keeps the masses of all communities, a second one of K functions gives the
-// sums of the labels' residuals, weighted by the kernel of each community: function i is
-// g r_i = g (y_i - pi_i) at calibration labels, g the weight of the label's age, and zero
-// elsewhere. It follows the graph with every step, and the posteriors at emissions.
-
-// followResidual brings the residuals' dual to the graph of view, as sharedDual.Follow does.
-// Where the landmark of the labels' ages moved back, the next emission begins it anew.
-func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delta) {
-	if p == nil || p.residual == nil {
-		return
-	}
-	halvings := p.core.tallies.Halvings()
-	if halvings < 0 {
-		p.residual = nil
-		return
-	}
-	p.residual.Halve(halvings)
-	p.residual.Follow(view, delta, nil)
-}
-
-// readyResidual brings the residuals to the posteriors of this emission. If it publishes all that moved,
+// readyResiduals counts the residuals of this emission beside a dual. If it publishes all that moved,
 // communities are told of everything.
-func (p *posteriors) readyResidual(view graphstore.View, all bool) {
+func (p *posteriors) readyResiduals(view graphstore.View, all bool) {
 	if p == nil {
 		return
 	}
-	c := p.core
-	shared, are := c.masses.(*sharedDual)
-	if !are {
+	if _, shared := p.core.masses.(*sharedDual); !shared {
 		return
 	}
-	if p.residual == nil {
-		p.residual = c.newDual(c.config.Classes, shared.residualTolerance(view))
-		p.residual.Solve(view, p.changes(p.residual, view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
-		c.tallies.MoveAll()
-	} else {
-		retune(p.residual, shared.residualTolerance(view))
-		c.settle(p.residual, view, p.changes(p.residual, view, p.compared()))
-	}
-	p.residual.SumResiduals(view, c.crowds(view))
 	p.countByClass(view)
-	if most := toldShare * c.config.Emit.Threshold; all {
+	if most := toldShare * p.core.config.Emit.Threshold; all {
 		p.tellAll(0)
 	} else {
 		p.tellAll(most)
 	}
-}
-
-// findFunctions notes all vertices at which the residuals' dual has a function.
-func (p *posteriors) findFunctions(view graphstore.View) {
-	p.left = p.left[:0]
-	for v := range graphstore.Vertex(view.Vertices()) {
-		if p.residual.Function(v) != nil {
-			p.left = append(p.left, v)
-		}
-	}
-}
-
-// compared lists the vertices at which the residuals' dual and the posteriors may differ: labels, and those that were.
-func (p *posteriors) compared() []graphstore.Vertex {
-	list := slices.Concat(p.state.Labels(), p.left)
-	p.left = p.left[:0]
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// changes returns the changes of the functions at these vertices since the dual had them.
-func (p *posteriors) changes(residual *diffusion.Dual, view graphstore.View, vertices []graphstore.Vertex) (list []diffusion.ValueChange) {
-	gain, _ := p.core.tallies.LabelGains(view)
-	for _, v := range vertices {
-		held, pi := residual.Function(v), p.state.Posterior(v)
-		label := view.Label(v)
-		calibrates := pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate
-		if !calibrates && held == nil {
-			continue // as most vertices
-		}
-		for i := range p.core.config.Classes {
-			want, have := 0.0, 0.0
-			if calibrates {
-				want = -pi[i]
-				if event.Class(i) == label.Class {
-					want++
-				}
-				want = float64(want * gain(v))
-			}
-			if held != nil {
-				have = held[i]
-			}
-			if want != have {
-				list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
-			}
-		}
-	}
-	return list
 }
 
 // countByClass sums the residuals of the labels of each class.
@@ -125,32 +43,14 @@ func (p *posteriors) countByClass(view graphstore.View) {
 	p.byClass = quant.NewClassResiduals(byClass, p.drawn)
 }
 
-// firstResidual returns the sum of g a r over the labels for one community.
-func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View) []float64 {
-	sums, _ := p.residual.Estimate(id, view)
-	_, scale := p.core.tallies.LabelGains(view)
-	for i := range sums {
-		sums[i] *= scale
-	}
-	return sums
-}
+// posteriorSection has one row: posterior.Epoch.
+const posteriorSection = "posterior.arrow"
 
-const (
-	posteriorSection = "posterior.arrow" // posterior.Epoch: one row
-	residualSection  = "residual.arrow"  // diffusion.DualState of the residuals: none without a dual
-)
-
-// save adds the epoch and the dual of the residuals as sections.
+// save adds the epoch as a section.
 func (p *posteriors) save(add addSection) {
-	if p == nil {
-		return
+	if p != nil {
+		add(posteriorSection, false, rowsOf(p.state.Epochs()))
 	}
-	add(posteriorSection, false, rowsOf(p.state.Epochs()))
-	var parts []diffusion.DualState
-	if p.residual != nil {
-		parts = p.residual.State()
-	}
-	add(residualSection, false, rowsOf(parts))
 }
 
 // drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.

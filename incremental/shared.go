@@ -3,6 +3,7 @@ package incremental
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gqlstream/graphstore"
@@ -12,14 +13,17 @@ import (
 	"gqlstream/quant"
 )
 
-// sharedDual keeps one dual for all communities: y of every function of the tallies, so
-// that an edge costs the same for five communities and for 100,000. The first moments A1
-// of a community are sums of y over its members, current at every emission. The second
-// moments A2 are not linear in the members: they are estimated; see sketch.go.
+// sharedDual keeps one dual for all communities, so that an edge costs the same for five communities
+// and for 100,000. It has one function for each class: the weight g of the label's age (one without a
+// half-life) at calibration labels of the class, and zero elsewhere. The first moments A1 of a community
+// are sums of y over its members. Where an estimate reads posteriors it has K functions more, of the labels'
+// residuals: g r_i = g (y_i - pi_i), times residualScale. It follows the graph with every step, and labels
+// and posteriors at emissions. The second moments A2 are not linear in the members: they are estimated; see
+// sketch.go.
 type sharedDual struct {
-	core    *Core
-	dual    *diffusion.Dual
-	changes []diffusion.ValueChange // scratch
+	core  *Core
+	dual  *diffusion.Dual
+	scale float64 // of the functions of residuals; see residualScale
 	measured
 }
 
@@ -56,7 +60,7 @@ const (
 
 // newShared returns that of a core that gets warm.
 func newShared(c *Core, view graphstore.View) *sharedDual {
-	d := &sharedDual{core: c, measured: measured{
+	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured{
 		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
 	}}
 	d.begin(view)
@@ -77,10 +81,70 @@ func (c *Core) newDual(functions int, tolerance float64) *diffusion.Dual {
 // begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
-	d.dual = c.newDual(c.config.Classes, d.tolerance(view))
+	d.dual = c.newDual(c.config.functions(), d.tolerance(view))
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
-	d.dual.Solve(view, c.tallies.AppendAll(nil, view), d.dual.Tolerance()/dualStartShare)
+	d.dual.Solve(view, d.changes(view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
+}
+
+// functions returns how many functions the dual has.
+func (c Config) functions() int {
+	if c.readsPosterior() {
+		return 2 * c.Classes
+	}
+	return c.Classes
+}
+
+// residualScale is by what residuals are multiplied, so that they are wrong by residualTolerance where classes are by
+// classTolerance: nearly all of the error of a share comes from them.
+func (c Config) residualScale() float64 {
+	return c.classPart() / (residualTolerance * math.Pow(max(float64(c.Classes), 2)/2, residualPower))
+}
+
+// classPart is what the error of a value of a class may be, in eta of the share of a class.
+func (c Config) classPart() float64 {
+	return max(classTolerance, classesTolerance*math.Sqrt(float64(c.Classes)))
+}
+
+// changes lists what takes the functions from what the dual holds to what they are. Each change is computed from
+// the held value, so that rounding does not add up.
+func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange) {
+	vertices := slices.Concat(d.core.tallies.Rows(), d.dual.Valued())
+	slices.Sort(vertices)
+	gain, _ := d.core.tallies.LabelGains(view)
+	want := make([]float64, d.dual.Functions())
+	for _, v := range slices.Compact(vertices) {
+		clear(want)
+		if label := view.Label(v); label.Class != event.NoClass && label.Role == event.Calibrate && view.Prediction(v) != nil {
+			d.functionsAt(v, label.Class, gain(v), want)
+		}
+		held := d.dual.Function(v)
+		for i, want := range want {
+			have := 0.0
+			if held != nil {
+				have = held[i]
+			}
+			if want != have {
+				list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
+			}
+		}
+	}
+	return list
+}
+
+// functionsAt writes the functions at a calibration label of this class and weight to dst, which is zero.
+func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float64, dst []float64) {
+	k := d.core.config.Classes
+	dst[class] = g
+	if len(dst) == k {
+		return
+	}
+	for i, x := range d.core.posteriors.state.Posterior(v) {
+		if dst[k+i] = -x; i == int(class) {
+			dst[k+i]++
+		}
+		dst[k+i] *= float64(g * d.scale)
+	}
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are
@@ -89,12 +153,7 @@ func (d *sharedDual) begin(view graphstore.View) {
 // fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
 // with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
-	return d.toleranceOf(view, max(classTolerance, classesTolerance*math.Sqrt(float64(d.core.config.Classes))))
-}
-
-// residualTolerance is tolerance for the dual of residuals, which nearly all of the error of a share comes from.
-func (d *sharedDual) residualTolerance(view graphstore.View) float64 {
-	return d.toleranceOf(view, residualTolerance*math.Pow(max(float64(d.core.config.Classes), 2)/2, residualPower))
+	return d.toleranceOf(view, d.core.config.classPart())
 }
 
 // toleranceOf returns eta times this part of what a class has of the share of labels, and less where labels are far.
@@ -117,18 +176,23 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.begin(view)
 	} else {
 		d.dual.Halve(halvings)
-		d.changes = c.tallies.AppendChanges(d.changes[:0], view, d.dual.Function)
-		d.dual.Follow(view, delta, d.changes)
+		d.dual.Follow(view, delta, nil)
 	}
 	if int(delta.FirstCommunity) < view.Communities() {
 		d.Waiting = uint32(c.config.Classes)
 	}
 }
 
-// settle pushes what steps have changed. A push touches the communities of the vertex that it moves.
-func (c *Core) settle(dual *diffusion.Dual, view graphstore.View, values []diffusion.ValueChange) {
-	dual.Update(view, nil, values)
-	c.tallies.MarkMoved(view, dual.Touched(), dual.Shift, c.posteriors != nil && dual == c.posteriors.residual)
+// settle pushes what steps and these values have changed. A push touches the communities of the vertex that it moves.
+func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange) {
+	d.dual.Update(view, nil, values)
+	d.core.tallies.MarkMoved(view, d.dual.Touched(), d.dual.Shift)
+}
+
+// flush makes the dual that of a core that is restored: its sums are counted from nothing.
+func (d *sharedDual) flush(view graphstore.View) {
+	d.settle(view, nil)
+	d.dual.ForgetSums()
 }
 
 // reach returns by how much the tolerance falls for a community whose sources find labels with this
@@ -170,13 +234,13 @@ func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
 }
 
-// retune has a dual keep the tolerance that is wanted, and reports whether it was lowered. To raise it takes nothing. To lower
+// retune has the dual keep the tolerance that is wanted, and reports whether it was lowered. To raise it takes nothing. To lower
 // it takes pushes all over the graph, so it is left until the tolerance is toleranceSlack times the wanted one.
-func retune(dual *diffusion.Dual, want float64) (lowered bool) {
-	now := dual.Tolerance()
+func (d *sharedDual) retune(view graphstore.View) (lowered bool) {
+	now, want := d.dual.Tolerance(), d.tolerance(view)
 	lowered = now > toleranceSlack*want
 	if lowered || now < want {
-		dual.Retune(want)
+		d.dual.Retune(want)
 	}
 	return lowered
 }
@@ -184,8 +248,8 @@ func retune(dual *diffusion.Dual, want float64) (lowered bool) {
 // Ready implements masses: sketches are made, and the tolerance follows the share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
-	retune(d.dual, d.tolerance(view))
-	c.settle(d.dual, view, nil)
+	d.retune(view)
+	d.settle(view, d.changes(view))
 	d.dual.SumResiduals(view, c.crowds(view))
 	earned, labels := c.config.sketchEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels || d.Waiting > 0 {
@@ -198,8 +262,8 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	}
 	d.measureReach(view, labels/d.Labels-1)
 	d.Labels = labels
-	if retune(d.dual, d.tolerance(view)) {
-		c.settle(d.dual, view, nil)
+	if d.retune(view) {
+		d.settle(view, nil)
 		d.dual.SumResiduals(view, c.crowds(view))
 	}
 }
@@ -210,6 +274,17 @@ func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) r
 	s := c.tallies.DualStatistics(id, view, c.sums, d.dual, c.affordsExact(id, view, exactTermsShared))
 	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
+}
+
+// residuals returns the sum of g a r over the labels for one community.
+func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []float64 {
+	sums, _ := d.dual.Estimate(id, view)
+	_, scale := d.core.tallies.LabelGains(view)
+	sums = sums[d.core.config.Classes:]
+	for i := range sums {
+		sums[i] *= scale / d.scale
+	}
+	return sums
 }
 
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
@@ -251,8 +326,8 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, measured: measured}
-	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.Classes}, view, parts); err != nil {
+	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured}
+	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.functions()}, view, parts); err != nil {
 		return nil, err
 	}
 	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)

@@ -11,7 +11,6 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/audit"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
@@ -226,16 +225,10 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if p.state, err = posterior.Restore(c.config.Classes, c.config.Missed, epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
-	parts, err := readRows[diffusion.DualState](sections, residualSection)
-	if err != nil || len(parts) == 0 {
-		return err
+	if c.config.sharesMasses() {
+		p.countByClass(view)
+		p.told[0], p.told[1] = p.byClass.Mean()
 	}
-	if p.residual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.Classes}, view, parts); err != nil {
-		return fmt.Errorf("section %s: %w", residualSection, err)
-	}
-	p.countByClass(view)
-	p.told[0], p.told[1] = p.byClass.Mean()
-	p.findFunctions(view)
 	return nil
 }
 

@@ -85,8 +85,8 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin := &posteriors{core: core, state: state, residual: mine.residual}
-	if twin.residual != nil {
+	twin := &posteriors{core: core, state: state}
+	if core.config.sharesMasses() {
 		twin.countByClass(view)
 	}
 	twin.labels = func() *quant.Residuals { return twin.readLabels(view) }

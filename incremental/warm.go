@@ -50,7 +50,6 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	if c.warm() {
 		c.masses.Follow(view, delta)
-		c.posteriors.followResidual(view, delta)
 	}
 }
 
@@ -61,11 +60,11 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 		c.warmUp(view)
 	}
 	if all {
-		c.posteriors.flush(view)
+		c.flush(view)
 	}
 	c.posteriors.ready(view)
 	c.masses.Ready(view)
-	c.posteriors.readyResidual(view, all)
+	c.posteriors.readyResiduals(view, all)
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
@@ -77,12 +76,21 @@ func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
+	c.posteriors = newPosteriors(c, view)
 	if c.config.sharesMasses() {
 		c.masses = newShared(c, view)
 	} else {
 		c.masses = &fields{core: c}
 	}
-	c.posteriors = newPosteriors(c, view)
+}
+
+// flush computes what was missed, and makes the rest that of a core that is restored, before a checkpoint and before all
+// that moved is published.
+func (c *Core) flush(view graphstore.View) {
+	c.posteriors.flush(view)
+	if d, is := c.masses.(*sharedDual); is {
+		d.flush(view)
+	}
 }
 
 // republishAll has every community solved and published again, as if its record were old.

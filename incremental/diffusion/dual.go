@@ -28,12 +28,13 @@ type Dual struct {
 	l      int // functions
 	stride int // l + 1
 
-	y     []float64 // n x l
-	cells []float64 // n x (d, l residuals)
-	rows  []uint32  // n: 1 + row of f, 0 where f is zero
-	f     []float64 // rows x l
-	peak  float64   // largest |f| so far: bounds |y|
-	most  []float64 // n: largest d(v) since R(v) was last computed from nothing
+	y      []float64 // n x l
+	cells  []float64 // n x (d, l residuals)
+	rows   []uint32  // n: 1 + row of f, 0 where f is zero
+	f      []float64 // rows x l
+	valued []Vertex  // by row
+	peak   float64   // largest |f| so far: bounds |y|
+	most   []float64 // n: largest d(v) since R(v) was last computed from nothing
 
 	following           // the graph, and what was touched
 	shift     []float32 // n: about how far y(v) was pushed since the last Follow
@@ -148,6 +149,9 @@ func (g *Dual) Function(v Vertex) []float64 {
 	row := int(g.rows[v])
 	return g.f[(row-1)*g.l : row*g.l : row*g.l]
 }
+
+// Valued lists the vertices at which a function is not zero, or was not once; read-only, in no order.
+func (g *Dual) Valued() []Vertex { return g.valued }
 
 // Work returns the work of the dual so far.
 func (g *Dual) Work() Work { return g.work }

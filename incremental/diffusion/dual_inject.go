@@ -50,7 +50,8 @@ func (g *Dual) addValues(changes []ValueChange) {
 		}
 		if g.rows[c.V] == 0 {
 			g.f = lengthen(g.f, len(g.f)+g.l)
-			g.rows[c.V] = uint32(len(g.f) / g.l)
+			g.valued = append(g.valued, c.V)
+			g.rows[c.V] = uint32(len(g.valued))
 		}
 		f := g.Function(c.V)
 		f[c.Function] += c.Change

@@ -101,7 +101,8 @@ func (g *Dual) restorePart(view graphstore.View, at int, p *DualState) bool {
 		if int(v) >= len(g.rows) || g.rows[v] != 0 {
 			return false
 		}
-		g.rows[v] = uint32(len(g.f)/l) + 1
+		g.valued = append(g.valued, v)
+		g.rows[v] = uint32(len(g.valued))
 		g.f = append(g.f, p.Functions[:l]...)
 		p.Functions = p.Functions[l:]
 	}

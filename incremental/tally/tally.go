@@ -41,17 +41,16 @@ type Tallies struct {
 	shared  float64    // how far a mean that all communities read moved since the last emission
 	renewed []float64  // K: labels that came or went since the last emission, as a share of those of the class
 
-	everyone         []CommunityID // communities that every vertex is a member of, once
-	firstNew         Vertex        // vertices from here on are new in the last Update
-	reused           []Vertex      // and these
-	erased           []Vertex      // erased in the last Update
-	resourced        []CommunityID // communities whose sources this step changed
-	changed          []rowChange   // calibration rows that the last Update changed
-	changedSinceDual []Vertex      // that any Update changed since AppendChanges or DropChanges
-	touched          []Vertex      // scratch: vertices with a changed profile, label or membership
-	shifts           []shift       // scratch: membership changes by vertex
-	merged           []Vertex      // scratch of mergeRows
-	phi              []float64     // scratch: cells of one
+	everyone  []CommunityID // communities that every vertex is a member of, once
+	firstNew  Vertex        // vertices from here on are new in the last Update
+	reused    []Vertex      // and these
+	erased    []Vertex      // erased in the last Update
+	resourced []CommunityID // communities whose sources this step changed
+	changed   []rowChange   // calibration rows that the last Update changed
+	touched   []Vertex      // scratch: vertices with a changed profile, label or membership
+	shifts    []shift       // scratch: membership changes by vertex
+	merged    []Vertex      // scratch of mergeRows
+	phi       []float64     // scratch: cells of one
 }
 
 // community is the part of the statistics that belongs to one community.
@@ -132,9 +131,9 @@ func (t *Tallies) SetProgress(c CommunityID, p Progress) {
 }
 
 // Room says how much may happen to a community before it is asked again whether its shares have moved by enough: Left in
-// all, of which every unit takes so much by which the posterior of a member moves, a value of the dual of classes or of that
-// of residuals at a member, the mean residual of all labels, or the labels of a class as a part of them. The zero Room has none: whatever happens, it is asked.
-type Room struct{ Left, Posterior, Mass, Residual, Shared, Labels float64 }
+// all, of which every unit takes so much by which the posterior of a member moves, a value of the dual at a member, the mean
+// residual of all labels, or the labels of a class as a part of them. The zero Room has none: whatever happens, it is asked.
+type Room struct{ Left, Posterior, Value, Shared, Labels float64 }
 
 // take notes a movement that takes so much of the room of a community.
 func (t *Tallies) take(c CommunityID, part float64) {
@@ -227,8 +226,8 @@ func (t *Tallies) spreadMoved() {
 	clear(t.renewed)
 }
 
-// Rows returns the number of calibration labels with a prediction.
-func (t *Tallies) Rows() int { return len(t.rows) }
+// Rows lists the calibration labels with a prediction, in order. It is read-only.
+func (t *Tallies) Rows() []Vertex { return t.rows }
 
 // state is the input of the tallies about one vertex at one time.
 type state struct {

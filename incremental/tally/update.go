@@ -52,7 +52,6 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	if len(t.changed) > 0 && t.moveLandmark(view) {
 		t.recountRows(view, sums)
 		t.MoveAll()
-		t.changedSinceDual = append(t.changedSinceDual, t.rows...) // some of them may be too old now, or no longer
 	}
 	for _, c := range t.changed {
 		t.renewRow(c)
@@ -212,7 +211,6 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) {
 		return
 	}
 	t.changed = append(t.changed, change)
-	t.changedSinceDual = append(t.changedSinceDual, v)
 }
 
 // begins and ends report whether a vertex becomes a row, and whether it is none any longer.
