@@ -96,7 +96,7 @@ func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
 	sources := diffusion.Sources(id, view)
 	if c.config.Kernel == diffusion.PPR {
-		k.field = c.newField()
+		k.field = newField(&c.config)
 		k.field.Solve(view, sources, c.config.Tolerance)
 		return
 	}
@@ -108,8 +108,8 @@ func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 }
 
 // newField returns the field of an empty graph.
-func (c *Core) newField() *diffusion.Field {
-	field, err := diffusion.NewField(c.config.diffusion())
+func newField(c *Config) *diffusion.Field {
+	field, err := diffusion.NewField(c.diffusion())
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
@@ -124,19 +124,6 @@ func (f *fields) Statistics(id graphstore.Community, view graphstore.View) readi
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))
 	return reading{Statistics: s}
-}
-
-// exactTermsMax bounds the terms of the passes over calibration labels and members
-// that exact variances take, summed over one community, and exactTermsShared where a dual serves
-// many of them; above it the diagonal stand-in from the tallies is used, and the record says so.
-const exactTermsMax, exactTermsShared = 50_000_000, 4_000_000
-
-// affordsExact reports whether the exact variances of one community are affordable. It
-// depends on the state alone, so a replay decides the same.
-func (c *Core) affordsExact(id graphstore.Community, view graphstore.View, most float64) bool {
-	k := c.config.Classes
-	vertices := len(c.tallies.Rows()) + c.tallies.Vertices(id, view)
-	return float64(vertices)*float64(k*k*k) <= most
 }
 
 // Certificate implements masses: it bounds the sum of the errors of all masses.
@@ -167,7 +154,7 @@ func (f *fields) State(add addSection) {
 }
 
 // restoreFields reads what State wrote; the tallies have been counted anew.
-func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (*fields, error) {
+func restoreFields(c *Core, view graphstore.View, sections map[string][]byte) (*fields, error) {
 	rows, err := ownedRows[fieldRow](c, sections, fieldsSection)
 	if err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 }
 
 // newDual returns a dual of so many functions that holds none of them yet.
-func (c *Core) newDual(functions int, tolerance float64) *diffusion.Dual {
-	dual, err := diffusion.NewDual(diffusion.Config{Alpha: c.config.Alpha, Tolerance: min(tolerance, 1), Functions: functions})
+func newDual(c *Config, functions int, tolerance float64) *diffusion.Dual {
+	dual, err := diffusion.NewDual(diffusion.Config{Alpha: c.Alpha, Tolerance: min(tolerance, 1), Functions: functions})
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
@@ -81,7 +81,7 @@ func (c *Core) newDual(functions int, tolerance float64) *diffusion.Dual {
 // begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
-	d.dual = c.newDual(c.config.functions(), d.tolerance(view))
+	d.dual = newDual(&c.config, c.config.functions(), d.tolerance(view))
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, d.changes(view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
@@ -195,17 +195,6 @@ func (d *sharedDual) flush(view graphstore.View) {
 	d.dual.ForgetSums()
 }
 
-// reach returns by how much the tolerance falls for a community whose sources find labels with this
-// mean mass: by nothing while that is near the share of labels.
-func (c *Core) reach(mean float64, view graphstore.View) float64 {
-	labels := c.tallies.LabelMass()
-	if labels == 0 {
-		return 1
-	}
-	usual := reachUsual * labels / float64(view.Vertices())
-	return min(1, max(mean/usual, reachLeast, dualToleranceMin/c.config.Tolerance))
-}
-
 // measureReach notes the least reach of a community. It asks some communities, also those of other shards, so that
 // every worker has the same dual, and the next time those behind them; all at once where labels have grown by
 // reachGrowth of what they were, because what was least while there were a few labels says nothing of many.
@@ -317,7 +306,7 @@ func (d *sharedDual) State(add addSection) {
 }
 
 // restoreShared reads what State wrote; the tallies have been counted anew.
-func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (*sharedDual, error) {
+func restoreShared(c *Core, view graphstore.View, sections map[string][]byte) (*sharedDual, error) {
 	measured, err := readRow[measured](sections, sharedSection)
 	if err != nil {
 		return nil, err

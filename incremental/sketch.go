@@ -53,7 +53,7 @@ func (d *sharedDual) sketch(view graphstore.View) (work float64) {
 	if len(values) == 0 {
 		return 0
 	}
-	signs := c.newDual(sketchFunctions, d.toleranceOf(view, sketchTolerance))
+	signs := newDual(&c.config, sketchFunctions, d.toleranceOf(view, sketchTolerance))
 	signs.Solve(view, values, signs.Tolerance())
 	parallel.Each(view.Communities(), func(i, _ int) {
 		if id := graphstore.Community(i); c.owns(id, view) && c.tallies.KernelSum(id) > 0 {

@@ -55,7 +55,7 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 // exactSpread returns the spread of a community over the labels from the masses of its field.
 func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	k, view := core.config.Classes, core.View()
-	field := core.newField()
+	field := newField(&core.config)
 	field.Solve(view, diffusion.Sources(id, view), 1e-6)
 	n, a1, a2 := make([]float64, k), make([]float64, k), make([]float64, k)
 	for v := range graphstore.Vertex(view.Vertices()) {

@@ -198,9 +198,9 @@ func (c *Core) restoreLive(sections map[string][]byte) (err error) {
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
 	if c.config.sharesMasses() {
-		c.masses, err = c.restoreShared(view, sections)
+		c.masses, err = restoreShared(c, view, sections)
 	} else {
-		c.masses, err = c.restoreFields(view, sections)
+		c.masses, err = restoreFields(c, view, sections)
 	}
 	if err == nil {
 		err = c.restorePosteriors(view, sections)

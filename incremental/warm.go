@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"bytes"
 	"math"
 
 	"gqlstream/graphstore"
@@ -8,6 +9,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
@@ -107,3 +109,82 @@ func (c *Core) republishAll() {
 }
 
 const longAgo = event.Time(math.MinInt64 / 2) // also where the log has no times, and all is at 0
+
+// The structures that keep kernel masses, by name. Fields keep those of methods that weigh cells, and of other kernels
+// than ppr; for a handful of communities they would often be cheaper, and exact in what a dual estimates, how a class lies
+// over its labels, but one structure whatever the number of communities is one thing to know.
+const (
+	EnginePrimal = "primal" // fields: one for each community
+	EngineDual   = "dual"   // one dual for all of them
+)
+
+// masses keeps the kernel masses of all communities current and hands out the statistics
+// that rest on them. There are two: fields, one for each community, and sharedDual, one
+// structure for all of them. Neither knows what a step is beside what it is given, and
+// Step does not know which of them it has.
+type masses interface {
+	// Follow brings the masses to the graph of view, which delta led to. The tallies are
+	// at the end of the step already.
+	Follow(view graphstore.View, delta *graphstore.Delta)
+	// Ready makes current what an emission reads; what follows is valid until Follow.
+	Ready(view graphstore.View)
+	// Statistics returns the statistics of one community. It may be called for several communities side by side.
+	Statistics(id graphstore.Community, view graphstore.View) reading
+	// Certificate bounds the error of a tally of the community, A1 over M.
+	Certificate(id graphstore.Community) float64
+	// State adds all that a restart needs of the masses as sections.
+	State(add addSection)
+}
+
+// addSection adds a section of the state that write fills, later if that reads a copy.
+type addSection func(name string, copied bool, write func(*bytes.Buffer) error)
+
+// reading is the answer of masses about one community.
+type reading struct {
+	*quant.Statistics
+	engine string        // EngineDual, or nothing
+	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
+}
+
+// reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts
+// as none: hardly a walk ends there.
+const reachMin = 0.001
+
+// fieldBytes are what a field takes of memory for each vertex.
+const fieldBytes = 44
+
+// FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.
+func (c *Core) FieldBytes() (bytes int) {
+	if f, are := c.masses.(*fields); are {
+		for i := range f.each {
+			if f.each[i].field != nil {
+				bytes += fieldBytes * c.View().Vertices()
+			}
+		}
+	}
+	return bytes
+}
+
+// reach returns by how much the tolerance falls for a community whose sources find labels with this
+// mean mass: by nothing while that is near the share of labels.
+func (c *Core) reach(mean float64, view graphstore.View) float64 {
+	labels := c.tallies.LabelMass()
+	if labels == 0 {
+		return 1
+	}
+	usual := reachUsual * labels / float64(view.Vertices())
+	return min(1, max(mean/usual, reachLeast, dualToleranceMin/c.config.Tolerance))
+}
+
+// exactTermsMax bounds the terms of the passes over calibration labels and members
+// that exact variances take, summed over one community, and exactTermsShared where a dual serves
+// many of them; above it the diagonal stand-in from the tallies is used, and the record says so.
+const exactTermsMax, exactTermsShared = 50_000_000, 4_000_000
+
+// affordsExact reports whether the exact variances of one community are affordable. It
+// depends on the state alone, so a replay decides the same.
+func (c *Core) affordsExact(id graphstore.Community, view graphstore.View, most float64) bool {
+	k := c.config.Classes
+	vertices := len(c.tallies.Rows()) + c.tallies.Vertices(id, view)
+	return float64(vertices)*float64(k*k*k) <= most
+}
