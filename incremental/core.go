@@ -202,27 +202,9 @@ func (c *Core) ownedShards() []int {
 	return list
 }
 
-// Disown ends the estimating of a shard, which another worker has taken over, and forgets
-// what only its estimates need. The core cannot take it back; see Restore.
+// Disown ends the estimating of a shard, which another worker has taken over. The core cannot take it back; see Restore.
 func (c *Core) Disown(shard int) {
 	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
-	if !c.warm() {
-		return
-	}
-	view := c.View()
-	for id := range graphstore.Community(view.Communities()) {
-		if c.shardOf(id, view) != shard {
-			continue
-		}
-		c.tallies.SetSpread(id, nil)
-		c.tallies.SetProgress(id, tally.Progress{})
-		if int(id) < len(c.published) {
-			c.published[id] = publication{}
-		}
-		if own, are := c.masses.(*fields); are && int(id) < len(own.each) {
-			own.each[id] = kernel{}
-		}
-	}
 }
 
 // disown drops from a list of communities that moved those of other shards. Nobody reads

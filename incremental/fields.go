@@ -67,6 +67,7 @@ func (f *fields) Ready(view graphstore.View) {
 	parallel.Each(len(f.each), func(i, _ int) {
 		id, k := graphstore.Community(i), &f.each[i]
 		if !f.core.owns(id, view) {
+			*k = kernel{}
 			return
 		}
 		if k.field == nil { // else it follows every step
