@@ -88,8 +88,9 @@ func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes
 	}
 }
 
-// ready makes current what an emission reads, and marks the communities that it moves.
-func (p *posteriors) ready(view graphstore.View) {
+// ready makes current what an emission reads, and marks the communities that it moves. If it publishes all that moved,
+// communities are told of everything.
+func (p *posteriors) ready(view graphstore.View, all bool) {
 	if p == nil {
 		return
 	}
@@ -97,17 +98,25 @@ func (p *posteriors) ready(view graphstore.View) {
 	if began {
 		p.core.republishAll()
 	}
-	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
-	p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.markMoved(view, touched)
+	switch {
+	case !p.core.config.sharesMasses():
+		p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
+		p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
+	case all:
+		p.countByClass(view)
+		p.tellAll(0)
+	default:
+		p.countByClass(view)
+		p.tellAll(toldShare * p.core.config.Emit.Threshold)
+	}
 }
 
 // markMoved marks the communities whose members or labels these are. Fields give every label a mass in
 // every community; beside a dual tellAll says what its residual does.
 func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
-	moves := p.state.Moves()
-	_, shared := p.core.masses.(*sharedDual)
+	moves, shared := p.state.Moves(), p.core.config.sharesMasses()
 	for i, v := range touched {
 		if l := view.Label(v); !shared && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll()
@@ -145,7 +154,7 @@ func (p *posteriors) tellAll(most float64) {
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
-		if _, shared := p.core.masses.(*sharedDual); shared {
+		if p.core.config.sharesMasses() {
 			p.countByClass(view)
 			p.tellAll(0)
 		}

@@ -8,23 +8,6 @@ import (
 	"gqlstream/quant"
 )
 
-// readyResiduals counts the residuals of this emission beside a dual. If it publishes all that moved,
-// communities are told of everything.
-func (p *posteriors) readyResiduals(view graphstore.View, all bool) {
-	if p == nil {
-		return
-	}
-	if _, shared := p.core.masses.(*sharedDual); !shared {
-		return
-	}
-	p.countByClass(view)
-	if most := toldShare * p.core.config.Emit.Threshold; all {
-		p.tellAll(0)
-	} else {
-		p.tellAll(most)
-	}
-}
-
 // countByClass sums the residuals of the labels of each class.
 func (p *posteriors) countByClass(view graphstore.View) {
 	if p.state.Epoch() == nil {

@@ -64,9 +64,8 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	if all {
 		c.flush(view)
 	}
-	c.posteriors.ready(view)
+	c.posteriors.ready(view, all)
 	c.masses.Ready(view)
-	c.posteriors.readyResiduals(view, all)
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
