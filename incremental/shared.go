@@ -106,35 +106,48 @@ func (c Config) classPart() float64 {
 	return max(classTolerance, classesTolerance*math.Sqrt(float64(c.Classes)))
 }
 
-// changes lists what takes the functions from what the dual holds to what they are. Each change is computed from
-// the held value, so that rounding does not add up.
+// changes lists what takes the functions from what the dual holds to what they are: at calibration labels, and
+// at what was one.
 func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange) {
-	vertices := slices.Concat(d.core.tallies.Rows(), d.dual.Valued())
-	slices.Sort(vertices)
 	gain, _ := d.core.tallies.LabelGains(view)
 	want := make([]float64, d.dual.Functions())
-	for _, v := range slices.Compact(vertices) {
-		clear(want)
-		if label := view.Label(v); label.Class != event.NoClass && label.Role == event.Calibrate && view.Prediction(v) != nil {
-			d.functionsAt(v, label.Class, gain(v), want)
+	for _, v := range d.core.tallies.Rows() {
+		d.functionsAt(v, view.Label(v).Class, gain(v), want)
+		list = d.appendChanges(list, v, want)
+	}
+	var left []graphstore.Vertex
+	for _, v := range d.dual.Valued() {
+		if label := view.Label(v); label.Class == event.NoClass || label.Role != event.Calibrate || view.Prediction(v) == nil {
+			left = append(left, v)
 		}
-		held := d.dual.Function(v)
-		for i, want := range want {
-			have := 0.0
-			if held != nil {
-				have = held[i]
-			}
-			if want != have {
-				list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
-			}
+	}
+	slices.Sort(left) // as they are after a restart
+	clear(want)
+	for _, v := range left {
+		list = d.appendChanges(list, v, want)
+	}
+	return list
+}
+
+// appendChanges appends what takes the functions at v from what the dual holds, so that rounding does not add up.
+func (d *sharedDual) appendChanges(list []diffusion.ValueChange, v graphstore.Vertex, want []float64) []diffusion.ValueChange {
+	held := d.dual.Function(v)
+	for i, want := range want {
+		have := 0.0
+		if held != nil {
+			have = held[i]
+		}
+		if want != have {
+			list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
 		}
 	}
 	return list
 }
 
-// functionsAt writes the functions at a calibration label of this class and weight to dst, which is zero.
+// functionsAt writes the functions at a calibration label of this class and weight to dst.
 func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float64, dst []float64) {
 	k := d.core.config.Classes
+	clear(dst)
 	dst[class] = g
 	if len(dst) == k {
 		return
