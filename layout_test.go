@@ -47,12 +47,11 @@ var mayImport = map[string][]string{
 	},
 	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
-	"incremental/audit":       {"ingest/event", "graphstore", "incremental/tally", "quant"},
 	"incremental/posterior":   {"ingest/event", "graphstore", "incremental/neighborhood", "incremental/parallel"},
 	"incremental/classifier":  {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
+		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
 	"group":      {"request"},
 	"checkpoint": {"incremental/parallel"}, // knows files, not what is in them
@@ -101,7 +100,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "explain", "alerts",
+	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "explain", "alerts",
 	"communities", "ask",
 }
 

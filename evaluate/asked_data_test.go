@@ -19,7 +19,6 @@ import (
 	"gqlstream/ask"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
-	"gqlstream/incremental/audit"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -125,37 +124,30 @@ func (s *score) mean() (percent, deviation float64) {
 }
 
 // audited labels members of a community that was drawn and returns the estimate from that.
-func (d *dataset) audited(t *testing.T, store *graphstore.Store, b *bag, pi map[event.ID]float64) quant.Estimate {
+func (d *dataset) audited(t *testing.T, view graphstore.View, b *bag, pi map[event.ID]float64) quant.Estimate {
 	t.Helper()
-	var batch event.Batch
-	for _, m := range b.members {
-		if p := pi[d.ids[m.vertex]]; p > 0 {
-			batch.Labels = append(batch.Labels, event.Label{
-				Vertex: d.ids[m.vertex], Class: d.view.Label(m.vertex).Class, Role: event.Audit, Pi: uint32(p * event.One),
-			})
-		}
-	}
-	store.Apply(&batch)
-	view := store.View()
-	id, _ := view.FindCommunity(b.name)
 	k := d.classes
-	mean := make([]float64, k)
+	mean, sums := make([]float64, k), quant.NewAudit(k)
 	for _, m := range b.members {
 		v, _ := view.Lookup(d.ids[m.vertex])
+		p := make([]float64, k)
 		for i, unit := range view.Prediction(v) {
-			mean[i] += float64(m.multiplicity) / float64(b.size) * float64(unit) / event.One
+			p[i] = float64(unit) / event.One
+			mean[i] += float64(m.multiplicity) / float64(b.size) * p[i]
+		}
+		if drawn := pi[d.ids[m.vertex]]; drawn > 0 {
+			class := int(d.view.Label(m.vertex).Class)
+			y, yp := make([]float64, k), make([]float64, k*k)
+			y[class] = 1
+			copy(yp[class*k:], p)
+			sums.Labels++
+			sums.Expect(y, p, yp, float64(m.multiplicity), drawn, 1)
 		}
 	}
 	var e quant.Estimate
-	err := new(quant.Solver).Estimate(&e, audit.New(k, view).Read(id).Of(float64(b.size), mean), quant.Options{Method: quant.Audits})
-	if err != nil {
+	if err := new(quant.Solver).Estimate(&e, sums.Of(float64(b.size), mean), quant.Options{Method: quant.Audits}); err != nil {
 		t.Fatal(err)
 	}
-	batch.Reset()
-	for id := range pi {
-		batch.Labels = append(batch.Labels, event.Label{Vertex: id, Class: event.NoClass})
-	}
-	store.Apply(&batch)
 	return e
 }
 
@@ -259,7 +251,7 @@ func (d *dataset) scoreDraws(t *testing.T, store *graphstore.Store, b *bag, labe
 		for _, a := range answer.Drawn {
 			pi[a.ID] = a.Pi
 		}
-		e := d.audited(t, store, b, pi)
+		e := d.audited(t, store.View(), b, pi)
 		widest := 0.0
 		for i, truth := range b.truth {
 			widest = max(widest, (e.High[i]-e.Low[i])/2)

@@ -62,7 +62,6 @@ func besideAllMembers(t *testing.T, core *Core, e quant.Estimate) (kept, followe
 		followed = 1
 	}
 	read.Posterior.Crowd = nil
-	read.Audit = core.audits.Read(id)
 	var want quant.Estimate
 	err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])
 	if err != nil {

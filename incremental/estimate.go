@@ -246,7 +246,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 // read returns all that estimates of one community rest on. What variances alone take is computed when it is asked for.
 func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 	read := c.masses.Statistics(id, view)
-	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics), c.audits.Read(id)
+	read.Posterior = c.posteriors.of(id, view, read.Statistics)
 	return read
 }
 

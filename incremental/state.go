@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/audit"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
@@ -196,7 +195,6 @@ func (c *Core) restoreLive(sections map[string][]byte) (err error) {
 		return err
 	}
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
-	c.audits = audit.New(c.config.Classes, view)
 	if c.config.sharesMasses() {
 		c.masses, err = restoreShared(c, view, sections)
 	} else {

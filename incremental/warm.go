@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/audit"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -17,7 +16,6 @@ import (
 // configure event is carried out. There are no other transitions.
 type live struct {
 	tallies    *tally.Tallies
-	audits     *audit.Tallies
 	masses     masses
 	walks      *classifier.Diffusion  // where a classifier is configured
 	posteriors *posteriors            // where an estimate reads them
@@ -41,7 +39,6 @@ func (c *Core) openStep(view graphstore.View) {
 func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	votes := c.sums.Update(view, delta)
 	if c.warm() {
-		c.audits.Update(view, delta, c.tallies.Move)
 		c.tallies.Update(view, delta, c.sums, votes)
 		c.posteriors.follow(view, delta, votes)
 	}
@@ -76,7 +73,6 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
-	c.audits = audit.New(c.config.Classes, view)
 	c.posteriors = newPosteriors(c, view)
 	if c.config.sharesMasses() {
 		c.masses = newShared(c, view)

@@ -8,7 +8,7 @@
 //	N_zi  = sum of phi_z    over calibration labels of class i, one copy for all
 //
 // plus the same sums without phi, the second moments of the own prediction over the members, and
-// exact counts of the labelled members by class. When statistics are read it adds
+// exact counts of the labelled members by class, and what audit.go sums over the audited ones. When statistics are read it adds
 //
 //	A1_zi = sum of a phi_z  over calibration labels of class i
 //	A2_zi = sum of a² phi_z over them

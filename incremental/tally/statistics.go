@@ -57,7 +57,7 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statisti
 	s := &quant.Statistics{
 		K: t.classes, Members: float64(c.members), Labelled: float64(c.labelled), Profiled: float64(c.profiled),
 		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: floats(t.n[whole]),
-		ClassA1: m[whole].A1, ClassA2: m[whole].A2,
+		ClassA1: m[whole].A1, ClassA2: m[whole].A2, Audit: c.audits(),
 	}
 	for i, n := range c.anchored {
 		s.Anchored[i] = float64(n)

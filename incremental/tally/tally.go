@@ -64,6 +64,8 @@ type community struct {
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // nil before the first sketch, and without a dual
+	audited                     uint64  // members with an audit label, each once
+	audit                       []Sum   // over them, see countAudit; nil before the first
 }
 
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
@@ -232,6 +234,7 @@ func (t *Tallies) Rows() []Vertex { return t.rows }
 // state is the input of the tallies about one vertex at one time.
 type state struct {
 	label   graphstore.Label
+	audit   graphstore.Audit
 	profile profile
 	version uint32
 	time    event.Time // of the label, where the store keeps it
@@ -239,9 +242,12 @@ type state struct {
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
 
-// alike reports whether a member counts the same in both states, whatever is predicted of it.
+func (s *state) audited() bool { return s.audit.Class != event.NoClass }
+
+// alike reports whether a member counts the same in both states, whatever is predicted of one that is not audited.
 func (s *state) alike(o *state) bool {
-	return s.label == o.label && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version
+	return s.label == o.label && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version &&
+		s.audit == o.audit && (!s.audited() || slices.Equal(s.profile.own, o.profile.own))
 }
 
 // calibrates reports whether the vertex is a calibration row.
@@ -252,6 +258,7 @@ func (s *state) calibrates() bool {
 func stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
 	return state{
 		label:   view.Label(v),
+		audit:   view.Audit(v),
 		profile: profile{own: view.Prediction(v), votes: sums.Votes(v)},
 		version: view.Version(v),
 		time:    view.LabelTime(v),
@@ -265,6 +272,9 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 	m := uint64(sign) * uint64(multiplicity) // two's complement: -1 subtracts
 	c.members += m
+	if s.audited() {
+		c.countAudit(s, float64(multiplicity), sign)
+	}
 	switch {
 	case s.labelled():
 		c.labelled += m

@@ -28,13 +28,16 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
 	t.changed = t.changed[:0]
-	labels, predictions, shifts := delta.Labels, delta.Predictions, t.shifts
+	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
 	for _, v := range t.touched {
 		after := stateOf(view, sums, v)
 		before := after
 		before.profile.votes = sums.Before(v)
 		if len(labels) > 0 && labels[0].V == v {
 			before.label, before.time, labels = labels[0].Before, labels[0].TimeBefore, labels[1:]
+		}
+		if len(audits) > 0 && audits[0].V == v {
+			before.audit, audits = audits[0].Before, audits[1:]
 		}
 		if len(predictions) > 0 && predictions[0].V == v {
 			before.profile.own = predictions[0].Before
@@ -83,6 +86,9 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 	t.touched, t.shifts = t.touched[:0], t.shifts[:0]
 	for _, l := range delta.Labels {
 		t.touched = append(t.touched, l.V)
+	}
+	for _, a := range delta.Audits {
+		t.touched = append(t.touched, a.V)
 	}
 	for _, p := range delta.Predictions {
 		t.touched = append(t.touched, p.V)
@@ -274,7 +280,7 @@ func (t *Tallies) countRow(s *state, g gains, sign int) {
 // rebuildMembers counts the members of one community from nothing; its Sources
 // then list the whole kernel.
 func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
-	empty := state{label: graphstore.Label{Class: event.NoClass}}
+	empty := state{label: graphstore.Label{Class: event.NoClass}, audit: graphstore.Audit{Class: event.NoClass}}
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		s := stateOf(view, sums, v)
 		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)
