@@ -3,10 +3,10 @@ package tally
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -15,7 +15,7 @@ import (
 // landmark)/h): forward decay (Cormode, Shkapenyuk, Srivastava and Xu, ICDE 2009). The factor is
 // fixed for a row, so time alone changes no sum, and a common factor of all labels does not show in
 // an estimate. The landmark is the end of the epoch of the youngest label, an exact function of the
-// graph; when it moves, everything that rows are in is counted anew.
+// graph.
 
 const (
 	epochHalfLives = 4  // that an epoch lasts: g of the youngest label is above 2^-4
@@ -25,27 +25,23 @@ const (
 	HalfLifeMax = 20 * 365 * 24 * time.Hour
 )
 
-// Why not weigh labels by their age at each emission, as one would on paper? Then all rows
-// of all communities would be counted anew at each emission, however little had happened.
+// Why not weigh labels by their age at each emission, as one would on paper? Then the dual, which holds
+// the weights, would be another one at each emission, however little had happened.
 // Why not drop the old ones at a bound? A label that leaves at once moves an estimate by
 // more than its weight is worth, and the record would speak of a change that nobody made.
 
-// decay says from when the ages of labels are measured.
+// decay says from when the ages of labels are measured; 0 without a half-life.
 type decay struct {
 	landmark uint64 // end of the epoch of the youngest row, or 0
 	before   uint64 // the landmark when the step began
 }
 
-// gains are the weight g of a label and its square; {1, 1} without a half-life.
-type gains struct{ one, square float64 }
-
-// gains returns the weights of a label of the given time.
-func (t *Tallies) gains(at event.Time) gains {
-	if t.decay == nil {
-		return gains{1, 1}
+// gain returns the weight g of a label; one without a half-life.
+func (t *Tallies) gain(view graphstore.View, v Vertex) float64 {
+	if t.keep.HalfLife == 0 {
+		return 1
 	}
-	g := gain(t.decay.landmark, at, uint64(t.keep.HalfLife))
-	return gains{g, float64(g * g)}
+	return gain(t.decay.landmark, view.LabelTime(v), uint64(t.keep.HalfLife))
 }
 
 // gain returns 2^((at - landmark)/halfLife), at most one, and 0 for what is too old. It
@@ -81,7 +77,7 @@ var roots = func() (roots [40]float64) {
 
 // moveLandmark moves the landmark to where the rows want it and reports whether it moved.
 func (t *Tallies) moveLandmark(view graphstore.View) bool {
-	if t.decay == nil {
+	if t.keep.HalfLife == 0 {
 		return false
 	}
 	want, youngest, epoch := uint64(0), event.Time(0), epochHalfLives*uint64(t.keep.HalfLife)
@@ -96,22 +92,10 @@ func (t *Tallies) moveLandmark(view graphstore.View) bool {
 	return moved
 }
 
-// recountRows counts the rows' shared sums from nothing.
-func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
-	for kind := range t.n {
-		clear(t.n[kind])
-		clear(t.n2[kind])
-	}
-	for _, v := range t.rows {
-		s := stateOf(view, sums, v)
-		t.countRow(&s, t.gains(s.time), 1)
-	}
-}
-
 // scale returns the factor by which weights sum to the effective number of labels,
 // (sum g)²/(sum g²): labels of one age count one each, whatever the landmark.
 func (t *Tallies) scale() float64 {
-	if square := total(floats(t.n2[whole])); square > 0 {
+	if square := total(t.counts()[whole].A2); square > 0 {
 		return t.LabelMass() / square
 	}
 	return 0
@@ -120,7 +104,7 @@ func (t *Tallies) scale() float64 {
 // age brings the sums over the labels, and those of the kernel, to the weights of the labels.
 func (t *Tallies) age(s *quant.Statistics) {
 	x := t.scale()
-	s.ClassG2 = floats(t.n2[whole])
+	s.ClassG2 = slices.Clone(t.counts()[whole].A2)
 	multiply(x, s.ClassN, s.ClassA1)
 	multiply(x*x, s.ClassA2, s.ClassG2, s.ClassG2A)
 	for _, cells := range cellsOf(s) {
@@ -152,17 +136,9 @@ func multiply(by float64, lists ...[]float64) {
 // Halvings returns by how many powers of two the landmark moved in this step: what the
 // weight of every label was divided by. It is negative where the youngest labels went.
 func (t *Tallies) Halvings() int64 {
-	if t.decay == nil {
-		return 0
-	}
-	halfLife := int64(t.keep.HalfLife)
+	halfLife := max(int64(t.keep.HalfLife), 1)
 	return int64(t.decay.landmark)/halfLife - int64(t.decay.before)/halfLife
 }
 
 // LabelMass returns the number of calibration labels, each weighted by its age.
-func (t *Tallies) LabelMass() (sum float64) {
-	for i := range t.n[whole] {
-		sum += t.n[whole][i].Float()
-	}
-	return sum
-}
+func (t *Tallies) LabelMass() float64 { return total(t.counts()[whole].A1) }

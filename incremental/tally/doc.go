@@ -5,12 +5,13 @@
 // the community and m(v) the multiplicity of a member:
 //
 //	P_z   = sum of m phi_z over the unlabelled members that have a prediction
-//	N_zi  = sum of phi_z    over calibration labels of class i, one copy for all
 //
-// plus the same sums without phi, the second moments of the own prediction over the members, and
-// exact counts of the labelled members by class, and what audit.go sums over the audited ones. When statistics are read it adds
+// plus the same sums without phi, the second moments of the own prediction over the members, exact
+// counts of the labelled members by class, and what audit.go sums over the audited ones. When
+// statistics are read it adds
 //
-//	A1_zi = sum of a phi_z  over calibration labels of class i
+//	N_zi  = sum of phi_z    over calibration labels of class i, counted once for all communities
+//	A1_zi = sum of a phi_z  over them
 //	A2_zi = sum of a² phi_z over them
 //
 // A label of either role takes a member out of P and out of the kernel's sources; only labels of
@@ -23,6 +24,7 @@
 // Invariant: every sum that is kept equals the sum of its terms counted from nothing, bit for bit,
 // because each term is a fixed function of integers, is cut to the unit of Sum once, and enters or
 // leaves by integer addition. A float that a term has entered and left is not the float it was.
+// Sums over labels are floats, in the order of the vertices, as they are counted from nothing.
 //
 // In a step, after Begin, Update follows labels, profiles and members, once for what the batch
 // changed and once more for what a built-in classifier made of it, and notes who joined or left
@@ -38,14 +40,14 @@
 // With ClassMasses fields are read of whole classes alone, too.
 //
 // With a half-life (decay.go) a label counts less the older it is, by a factor g that time
-// alone does not change: all ages are measured from a landmark, and only when that moves is
-// everything counted anew. A1 then sums g a phi, A2 sums g² a² phi, and one more sum is there,
-// of g² a phi, for the variance of a mixture of both weights.
+// alone does not change: all ages are measured from a landmark. N then sums g phi, A1 sums
+// g a phi, A2 sums g² a² phi, and one more sum is there, of g² a phi, for the variance of a
+// mixture of both weights.
 //
 // Cost: O(Z) per changed profile and community it belongs to, and with fields O(Z) per label and
 // community whose statistics are read. Begin and Update visit no community that nothing
-// happened to. A change of a calibration row moves N, which all communities share; MoveAll
-// notes that in one place, and Moved spreads it at the next emission.
+// happened to. A change of a calibration row moves N, which all communities read and the next
+// emission counts, in O(Z) a label; MoveAll notes that in one place, and Moved spreads it then.
 //
 // It solves nothing, knows nothing of methods, and reads kernels only through Mass or a dual.
 package tally

@@ -38,8 +38,8 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) (a1 []float64, sources float64) {
 	a1, sources = dual.Estimate(id, view)
 	a1 = a1[:t.classes]
-	for i, n := range t.n[whole] {
-		if a1[i] = max(a1[i], 0); n == (Sum{}) {
+	for i, n := range t.counts()[whole].A1 {
+		if a1[i] = max(a1[i], 0); n == 0 {
 			a1[i] = 0
 		}
 	}

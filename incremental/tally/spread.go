@@ -3,6 +3,7 @@ package tally
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -47,14 +48,15 @@ func (t *Tallies) AppendSigns(dst []diffusion.ValueChange, view graphstore.View,
 		first, sum := len(dst), 0.0
 		for _, v := range t.rows {
 			if int(view.Label(v).Class) == class {
-				g := t.gains(view.LabelTime(v)).one * signOf(v, sketch*uint64(functions)+uint64(i))
+				g := t.gain(view, v) * signOf(v, sketch*uint64(functions)+uint64(i))
 				dst = append(dst, diffusion.ValueChange{V: v, Function: i, Change: g})
 				sum += g
 			}
 		}
 		for j := range dst[first:] {
 			c := &dst[first+j]
-			c.Change -= float64(t.gains(view.LabelTime(c.V)).square * (sum / max(n2, math.SmallestNonzeroFloat64)))
+			g := t.gain(view, c.V)
+			c.Change -= float64(g * g * (sum / max(n2, math.SmallestNonzeroFloat64)))
 		}
 	}
 	return dst
@@ -127,10 +129,11 @@ func (s *Spread) uneven(class int) float64 {
 
 // labelsOf returns the sums of g and of g² over the labels of a class.
 func (t *Tallies) labelsOf(class int) (n, n2 float64) {
-	return t.n[whole][class].Float(), t.n2[whole][class].Float()
+	counts := t.counts()[whole]
+	return counts.A1[class], counts.A2[class]
 }
 
-// masses are sums over the calibration rows at the masses of a kernel, by class and cell.
+// masses are sums over the calibration rows at the masses of a kernel, by cell and class.
 type masses struct {
 	A1, A2 []float64 // of g a phi and g² a² phi
 	G2A    []float64 // of g² a phi; none without a half-life
@@ -138,8 +141,25 @@ type masses struct {
 
 func (t *Tallies) newMasses(cells int) masses {
 	m := masses{A1: make([]float64, cells), A2: make([]float64, cells)}
-	if t.decay != nil {
+	if t.keep.HalfLife > 0 {
 		m.G2A = make([]float64, cells)
+	}
+	return m
+}
+
+// countRows has the rows be counted anew, when somebody asks: before they change again.
+func (t *Tallies) countRows(view graphstore.View, sums *neighborhood.Sums) {
+	t.counts = sync.OnceValue(func() [families]masses {
+		return t.weighAll(view, sums, func(Vertex) float64 { return 1 }, false)
+	})
+}
+
+// weighAll counts the masses of a kernel by all kinds of cells, or of whole classes alone.
+func (t *Tallies) weighAll(view graphstore.View, sums *neighborhood.Sums, mass Mass, classes bool) (m [families]masses) {
+	for kind := range family(families) {
+		if t.keep.has(kind) && (kind == whole || !classes) {
+			m[kind] = t.weigh(view, sums, mass, kind)
+		}
 	}
 	return m
 }
@@ -147,18 +167,19 @@ func (t *Tallies) newMasses(cells int) masses {
 // weigh counts the masses of a kernel over the calibration rows by cell. Whole classes take no sums.
 func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass, kind family) masses {
 	cells := make([]float64, kind.cells(t.classes))
-	m := t.newMasses(t.classes * len(cells))
+	m := t.newMasses(len(cells) * t.classes)
 	for _, v := range t.rows {
 		p := profile{own: view.Prediction(v)}
 		if kind != whole {
 			p.votes = sums.Votes(v)
 		}
-		at, a, g := int(view.Label(v).Class)*len(cells), mass(v), t.gains(view.LabelTime(v))
+		class, a, g := int(view.Label(v).Class), mass(v), t.gain(view, v)
 		for i, phi := range p.phi(cells, kind) {
-			m.A1[at+i] += float64(g.one * float64(a*phi))
-			m.A2[at+i] += float64(g.square * float64(a*a*phi))
+			at := i*t.classes + class
+			m.A1[at] += float64(g * float64(a*phi))
+			m.A2[at] += float64(float64(g*g) * float64(a*a*phi))
 			if m.G2A != nil {
-				m.G2A[at+i] += float64(g.square * float64(a*phi))
+				m.G2A[at] += float64(float64(g*g) * float64(a*phi))
 			}
 		}
 	}
@@ -168,7 +189,7 @@ func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass
 // LabelsReached returns the mass of all calibration rows, each weighted by its age.
 func (t *Tallies) LabelsReached(view graphstore.View, mass Mass) (sum float64) {
 	for _, v := range t.rows {
-		sum += float64(t.gains(view.LabelTime(v)).one * mass(v))
+		sum += float64(t.gain(view, v) * mass(v))
 	}
 	return sum
 }
@@ -190,7 +211,7 @@ func (t *Tallies) secondMoments(s *Spread, a1 []float64) masses {
 		if !(n > 0) {
 			continue
 		}
-		if t.decay != nil {
+		if m.G2A != nil {
 			m.G2A[i] = a / n * n2
 		}
 		if even := a / n * (a / n * n2); even > 0 {

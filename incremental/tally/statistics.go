@@ -1,6 +1,8 @@
 package tally
 
 import (
+	"slices"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/quant"
@@ -38,13 +40,7 @@ type Mass func(v Vertex) float64
 // its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
 // reads view, sums and masses when called, which must be as in the last Update.
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool) *quant.Statistics {
-	var m [families]masses
-	for kind := range family(families) {
-		if t.keep.has(kind) && (kind == whole || !t.keep.ClassMasses) {
-			m[kind] = t.weigh(view, sums, mass, kind)
-		}
-	}
-	s := t.statistics(id, m)
+	s := t.statistics(id, t.weighAll(view, sums, mass, t.keep.ClassMasses))
 	if exact && !t.keep.Means {
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, mass, visit) }
 	}
@@ -56,7 +52,7 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statisti
 	c := t.each[id]
 	s := &quant.Statistics{
 		K: t.classes, Members: float64(c.members), Labelled: float64(c.labelled), Profiled: float64(c.profiled),
-		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: floats(t.n[whole]),
+		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: slices.Clone(t.counts()[whole].A1),
 		ClassA1: m[whole].A1, ClassA2: m[whole].A2, Audit: c.audits(),
 	}
 	for i, n := range c.anchored {
@@ -70,7 +66,7 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statisti
 	if !t.keep.Means {
 		s.OwnCovariance = covariance(c, s.Soft.P)
 	}
-	if t.decay != nil {
+	if t.keep.HalfLife > 0 {
 		s.ClassG2A = m[whole].G2A
 		t.age(s)
 	}
@@ -95,21 +91,15 @@ func (t *Tallies) read(c *community, kind family, m masses) *quant.Cells {
 	if t.keep.Means {
 		return cells
 	}
-	cells.N, cells.A1, cells.A2 = t.transposed(floats(t.n[kind]), z), t.transposed(m.A1, z), t.transposed(m.A2, z)
-	if t.decay != nil {
-		cells.G2, cells.G2A = t.transposed(floats(t.n2[kind]), z), t.transposed(m.G2A, z)
+	if m.A1 == nil {
+		m = t.newMasses(z * t.classes)
+	}
+	counts := t.counts()[kind]
+	cells.N, cells.A1, cells.A2, cells.G2A = slices.Clone(counts.A1), m.A1, m.A2, m.G2A
+	if t.keep.HalfLife > 0 {
+		cells.G2 = slices.Clone(counts.A2)
 	}
 	return cells
-}
-
-// transposed returns sums of the z cells of each class, one class after the other, as a matrix of cells by classes;
-// no sums are zero.
-func (t *Tallies) transposed(sums []float64, z int) []float64 {
-	matrix := make([]float64, t.classes*z)
-	for at, sum := range sums {
-		matrix[at%z*t.classes+at/z] = sum
-	}
-	return matrix
 }
 
 // covariance returns the K x K covariance of the own predictions of the members, whose mean is p.
@@ -129,14 +119,11 @@ func covariance(c *community, p []float64) []float64 {
 
 func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass Mass, visit func(quant.Row)) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
-	scale := 0.0
-	if t.decay != nil {
-		scale = t.scale()
-	}
+	weight := t.LabelWeights(view)
 	for _, v := range t.rows {
 		s := stateOf(view, sums, v)
-		g := float64(scale * t.gains(s.time).one)
-		if t.decay != nil && g == 0 {
+		g := weight(v)
+		if g == 0 {
 			continue
 		}
 		ownMean(own, s.profile.own)
@@ -148,10 +135,7 @@ func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass 
 // LabelGains reads the factor g of a calibration row's age, and returns by what the factors are
 // scaled so that they sum to the effective number of labels. Without a half-life both are one.
 func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, scale float64) {
-	if t.decay == nil {
-		return func(Vertex) float64 { return 1 }, 1
-	}
-	return func(v Vertex) float64 { return t.gains(view.LabelTime(v)).one }, t.scale()
+	return func(v Vertex) float64 { return t.gain(view, v) }, t.scale()
 }
 
 // LabelWeights returns the weight of a calibration row by its age: one without a half-life.

@@ -29,17 +29,16 @@ const (
 type Tallies struct {
 	classes int
 	keep    Families
-	rows    []Vertex        // calibration rows: labels of role calibrate that have a prediction, sorted
-	n       [families][]Sum // K x Z, class-major: sum of phi over them
-	n2      [families][]Sum // likewise of g² phi, where n is that of g phi; without a half-life n itself
-	decay   *decay          // nil without a half-life
+	rows    []Vertex                // calibration rows: labels of role calibrate that have a prediction, sorted
+	counts  func() [families]masses // of the rows: A1 and A2 at masses of one, which are N and G2
+	decay   decay
 	each    []*community
 	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
 	all     bool       // likewise a statistic that all communities share
 	rooms   []Room     // by community
 	some    bool       // likewise, by little
 	shared  float64    // how far a mean that all communities read moved since the last emission
-	renewed []float64  // K: labels that came or went since the last emission, as a share of those of the class
+	renewed []float64  // K: labels of each class that came or went since the last emission
 
 	everyone  []CommunityID // communities that every vertex is a member of, once
 	firstNew  Vertex        // vertices from here on are new in the last Update
@@ -72,17 +71,6 @@ type community struct {
 // twin that tests hold Update against. Every community's Sources then lists its whole kernel.
 func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Sums) *Tallies {
 	t := &Tallies{classes: classes, keep: keep, renewed: make([]float64, classes)}
-	for kind := range family(families) {
-		if keep.has(kind) {
-			t.n[kind] = make([]Sum, classes*kind.cells(classes))
-		}
-	}
-	if t.n2 = t.n; keep.HalfLife > 0 {
-		t.decay = &decay{}
-		for kind := range t.n2 {
-			t.n2[kind] = make([]Sum, len(t.n[kind]))
-		}
-	}
 	t.phi = make([]float64, classes*classes)
 	t.Begin(view)
 	for v := range Vertex(view.Vertices()) {
@@ -91,7 +79,7 @@ func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Su
 		}
 	}
 	t.moveLandmark(view)
-	t.recountRows(view, sums)
+	t.countRows(view, sums)
 	for id := range t.each {
 		t.rebuildMembers(CommunityID(id), view, sums)
 	}
@@ -216,7 +204,11 @@ func (t *Tallies) spreadMoved() {
 	if !t.all && !t.some {
 		return
 	}
-	labels := slices.Max(t.renewed)
+	labels := 0.0 // a part of those of a class
+	for class, renewed := range t.renewed {
+		n, _ := t.labelsOf(class)
+		labels = max(labels, renewed/max(n, 1))
+	}
 	for id := range t.moved {
 		if t.all {
 			t.moved[id] = moved

@@ -52,12 +52,12 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		shifts = shifts[end:]
 	}
 	t.mergeRows()
-	if len(t.changed) > 0 && t.moveLandmark(view) {
-		t.recountRows(view, sums)
-		t.MoveAll()
+	if len(t.changed) == 0 {
+		return
 	}
-	for _, c := range t.changed {
-		t.renewRow(c)
+	t.countRows(view, sums)
+	if t.moveLandmark(view) {
+		t.MoveAll()
 	}
 }
 
@@ -75,9 +75,7 @@ func (t *Tallies) Begin(view graphstore.View) {
 		t.each[id].sources = t.each[id].sources[:0]
 	}
 	t.resourced = t.resourced[:0]
-	if t.decay != nil {
-		t.decay.before = t.decay.landmark
-	}
+	t.decay.before = t.decay.landmark
 }
 
 // collect lists the vertices that any part of delta touches, sorted and once
@@ -194,87 +192,52 @@ func source(s *state, multiplicity uint32) float64 {
 	return float64(multiplicity)
 }
 
-// rowChange is a calibration row that an Update changed: its class and the weight of its label
-// before and after, or event.NoClass when there was no row, or is none.
+// rowChange says whether a vertex that an Update changed was a calibration row, and is one.
 type rowChange struct {
-	v                       Vertex
-	classBefore, classAfter event.Class
-	gainsBefore, gainsAfter gains
+	v       Vertex
+	was, is bool
 }
 
-// changeRow follows one vertex whose label or profile changed.
+// changeRow follows one vertex whose label or profile changed. All communities read the rows; where means are all that
+// is read of cells, they read the labels of each class alone.
 func (t *Tallies) changeRow(v Vertex, before, after *state) {
-	change := rowChange{v: v, classBefore: event.NoClass, classAfter: event.NoClass}
-	if before.calibrates() {
-		change.classBefore, change.gainsBefore = before.label.Class, t.gains(before.time)
-		t.countRow(before, change.gainsBefore, -1)
-	}
-	if after.calibrates() {
-		change.classAfter, change.gainsAfter = after.label.Class, t.gains(after.time)
-		t.countRow(after, change.gainsAfter, 1)
-	}
-	if change.classBefore == event.NoClass && change.classAfter == event.NoClass {
+	c := rowChange{v, before.calibrates(), after.calibrates()}
+	if !c.was && !c.is {
 		return
 	}
-	t.changed = append(t.changed, change)
+	t.changed = append(t.changed, c)
+	switch {
+	case t.keep.Means && before.label == after.label && before.time == after.time && c.was == c.is:
+	case !t.keep.Means || t.keep.HalfLife > 0:
+		t.MoveAll()
+	default:
+		t.MoveShared(0)
+		if c.was {
+			t.renewed[before.label.Class]++
+		}
+		if c.is {
+			t.renewed[after.label.Class]++
+		}
+	}
 }
-
-// begins and ends report whether a vertex becomes a row, and whether it is none any longer.
-func (c rowChange) begins() bool { return c.classBefore == event.NoClass }
-func (c rowChange) ends() bool   { return c.classAfter == event.NoClass }
 
 // mergeRows mends the list of rows after changes, which are sorted by vertex.
 func (t *Tallies) mergeRows() {
-	if !slices.ContainsFunc(t.changed, func(c rowChange) bool { return c.begins() || c.ends() }) {
+	if !slices.ContainsFunc(t.changed, func(c rowChange) bool { return c.was != c.is }) {
 		return
 	}
 	out, rest := t.merged[:0], t.rows
 	for _, c := range t.changed {
 		at, _ := slices.BinarySearch(rest, c.v)
 		out = append(out, rest[:at]...)
-		if rest = rest[at:]; !c.begins() {
+		if rest = rest[at:]; c.was {
 			rest = rest[1:]
 		}
-		if !c.ends() {
+		if c.is {
 			out = append(out, c.v)
 		}
 	}
 	t.merged, t.rows = t.rows, append(out, rest...)
-}
-
-// renewRow notes that all communities read another N, by this row. Where means are all that is read of
-// cells, they read the labels of each class alone.
-func (t *Tallies) renewRow(c rowChange) {
-	if t.keep.Means && c.classBefore == c.classAfter && c.gainsBefore == c.gainsAfter {
-		return
-	}
-	if !t.keep.Means || t.decay != nil {
-		t.MoveAll()
-		return
-	}
-	t.MoveShared(0)
-	for _, class := range []event.Class{c.classBefore, c.classAfter} {
-		if class != event.NoClass {
-			labels, _ := t.labelsOf(int(class))
-			t.renewed[class] += 1 / max(labels, 1)
-		}
-	}
-}
-
-// countRow adds a row's cells to N, or takes them back.
-func (t *Tallies) countRow(s *state, g gains, sign int) {
-	class := int(s.label.Class)
-	for kind := range family(families) {
-		if !t.keep.has(kind) {
-			continue
-		}
-		phi := s.profile.phi(t.phi, kind)
-		from, to := class*len(phi), (class+1)*len(phi)
-		accumulate(t.n[kind][from:to], phi, g.one, sign)
-		if t.decay != nil {
-			accumulate(t.n2[kind][from:to], phi, g.square, sign)
-		}
-	}
 }
 
 // rebuildMembers counts the members of one community from nothing; its Sources
