@@ -41,6 +41,24 @@ func (g *Dual) residuals(v Vertex) (d float64, r []float64) {
 	return c[0], c[1:]
 }
 
+// AppendChange appends what takes the functions at a vertex from those that a dual holds to those that are wanted; nil are
+// zero, both. Changes are computed from what is held, so that rounding does not add up.
+func AppendChange(dst []ValueChange, v Vertex, held, wanted []float64) []ValueChange {
+	for i := range max(len(held), len(wanted)) {
+		change := 0.0
+		if wanted != nil {
+			change = wanted[i]
+		}
+		if held != nil {
+			change -= held[i]
+		}
+		if change != 0 {
+			dst = append(dst, ValueChange{V: v, Function: i, Change: change})
+		}
+	}
+	return dst
+}
+
 // addValues changes f and, unless a rebuild will, the residual: by a d(v) times
 // the change, with the degree before the batch, as inject adds what edges change.
 func (g *Dual) addValues(changes []ValueChange) {
