@@ -30,8 +30,7 @@ func (c *Core) startClassifier(view graphstore.View) {
 	if c.config.Classifier == "" {
 		return
 	}
-	c.walks = classifier.NewDiffusion(c.config.Classes)
-	c.walks.Solve(view)
+	c.walks = classifier.New(c.config.Classes, view)
 	c.count(view, c.store.Derive(c.walks.Derive(view), classifier.Name))
 }
 

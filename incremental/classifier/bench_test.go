@@ -63,8 +63,7 @@ func BenchmarkFollow(b *testing.B) {
 		for _, events := range []int{100, 1000} {
 			b.Run(fmt.Sprintf("K=%d/batch=%d", classes, events), func(b *testing.B) {
 				store, r := benchmarkStore(b, classes)
-				d := NewDiffusion(classes)
-				d.Solve(store.View())
+				d := New(classes, store.View())
 				store.Derive(d.Derive(store.View()), Name)
 				predictions := 0
 				for b.Loop() {
@@ -88,6 +87,6 @@ func BenchmarkFollow(b *testing.B) {
 func BenchmarkStart(b *testing.B) {
 	store, _ := benchmarkStore(b, 2)
 	for b.Loop() {
-		NewDiffusion(2).Solve(store.View())
+		New(2, store.View())
 	}
 }

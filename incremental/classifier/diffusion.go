@@ -34,92 +34,70 @@ const (
 type Diffusion struct {
 	classes int
 	dual    *diffusion.Dual
-	source  []event.Class // n: the class of a source, else NoClass
 
-	pending []Vertex // whose prediction may change at the next emission
-	listed  []bool   // n: in pending
+	pending []Vertex // whose prediction may change at the next emission, in no order, some more than once
 	changes []diffusion.ValueChange
+	one     []float64 // K: function of a source
 	list    []graphstore.Derived
 	units   []uint32 // backing of list
 	shares  []float64
 }
 
-// NewDiffusion returns the classifier of an empty graph. It panics if K < 1.
-func NewDiffusion(classes int) *Diffusion {
-	d := &Diffusion{classes: classes, shares: make([]float64, classes)}
-	var err error
-	if d.dual, err = diffusion.NewDual(d.config()); err != nil {
+// New returns the classifier of the graph of view, solved from nothing. It panics if K < 1.
+func New(classes int, view graphstore.View) *Diffusion {
+	dual, err := diffusion.NewDual(config(classes))
+	if err != nil {
 		panic(fmt.Sprintf("classifier: %v", err)) // K is out of range
+	}
+	d := begin(dual, view)
+	for _, v := range d.pending {
+		d.follow(view, v)
+	}
+	dual.Solve(view, d.changes, Tolerance)
+	return d
+}
+
+func config(classes int) diffusion.Config {
+	return diffusion.Config{Alpha: Alpha, Tolerance: Tolerance, Functions: classes}
+}
+
+// begin returns a classifier that looks at every vertex at the next emission.
+func begin(dual *diffusion.Dual, view graphstore.View) *Diffusion {
+	k := dual.Functions()
+	d := &Diffusion{classes: k, dual: dual, one: make([]float64, k), shares: make([]float64, k)}
+	for v := range Vertex(view.Vertices()) {
+		d.pending = append(d.pending, v)
 	}
 	return d
 }
 
-func (d *Diffusion) config() diffusion.Config {
-	return diffusion.Config{Alpha: Alpha, Tolerance: Tolerance, Functions: d.classes}
-}
-
-// Solve starts from nothing on the graph of view.
-func (d *Diffusion) Solve(view graphstore.View) {
-	*d = *NewDiffusion(d.classes)
-	d.grow(view.Vertices())
-	d.changes = d.changes[:0]
-	for v := range Vertex(view.Vertices()) {
-		d.follow(view, v)
-		d.touch(v)
-	}
-	d.dual.Solve(view, d.changes, Tolerance)
-}
-
 // Update brings the field to view, which delta led to.
 func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
-	d.grow(view.Vertices())
 	d.changes = d.changes[:0]
 	for _, l := range delta.Labels {
 		d.follow(view, l.V)
-		d.touch(l.V)
+		d.pending = append(d.pending, l.V)
 	}
 	for _, p := range delta.Predictions { // it may not be the classifier's any more, or be again
-		d.touch(p.V)
+		d.pending = append(d.pending, p.V)
 	}
-	for _, v := range delta.Reused {
-		d.touch(v)
-	}
+	d.pending = append(d.pending, delta.Reused...)
 	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
-		d.touch(v)
+		d.pending = append(d.pending, v)
 	}
 	d.dual.Update(view, delta, d.changes)
-	for _, v := range d.dual.Touched() {
-		d.touch(v)
-	}
-}
-
-func (d *Diffusion) grow(n int) {
-	for v := len(d.source); v < n; v++ {
-		d.source = append(d.source, event.NoClass)
-		d.listed = append(d.listed, false)
-	}
+	d.pending = append(d.pending, d.dual.Touched()...)
 }
 
 // follow makes v a source or none, as its label now says.
 func (d *Diffusion) follow(view graphstore.View, v Vertex) {
-	before, after := d.source[v], sourceClass(view, v)
-	if before == after {
-		return
+	var function []float64
+	if class := sourceClass(view, v); class != event.NoClass {
+		function = d.one
+		clear(function)
+		function[class] = 1
 	}
-	if before != event.NoClass {
-		d.changes = append(d.changes, diffusion.ValueChange{V: v, Function: int(before), Change: -1})
-	}
-	if after != event.NoClass {
-		d.changes = append(d.changes, diffusion.ValueChange{V: v, Function: int(after), Change: 1})
-	}
-	d.source[v] = after
-}
-
-func (d *Diffusion) touch(v Vertex) {
-	if !d.listed[v] {
-		d.listed[v] = true
-		d.pending = append(d.pending, v)
-	}
+	d.changes = diffusion.AppendChange(d.changes, v, d.dual.Function(v), function)
 }
 
 // sourceClass returns the class of v as a source, NoClass when it is none.
@@ -140,13 +118,12 @@ func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
 	version, made := view.DerivedVersion(Name)
 	slices.Sort(d.pending)
 	d.list, d.units = d.list[:0], slices.Grow(d.units[:0], len(d.pending)*d.classes)
-	for _, v := range d.pending {
-		d.listed[v] = false
+	for _, v := range slices.Compact(d.pending) {
 		held := view.Prediction(v)
 		if view.Erased(v) || held != nil && !(made && view.Version(v) == version) {
 			continue // an erased vertex has no prediction, and an outside one wins
 		}
-		source := d.source[v] != event.NoClass
+		source := sourceClass(view, v) != event.NoClass
 		d.share(v)
 		switch {
 		case source && held != nil:
@@ -196,15 +173,9 @@ func (d *Diffusion) State() []diffusion.DualState { return d.dual.State() }
 // time, is view. It looks at every vertex again at the next emission, which changes
 // no prediction that had not changed anyway.
 func Restore(classes int, view graphstore.View, parts []diffusion.DualState) (*Diffusion, error) {
-	d := NewDiffusion(classes)
-	var err error
-	if d.dual, err = diffusion.RestoreDual(d.config(), view, parts); err != nil {
+	dual, err := diffusion.RestoreDual(config(classes), view, parts)
+	if err != nil {
 		return nil, fmt.Errorf("classifier: %w", err)
 	}
-	d.grow(view.Vertices())
-	for v := range Vertex(view.Vertices()) {
-		d.source[v] = sourceClass(view, v)
-		d.touch(v)
-	}
-	return d, nil
+	return begin(dual, view), nil
 }

@@ -52,7 +52,7 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 	for seed := range uint64(80) {
 		w := newWorld(t, seed)
 		k := w.stream.Config.Classes
-		d := NewDiffusion(k)
+		d := New(k, w.store.View())
 		for i := range 20 {
 			view, delta := w.next()
 			d.Update(view, delta)
@@ -103,7 +103,7 @@ func TestDiffusionLeavesTheOwnLabelOut(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed)
 		k := w.stream.Config.Classes
-		d := NewDiffusion(k)
+		d := New(k, w.store.View())
 		var view graphstore.View
 		for range 12 {
 			var delta *graphstore.Delta
@@ -130,14 +130,14 @@ func TestDiffusionFromNothingAgrees(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed)
 		k := w.stream.Config.Classes
-		followed, anew := NewDiffusion(k), NewDiffusion(k)
+		followed := New(k, w.store.View())
 		var view graphstore.View
 		for range 15 {
 			var delta *graphstore.Delta
 			view, delta = w.next()
 			followed.Update(view, delta)
 		}
-		anew.Solve(view)
+		anew := New(k, view)
 		for v := range Vertex(view.Vertices()) {
 			for i, y := range anew.dual.Values(v) {
 				if off := math.Abs(y - followed.dual.Values(v)[i]); off > 2*Tolerance {

@@ -12,7 +12,7 @@
 //
 // Predictions lag behind the field by at most Lag in every class and depend on the history within
 // that. Cost: that of a diffusion.Dual of K functions, and O(K) at an emission for every vertex that
-// it touched. Memory: 16K + 30 bytes a vertex.
+// it touched. Memory: 16K + 24 bytes a vertex.
 package classifier
 
 import "gqlstream/graphstore"
