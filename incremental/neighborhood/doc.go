@@ -16,5 +16,5 @@
 // All are integers, so after any history they equal a recount bit for bit.
 //
 // Cost: O(K) for an edge, O(degree K) for a changed prediction. Memory: 8K + 12 bytes a vertex, and
-// 4K more when hard votes are kept. It knows nothing of labels and communities.
+// 8K more when hard votes are kept. It knows nothing of labels and communities.
 package neighborhood

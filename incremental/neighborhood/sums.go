@@ -17,45 +17,46 @@ type Vertex = graphstore.Vertex
 type Votes struct {
 	Count uint32   // neighbours that have a prediction
 	Sum   []uint64 // K: sum of their units of 2^-30
-	Hard  []uint32 // K: how many say each class; nil unless hard votes are kept
+	Hard  []uint64 // K: how many say each class; nil unless hard votes are kept
 }
 
 // Sums holds the votes of every vertex. One goroutine owns it.
 type Sums struct {
-	classes  int
-	keepHard bool
-	votes    rows // of every vertex
-	changed  []Vertex
-	before   rows     // of those in changed, before the last Update
-	seen     []uint32 // n: 1 + index into changed, 0 when the vertex is unchanged
+	classes int
+	width   int      // of a row: 1 + K, and K more where hard votes are kept
+	votes   []uint64 // a row for each vertex: how many vote, K sums of what they say and, if kept, K hard votes
+	changed []Vertex
+	before  []uint64 // rows of those in changed, before the last Update
+	seen    []uint32 // n: 1 + index into changed, 0 when the vertex is unchanged
 }
 
-// rows are the votes of vertices, one after the other.
-type rows struct {
-	sum  []uint64 // 1 + K each: how many vote, then the sum of what they say
-	hard []uint32 // K each, empty unless kept
-}
-
-// New returns the sums of an empty graph with K classes. Hard votes cost 4K
+// New returns the sums of an empty graph with K classes. Hard votes cost 8K
 // bytes a vertex and are kept only on request. It panics if K < 1.
 func New(classes int, keepHard bool) *Sums {
 	if classes < 1 {
 		panic(fmt.Sprintf("neighborhood: %d classes, want at least 1", classes))
 	}
-	return &Sums{classes: classes, keepHard: keepHard}
+	s := &Sums{classes: classes, width: 1 + classes}
+	if keepHard {
+		s.width += classes
+	}
+	return s
 }
 
 // Votes returns the votes of the neighbours of v. The slices are the sums' own and
 // valid until the next Update.
-func (s *Sums) Votes(v Vertex) Votes { return s.row(&s.votes, int(v)) }
+func (s *Sums) Votes(v Vertex) Votes { return s.read(s.row(s.votes, int(v))) }
 
-// row returns the votes in a row.
-func (s *Sums) row(of *rows, at int) Votes {
+// row returns one of some rows.
+func (s *Sums) row(of []uint64, at int) []uint64 {
+	return of[at*s.width:][:s.width:s.width]
+}
+
+func (s *Sums) read(row []uint64) Votes {
 	k := s.classes
-	row := of.sum[at*(1+k):][: 1+k : 1+k]
-	votes := Votes{Count: uint32(row[0]), Sum: row[1:]}
-	if s.keepHard {
-		votes.Hard = of.hard[at*k:][:k:k]
+	votes := Votes{Count: uint32(row[0]), Sum: row[1 : 1+k : 1+k]}
+	if len(row) > 1+k {
+		votes.Hard = row[1+k:]
 	}
 	return votes
 }
@@ -69,7 +70,7 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 	for _, v := range s.changed {
 		s.seen[v] = 0
 	}
-	s.changed, s.before.sum, s.before.hard = s.changed[:0], s.before.sum[:0], s.before.hard[:0]
+	s.changed, s.before = s.changed[:0], s.before[:0]
 
 	// First the edges, with the predictions as they were; then the predictions,
 	// over the edges as they are: together exactly the new sums.
@@ -96,7 +97,7 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 // Before returns the votes of v before the last Update.
 func (s *Sums) Before(v Vertex) Votes {
 	if at := s.seen[v]; at > 0 {
-		return s.row(&s.before, int(at-1))
+		return s.read(s.row(s.before, int(at-1)))
 	}
 	return s.Votes(v)
 }
@@ -104,10 +105,7 @@ func (s *Sums) Before(v Vertex) Votes {
 func (s *Sums) grow(n int) {
 	if have := len(s.seen); n > have {
 		s.seen = append(s.seen, make([]uint32, n-have)...)
-		s.votes.sum = append(s.votes.sum, make([]uint64, (n-have)*(1+s.classes))...)
-		if s.keepHard {
-			s.votes.hard = append(s.votes.hard, make([]uint32, (n-have)*s.classes)...)
-		}
+		s.votes = append(s.votes, make([]uint64, (n-have)*s.width)...)
 	}
 }
 
@@ -117,11 +115,7 @@ func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 		return
 	}
 	if s.seen[v] == 0 {
-		at, k := int(v), s.classes
-		s.before.sum = append(s.before.sum, s.votes.sum[at*(1+k):][:1+k]...)
-		if s.keepHard {
-			s.before.hard = append(s.before.hard, s.votes.hard[at*k:][:k]...)
-		}
+		s.before = append(s.before, s.row(s.votes, int(v))...)
 		s.changed = append(s.changed, v)
 		s.seen[v] = uint32(len(s.changed))
 	}
@@ -130,20 +124,19 @@ func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 
 // add counts one neighbour's prediction at v, once (sign 1) or back (sign -1).
 func (s *Sums) add(v Vertex, units []uint32, sign int) {
-	at, once := int(v), uint64(sign) // two's complement: -1 subtracts
-	row := s.votes.sum[at*(1+s.classes):][:1+s.classes]
+	row, once := s.row(s.votes, int(v)), uint64(sign) // two's complement: -1 subtracts
 	row[0] += once
 	for j, unit := range units {
 		row[1+j] += once * uint64(unit)
 	}
-	if s.keepHard {
-		s.votes.hard[at*s.classes+int(HardClass(units))] += uint32(sign)
+	if len(row) > 1+s.classes {
+		row[1+s.classes+int(HardClass(units))] += once
 	}
 }
 
 // HardClass returns the class with the most units, the lowest on ties.
-func HardClass(units []uint32) event.Class {
-	best, most := 0, uint32(0)
+func HardClass[T uint32 | uint64](units []T) event.Class {
+	best, most := 0, T(0)
 	for j, unit := range units {
 		if unit > most {
 			best, most = j, unit

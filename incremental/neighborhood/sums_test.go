@@ -54,11 +54,11 @@ func TestTiesGoToTheLowestClass(t *testing.T) {
 	if got := HardClass([]uint32{5, 9, 9}); got != 1 {
 		t.Errorf("hard class of a tie between 1 and 2 is %d", got)
 	}
-	got, voted := Votes{Count: 4, Hard: []uint32{2, 0, 2}}.Majority()
+	got, voted := Votes{Count: 4, Hard: []uint64{2, 0, 2}}.Majority()
 	if got != 0 || !voted {
 		t.Errorf("majority of a tie between 0 and 2 is %d (voted: %t)", got, voted)
 	}
-	if _, voted := (Votes{Hard: []uint32{0, 0}}).Majority(); voted {
+	if _, voted := (Votes{Hard: []uint64{0, 0}}).Majority(); voted {
 		t.Error("a vertex without voting neighbours has a majority")
 	}
 }
@@ -85,7 +85,7 @@ func TestUpdateDoesNotAllocate(t *testing.T) {
 
 // check compares the sums with a recount and names the first difference.
 func check(s *Sums, view graphstore.View) error {
-	anew := Recount(view, s.classes, s.keepHard)
+	anew := Recount(view, s.classes, s.width > 1+s.classes)
 	for v := range Vertex(view.Vertices()) {
 		if got, want := s.Votes(v), anew.Votes(v); !equal(got, want) {
 			return fmt.Errorf("vertex %d has votes %v, a recount gives %v", v, got, want)

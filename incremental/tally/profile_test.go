@@ -14,7 +14,7 @@ func member(own float64, neighbors int, sum float64) *state {
 	return &state{profile: profile{
 		own: []uint32{units(own), units(1 - own)},
 		votes: neighborhood.Votes{
-			Count: uint32(neighbors), Hard: []uint32{uint32(math.Round(sum)), uint32(neighbors) - uint32(math.Round(sum))},
+			Count: uint32(neighbors), Hard: []uint64{uint64(math.Round(sum)), uint64(neighbors) - uint64(math.Round(sum))},
 			Sum: []uint64{uint64(sum * event.One), uint64((float64(neighbors) - sum) * event.One)},
 		},
 	}}
