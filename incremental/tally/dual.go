@@ -14,7 +14,9 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vert
 	for _, v := range touched {
 		if view.Label(v).Class == event.NoClass { // else no source
 			x := by(v)
-			t.eachOf(view, v, func(c CommunityID, multiplicity float64) { t.take(c, x*multiplicity*t.rooms[c].Value) })
+			t.eachOf(view, v, func(c CommunityID, multiplicity uint32) {
+				t.take(c, x*float64(multiplicity)*t.rooms[c].Value)
+			})
 		}
 	}
 }

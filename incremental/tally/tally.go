@@ -41,9 +41,6 @@ type Tallies struct {
 	renewed []float64  // K: labels of each class that came or went since the last emission
 
 	everyone  []CommunityID // communities that every vertex is a member of, once
-	firstNew  Vertex        // vertices from here on are new in the last Update
-	reused    []Vertex      // and these
-	erased    []Vertex      // erased in the last Update
 	resourced []CommunityID // communities whose sources this step changed
 	changed   []rowChange   // calibration rows that the last Update changed
 	touched   []Vertex      // scratch: vertices with a changed profile, label or membership
@@ -152,16 +149,18 @@ func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
 
 // MovePosterior notes that the posterior of v moved by this much.
 func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
-	t.eachOf(view, v, func(c CommunityID, multiplicity float64) { t.take(c, by*multiplicity*t.rooms[c].Posterior) })
+	t.eachOf(view, v, func(c CommunityID, multiplicity uint32) { t.take(c, by*float64(multiplicity)*t.rooms[c].Posterior) })
 }
 
 // eachOf visits the communities of v with its multiplicities.
-func (t *Tallies) eachOf(view graphstore.View, v Vertex, visit func(CommunityID, float64)) {
+func (t *Tallies) eachOf(view graphstore.View, v Vertex, visit func(CommunityID, uint32)) {
 	for _, m := range view.MemberOf(v) {
-		visit(m.Community, float64(m.Multiplicity))
+		visit(m.Community, m.Multiplicity)
 	}
-	for _, id := range t.everyone {
-		visit(id, 1)
+	if len(t.everyone) > 0 && !view.Erased(v) {
+		for _, id := range t.everyone {
+			visit(id, 1)
+		}
 	}
 }
 

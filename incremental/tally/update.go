@@ -25,7 +25,6 @@ type shift struct {
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
-	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
@@ -97,61 +96,55 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
 	}
 	if len(t.everyone) > 0 {
-		t.touched = append(append(t.touched, delta.Erased...), delta.Reused...)
-		for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
-			t.touched = append(t.touched, v)
-		}
+		t.shiftEveryone(view, delta)
 	}
 	slices.Sort(t.touched)
 	t.touched = slices.Compact(t.touched)
-	slices.SortStableFunc(t.shifts, func(a, b shift) int { return cmp.Compare(a.v, b.v) })
+	slices.SortFunc(t.shifts, func(a, b shift) int { return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community)) })
+}
+
+// shiftEveryone lists who joins and leaves the communities of every vertex. They have no list of members, which would be as
+// long as the graph: new, erased and reused vertices say how they change.
+func (t *Tallies) shiftEveryone(view graphstore.View, delta *graphstore.Delta) {
+	list := func(v Vertex, before, after uint32) {
+		t.touched = append(t.touched, v)
+		for _, id := range t.everyone {
+			t.shifts = append(t.shifts, shift{v, id, before, after})
+		}
+	}
+	joins := func(v Vertex) {
+		if !view.Erased(v) {
+			list(v, 0, 1)
+		}
+	}
+	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
+		joins(v)
+	}
+	for _, v := range delta.Reused {
+		joins(v)
+	}
+	for _, v := range delta.Erased {
+		if _, reused := slices.BinarySearch(delta.Reused, v); !reused && v < delta.FirstVertex {
+			list(v, 1, 0)
+		}
+	}
 }
 
 // changeMember moves v from its state before to its state after in every
-// community that it is, or was, a member of. shifts are v's, by community, since a delta lists members in that order.
+// community that it is, or was, a member of. shifts are v's, by community.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
-	members := view.MemberOf(v)
-	if len(members)+len(shifts)+len(t.everyone) == 0 {
+	if len(view.MemberOf(v))+len(shifts)+len(t.everyone) == 0 {
 		return // as most vertices of a large graph
 	}
 	turned := t.keep.turned(before, after)
 	for _, s := range shifts {
 		t.recount(s, before, after, turned)
 	}
-	for _, m := range members {
-		_, counted := slices.BinarySearchFunc(shifts, m.Community, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) })
-		if !counted {
-			t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after, turned)
+	t.eachOf(view, v, func(id CommunityID, multiplicity uint32) {
+		if _, counted := slices.BinarySearchFunc(shifts, id, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) }); !counted {
+			t.recount(shift{v, id, multiplicity, multiplicity}, before, after, turned)
 		}
-	}
-	for _, id := range t.everyone {
-		t.recount(shift{v: v, community: id, before: t.existed(view, v), after: exists(view, v)}, before, after, turned)
-	}
-}
-
-// existed and exists give the multiplicity of v in a community of everyone before
-// and after the last Update. Such a community has no list of members, which would be as
-// long as the graph: new, erased and reused vertices say how it changes.
-func (t *Tallies) existed(view graphstore.View, v Vertex) uint32 {
-	if v >= t.firstNew {
-		return 0
-	}
-	if view.Erased(v) { // now, or earlier and only its votes changed
-		if _, now := slices.BinarySearch(t.erased, v); !now {
-			return 0
-		}
-	}
-	if _, reused := slices.BinarySearch(t.reused, v); reused {
-		return 0
-	}
-	return 1
-}
-
-func exists(view graphstore.View, v Vertex) uint32 {
-	if view.Erased(v) {
-		return 0
-	}
-	return 1
+	})
 }
 
 // recount counts one member of one community anew and records what that does to the
