@@ -113,7 +113,7 @@ func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange
 	want := make([]float64, d.dual.Functions())
 	for _, v := range d.core.tallies.Rows() {
 		d.functionsAt(v, view.Label(v).Class, gain(v), want)
-		list = d.appendChanges(list, v, want)
+		list = diffusion.AppendChange(list, v, d.dual.Function(v), want)
 	}
 	var left []graphstore.Vertex
 	for _, v := range d.dual.Valued() {
@@ -122,24 +122,8 @@ func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange
 		}
 	}
 	slices.Sort(left) // as they are after a restart
-	clear(want)
 	for _, v := range left {
-		list = d.appendChanges(list, v, want)
-	}
-	return list
-}
-
-// appendChanges appends what takes the functions at v from what the dual holds, so that rounding does not add up.
-func (d *sharedDual) appendChanges(list []diffusion.ValueChange, v graphstore.Vertex, want []float64) []diffusion.ValueChange {
-	held := d.dual.Function(v)
-	for i, want := range want {
-		have := 0.0
-		if held != nil {
-			have = held[i]
-		}
-		if want != have {
-			list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
-		}
+		list = diffusion.AppendChange(list, v, d.dual.Function(v), nil)
 	}
 	return list
 }
