@@ -16,9 +16,8 @@ type around struct {
 	degree  []uint32 // n
 	sums    words    // n rows: by how much neighbours have moved in all since pi was computed, in units of 1/unit; then sums of what they tell
 
-	told   []uint32 // n: of one that has moved, 1 + the row of what its neighbours know, else 0
-	known  words    // rows of told
-	free   []uint32 // rows that nobody has
+	told   words    // n rows: what the neighbours of a vertex know of it
+	late   []bool   // n: the vertex tells something else now
 	moved  []Vertex // since the last spread
 	marked []bool   // n: in moved
 	now    words    // scratch, as news
@@ -49,7 +48,8 @@ func (a *around) grow(n int) {
 	a.counts = append(a.counts, make([]uint32, (n-have)*k)...)
 	a.degree = append(a.degree, make([]uint32, n-have)...)
 	a.sums = append(a.sums, make(words, (n-have)*len(a.now))...)
-	a.told = append(a.told, make([]uint32, n-have)...)
+	a.told = append(a.told, make(words, (n-have)*len(a.now))...)
+	a.late = append(a.late, make([]bool, n-have)...)
 	a.marked = append(a.marked, make([]bool, n-have)...)
 }
 
@@ -66,8 +66,8 @@ func (a *around) heard(v Vertex) (hears uint32, heard, walks words, ok bool) {
 // unread returns by how much the neighbours of v have moved in all since pi(v) was computed.
 func (a *around) unread(v Vertex) *uint32 { return &a.sums[int(v)*len(a.now)] }
 
-// read sets row to what v tells with these votes and, where there are none, this prediction.
-func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction func() []uint32) {
+// read sets row to what v tells.
+func (a *around) read(row words, view graphstore.View, sums *neighborhood.Sums, v Vertex) {
 	k := a.classes
 	mean, shares := row[2:2+k], row[2+k:]
 	clear(row)
@@ -76,7 +76,7 @@ func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction 
 			shares[i] = share(count, a.degree[v])
 		}
 	}
-	if votes.Count > 0 {
+	if votes := sums.Votes(v); votes.Count > 0 {
 		row[1] = 1
 		scale := unit / (float64(votes.Count) * event.One)
 		for i, x := range votes.Sum {
@@ -84,7 +84,7 @@ func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction 
 		}
 		return
 	}
-	for i, x := range prediction() {
+	for i, x := range view.Prediction(v) {
 		row[1], mean[i] = 1, (x+event.One/unit/2)/(event.One/unit)
 	}
 }
@@ -119,35 +119,18 @@ func (a *around) tell(u Vertex, row words, sign int) {
 	}
 }
 
-// remember keeps what the neighbours of v know of it, before its first change.
-func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
-	if a.marked[v] {
-		return
+// move notes that v may tell something else from now on.
+func (a *around) move(v Vertex) {
+	if !a.marked[v] {
+		a.marked[v] = true
+		a.moved = append(a.moved, v)
 	}
-	a.marked[v] = true
-	a.moved = append(a.moved, v)
-	if a.told[v] > 0 {
-		return
-	}
-	if len(a.free) == 0 {
-		a.free = append(a.free, uint32(len(a.known)/len(a.now)))
-		a.known = append(a.known, a.now...)
-	}
-	a.told[v] = a.free[len(a.free)-1] + 1
-	a.free = a.free[:len(a.free)-1]
-	a.read(a.knownOf(v), v, sums.Before(v), func() []uint32 {
-		units, _ := neighborhood.PredictionBefore(view, delta, v)
-		return units
-	})
 }
 
-// knownOf returns what the neighbours of v, which is remembered, know of it.
-func (a *around) knownOf(v Vertex) words { return a.row(a.known, int(a.told[v]-1)) }
-
-// link follows an edge that appeared or, with sign -1, is gone. Both ends are remembered.
+// link follows an edge that appeared or, with sign -1, is gone.
 func (a *around) link(u, v Vertex, sign int) {
-	a.tell(u, a.knownOf(v), sign)
-	a.tell(v, a.knownOf(u), sign)
+	a.tell(u, a.row(a.told, int(v)), sign)
+	a.tell(v, a.row(a.told, int(u)), sign)
 	a.degree[u] += uint32(sign)
 	a.degree[v] += uint32(sign)
 }
@@ -162,12 +145,15 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 // spread has v tell its neighbours how it has moved, unless that may be missed, and calls touch for those
 // that have heard of more on average since they were computed than may be missed.
 func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m bars, touch func(Vertex)) {
-	a.read(a.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
-	news, neighbours := a.compare(a.knownOf(v)), view.Neighbors(v)
-	if apart := a.news[0]; apart > 0 && apart <= m.untold {
+	a.read(a.now, view, sums, v)
+	told := a.row(a.told, int(v))
+	news, neighbours := a.compare(told), view.Neighbors(v)
+	apart := a.news[0]
+	if a.late[v] = apart > 0 && apart <= m.untold; a.late[v] {
 		return
 	}
-	a.news[0] = max(a.news[0], 1) // a label that was computed meanwhile left out what v would have told then; see own
+	copy(told, a.now)
+	a.news[0] = max(apart, 1) // a label that was computed meanwhile left out what v would have told then; see own
 	news = a.news[:max(len(news), 1)]
 	for _, u := range neighbours {
 		sums := a.sums[int(u)*len(a.now):][:len(news)]
@@ -180,18 +166,6 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 			touch(u)
 		}
 	}
-	a.free = append(a.free, a.told[v]-1)
-	a.told[v] = 0
-}
-
-// late lists the vertices whose neighbours do not know how they have moved, sorted.
-func (a *around) late() (list []Vertex) {
-	for v, slot := range a.told {
-		if slot > 0 {
-			list = append(list, Vertex(v))
-		}
-	}
-	return list
 }
 
 // own returns the contribution of the label of v to c2 of v itself, in units of 1/unit. The
@@ -216,16 +190,15 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	}
-	told := make(words, len(a.sums))
 	parallel.Ranges(view.Vertices(), func(from, to int) {
 		for v := Vertex(from); v < Vertex(to); v++ {
-			a.read(a.row(told, int(v)), v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
+			a.read(a.row(a.told, int(v)), view, sums, v)
 		}
 	})
 	parallel.Ranges(view.Vertices(), func(from, to int) {
 		for v := Vertex(from); v < Vertex(to); v++ {
 			for _, u := range view.Neighbors(v) {
-				a.tell(v, a.row(told, int(u)), 1)
+				a.tell(v, a.row(a.told, int(u)), 1)
 			}
 		}
 	})

@@ -56,7 +56,7 @@ func TestStateEqualsRecount(t *testing.T) {
 			if state.epoch != nil {
 				fitted++
 			}
-			owned, late = owned+len(state.owned.of), late+len(state.around.late())
+			owned, late = owned+len(state.owned.of), late+len(state.around.lates())
 		}
 		store.Release()
 	}
@@ -149,7 +149,7 @@ func (s *State) checkCrowds(view graphstore.View) error {
 // may be off because of what is missed: 0 if nothing is.
 func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 	neighbours := view.Neighbors(v)
-	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.told[u] > 0 })
+	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.late[u] })
 	if !late && *s.around.unread(v) == 0 || !in.read(v) {
 		return 0
 	}
@@ -175,15 +175,24 @@ func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 	return 2 * most
 }
 
+// lates lists the vertices whose neighbours know something else of them.
+func (a *around) lates() (list []Vertex) {
+	for v, late := range a.late {
+		if late || a.marked[v] {
+			list = append(list, Vertex(v))
+		}
+	}
+	return list
+}
+
 // check compares the sums with a recount, but for what has not been told.
 func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
 	twin := newAround(a.classes)
 	twin.recount(view, sums)
-	for _, v := range a.late() {
-		twin.read(twin.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
+	for _, v := range a.lates() {
 		for _, u := range view.Neighbors(v) {
-			twin.tell(u, twin.now, -1)
-			twin.tell(u, a.knownOf(v), 1)
+			twin.tell(u, twin.row(twin.told, int(v)), -1)
+			twin.tell(u, a.row(a.told, int(v)), 1)
 		}
 	}
 	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) {
@@ -234,7 +243,7 @@ func TestFlushComputesWhatAReturnedNeighbourMoved(t *testing.T) {
 	}
 	step(start)
 	step(event.Batch{Edges: []event.Edge{edge(hub, leaves+1, false), edge(label, leaves+2, false)}})
-	if hub, _ := view.Lookup(event.NumberID(hub)); state.around.told[hub] == 0 {
+	if hub, _ := view.Lookup(event.NumberID(hub)); !state.around.late[hub] {
 		t.Fatal("the hub told how it moved")
 	}
 	step(event.Batch{Edges: []event.Edge{edge(hub, leaves+1, true)}})

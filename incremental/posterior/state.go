@@ -185,10 +185,11 @@ func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m bars) {
 // tellAll has all vertices tell their neighbours how they moved, however little.
 func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
 	s.spread(view, sums, bars{})
-	for _, v := range s.around.late() {
-		s.around.spread(view, sums, v, bars{}, s.touch)
+	for v, late := range s.around.late {
+		if late {
+			s.around.spread(view, sums, Vertex(v), bars{}, s.touch)
+		}
 	}
-	s.around.known, s.around.free = nil, nil // after much has moved they are more than is needed
 }
 
 // Ready computes the posteriors of labels and of members of communities anew where

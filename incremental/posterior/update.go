@@ -16,7 +16,7 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 	s.grow(view.Vertices())
 	s.inside.update(view, delta, s.Posterior, s.touch)
 	move := func(v Vertex) {
-		s.around.remember(view, delta, sums, v)
+		s.around.move(v)
 		s.touch(v)
 	}
 	for _, v := range votes {
