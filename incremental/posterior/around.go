@@ -13,7 +13,6 @@ import (
 type around struct {
 	classes int
 	counts  []uint32 // n x K: c1
-	degree  []uint32 // n
 	sums    words    // n rows: by how much neighbours have moved in all since pi was computed, in units of 1/unit; then sums of what they tell
 
 	told   words    // n rows: what the neighbours of a vertex know of it
@@ -41,12 +40,11 @@ func newAround(classes int) around {
 }
 
 func (a *around) grow(n int) {
-	have, k := len(a.degree), a.classes
+	have, k := len(a.late), a.classes
 	if n <= have {
 		return
 	}
 	a.counts = append(a.counts, make([]uint32, (n-have)*k)...)
-	a.degree = append(a.degree, make([]uint32, n-have)...)
 	a.sums = append(a.sums, make(words, (n-have)*len(a.now))...)
 	a.told = append(a.told, make(words, (n-have)*len(a.now))...)
 	a.late = append(a.late, make([]bool, n-have)...)
@@ -58,9 +56,9 @@ func (a *around) row(of words, at int) words { return of[at*len(a.now):][:len(a.
 
 // heard returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d. It is not ok
 // if they are too many.
-func (a *around) heard(v Vertex) (hears uint32, heard, walks words, ok bool) {
+func (a *around) heard(view graphstore.View, v Vertex) (hears uint32, heard, walks words, ok bool) {
 	row := a.row(a.sums, int(v))
-	return row[1], row[2 : 2+a.classes], row[2+a.classes:], a.degree[v] <= neighboursMost
+	return row[1], row[2 : 2+a.classes], row[2+a.classes:], len(view.Neighbors(v)) <= neighboursMost
 }
 
 // unread returns by how much the neighbours of v have moved in all since pi(v) was computed.
@@ -68,12 +66,12 @@ func (a *around) unread(v Vertex) *uint32 { return &a.sums[int(v)*len(a.now)] }
 
 // read sets row to what v tells.
 func (a *around) read(row words, view graphstore.View, sums *neighborhood.Sums, v Vertex) {
-	k := a.classes
+	k, neighbours := a.classes, len(view.Neighbors(v))
 	mean, shares := row[2:2+k], row[2+k:]
 	clear(row)
 	for i, count := range a.counts[int(v)*k:][:k] {
 		if count > 0 {
-			shares[i] = share(count, a.degree[v])
+			shares[i] = share(count, neighbours)
 		}
 	}
 	if votes := sums.Votes(v); votes.Count > 0 {
@@ -90,7 +88,7 @@ func (a *around) read(row words, view graphstore.View, sums *neighborhood.Sums, 
 }
 
 // share returns a part of so many neighbours in units of 1/unit.
-func share(count, neighbours uint32) uint32 {
+func share(count uint32, neighbours int) uint32 {
 	return uint32(uint64(count) * unit / uint64(max(neighbours, 1)))
 }
 
@@ -131,8 +129,6 @@ func (a *around) move(v Vertex) {
 func (a *around) link(u, v Vertex, sign int) {
 	a.tell(u, a.row(a.told, int(v)), sign)
 	a.tell(v, a.row(a.told, int(u)), sign)
-	a.degree[u] += uint32(sign)
-	a.degree[v] += uint32(sign)
 }
 
 // count counts a neighbour of v that calibrates, at either end of an edge's life.
@@ -173,7 +169,8 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 func (a *around) own(view graphstore.View, v Vertex, class event.Class) (sum uint32) {
 	for _, u := range view.Neighbors(v) {
 		count := a.counts[int(u)*a.classes+int(class)]
-		sum += share(count, a.degree[u]) - share(count-1, a.degree[u])
+		neighbours := len(view.Neighbors(u))
+		sum += share(count, neighbours) - share(count-1, neighbours)
 	}
 	return sum
 }
@@ -183,7 +180,6 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 	*a = newAround(a.classes)
 	a.grow(view.Vertices())
 	for v := range Vertex(view.Vertices()) {
-		a.degree[v] = uint32(len(view.Neighbors(v)))
 		if class := calibrates(view, v); class != event.NoClass {
 			for _, u := range view.Neighbors(v) {
 				a.count(u, class, 1)

@@ -109,7 +109,7 @@ func (in *Reader) read(v Vertex) bool {
 	} else {
 		copy(in.near, in.own)
 	}
-	hears, heard, walks, ok := in.around.heard(v)
+	hears, heard, walks, ok := in.around.heard(in.view, v)
 	if ok && hears > 0 {
 		raise(in.next, heard, float64(hears)*unit)
 	} else {
