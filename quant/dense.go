@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
@@ -99,14 +100,27 @@ func sum(x []float64) float64 {
 }
 
 // cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A matrix that is
-// not positive definite, by rounding or because an entry is no number, gets the factor of the identity.
-func cholesky(a []float64, n int) {
-	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}); !ok {
+// not positive definite, by rounding or because an entry is no number, gets the factor of the identity, and is no ok.
+func cholesky(a []float64, n int) (ok bool) {
+	if _, ok = lapack64.Potrf(symmetric(a, n)); !ok {
 		for i := range n {
 			clear(a[i*n : i*n+i])
 			a[i*n+i] = 1
 		}
 	}
+	return ok
+}
+
+// symmetric returns the symmetric n x n matrix of a lower triangle as gonum reads it.
+func symmetric(a []float64, n int) blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}
+}
+
+// eigenvalues returns those of the symmetric n x n matrix a, ascending, and leaves its eigenvectors in the columns of a.
+func eigenvalues(a []float64, n int) []float64 {
+	values, work := make([]float64, n), make([]float64, 3*n)
+	lapack64.Syev(lapack.EVCompute, symmetric(a, n), values, work, len(work))
+	return values
 }
 
 // lower returns the lower triangle of an n x n matrix as gonum reads it.

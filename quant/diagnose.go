@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/lapack"
-	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
 // diagnose appends the flags that the statistics and the answer call for.
@@ -69,8 +65,7 @@ func (m *confusion) weakest() (sigma float64, i, j int) {
 	k := m.k
 	g, ridge := m.ridged(nil)
 	inverse, x := invertOnSimplex(g, k)
-	values, work := make([]float64, k), make([]float64, 3*k)
-	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Lower, N: k, Stride: k, Data: inverse}, values, work, 3*k)
+	values := eigenvalues(inverse, k)
 	for a := range x {
 		x[a] = inverse[a*k+k-1] // of the largest eigenvalue, which is the last
 	}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
@@ -41,8 +39,7 @@ func influence(k int, coefficients, g []float64) []float64 {
 		}
 		copy(factor, coefficients)
 		factor[at*size+at] -= variance
-		left := blas64.Symmetric{Uplo: blas.Lower, N: size, Stride: size, Data: factor}
-		_, rank, _ := lapack64.Pstrf(left, pivots, -1, work)
+		_, rank, _ := lapack64.Pstrf(symmetric(factor, size), pivots, -1, work)
 		for c := 1; c < min(columns, rank+1); c++ {
 			for i := c - 1; i < size; i++ {
 				influence[c*k+class] += float64(factor[i*size+c-1] * row[pivots[i]])

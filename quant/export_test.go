@@ -187,3 +187,10 @@ func Quantify(s *Statistics, o Options) (e Estimate, err error) {
 	err = new(Solver).Estimate(&e, s, o)
 	return e, err
 }
+
+// InverseJacobian returns that of shares q where the mean of R R' is s.
+func InverseJacobian(q, s []float64, gamma float64) []float64 {
+	dst := make([]float64, len(s))
+	inverseJacobian(dst, q, s, gamma)
+	return dst
+}

@@ -1,11 +1,10 @@
 package quant
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 )
 
 const (
@@ -19,8 +18,8 @@ const (
 	shareMin = 1e-3
 	// shareLeast is the share that is left to a class of which there is no member, so that the class may come back.
 	shareLeast = 1e-6
-	// singularMin is the smallest singular value of the Jacobian that is inverted, as a share of the largest.
-	singularMin = 1e-2
+	// eigenMin is the smallest eigenvalue of the Jacobian that is inverted.
+	eigenMin = 1e-2
 )
 
 // members is the posteriors of a community's unlabelled members, and what an estimate
@@ -114,7 +113,7 @@ func (r *CrowdReading) follow(which int, q, prior []float64, gamma float64, few 
 	r.Factors[which], r.inverse[which] = slices.Clone(few.factor), make([]float64, len(r.s))
 	few.outers(r.s, few.m, few.factor)
 	scaleTo(r.s, 1/few.all, r.s)
-	pseudoInverse(r.inverse[which], q, r.s, gamma)
+	inverseJacobian(r.inverse[which], q, r.s, gamma)
 }
 
 // noise writes to a the covariance of the mean of the classes that R draws,
@@ -131,49 +130,44 @@ func (u *members) noise(a []float64) {
 	scaleTo(a, 1/(u.all*u.all), a)
 }
 
-// pseudoInverse writes to dst the pseudo-inverse of
+// inverseJacobian writes to dst the inverse of
 //
-//	J = I - gamma (diag q - S) diag(1/max(q, shareMin)),
+//	J = I - gamma (diag q - S) D⁻¹,   D = diag max(q, shareMin),
 //
-// by which an error of the mean of R is multiplied when q follows it. For gamma 1 small singular values count as
-// singularMin of the largest: classes that nobody can tell apart have errors then, not none.
-func pseudoInverse(dst, q, s []float64, gamma float64) {
+// by which an error of the mean of R is multiplied when q follows it. D^-1/2 J D^1/2 is symmetric, with eigenvalues
+// between 1 - gamma and 1. Those below eigenMin count as eigenMin: the shares of classes that nobody can tell apart are
+// uncertain then, not unlimited.
+func inverseJacobian(dst, q, s []float64, gamma float64) {
 	k := len(q)
-	j := mat.NewDense(k, k, dst)
-	fill := func() {
+	root := make([]float64, k)
+	for a, x := range q {
+		root[a] = math.Sqrt(max(x, shareMin))
+	}
+	fill := func(dst []float64, shift float64) {
 		for a := range k {
 			for b := range k {
-				x := delta(a, b)*q[a] - s[a*k+b]
-				dst[a*k+b] = delta(a, b) - gamma*x/max(q[b], shareMin)
+				dst[a*k+b] = delta(a, b)*(1-shift) - gamma*(delta(a, b)*q[a]-s[a*k+b])/(root[a]*root[b])
 			}
 		}
 	}
-	fill()
-	norm, pivots, raw := mat.Norm(j, 2), make([]int, k), j.RawMatrix() // not mat's own inverse, half of which goes into a condition number
-	if lapack64.Getrf(raw, pivots) && lapack64.Getri(raw, pivots, make([]float64, k), k) && norm*mat.Norm(j, 2) < 1/singularMin {
-		return // no singular value is left out
-	}
-	fill()
-	var svd mat.SVD
-	if !svd.Factorize(j, mat.SVDThin) {
-		panic("quant: a singular value decomposition of finite numbers has not converged")
-	}
-	var left, right mat.Dense
-	svd.UTo(&left)
-	svd.VTo(&right)
-	values := svd.Values(nil)
-	clear(dst)
-	for l, x := range values {
-		if least := singularMin * values[0]; x < least {
-			if gamma < 1 {
-				break // they are sorted
-			}
-			x = least
+	m := make([]float64, k*k)
+	if fill(m, eigenMin); cholesky(m, k) { // none is below
+		fill(m, 0)
+		cholesky(m, k)
+		choleskyInverse(dst, m, k)
+	} else {
+		fill(m, 0)
+		values := eigenvalues(m, k)
+		for l, x := range values {
+			values[l] = 1 / max(x, eigenMin)
 		}
-		for a := range k {
-			for b := range k {
-				dst[a*k+b] += right.At(a, l) * left.At(b, l) / x
-			}
+		clear(dst)
+		addForm(dst, 1, m, values, k)
+		mirror(dst, dst, k)
+	}
+	for a := range k {
+		for b := range k {
+			dst[a*k+b] *= root[a] / root[b]
 		}
 	}
 }
