@@ -31,15 +31,15 @@ const (
 
 // automatic is the workspace of auto.
 type automatic struct {
-	*answer   // made anew for every estimate
-	members   members
-	few, some members       // of many
-	reading   *CrowdReading // of the members
-	label     []float64     // K x K: covariance of Residual
-	noise     []float64     // K: variance of the distance between both readings
-	weight    float64       // of the members' own labels in Residual
-	at        []float64     // K + 3: see Kept
-	rows      []float64     // of labels; see addSpread
+	*answer // made anew for every estimate
+	members members
+	few     members       // of many
+	reading *CrowdReading // of the members
+	label   []float64     // K x K: covariance of Residual
+	noise   []float64     // K: variance of the distance between both readings
+	weight  float64       // of the members' own labels in Residual
+	at      []float64     // K + 3: see Kept
+	rows    []float64     // of labels; see addSpread
 }
 
 // automatic returns auto: the tempered mean of the posteriors plus the part of

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // crowd returns the posteriors of n members, most of them sure of one class, and their
@@ -66,10 +68,13 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 				}
 			}
 		}
-		a := make([]float64, k*k)
 		whole.temper(exact, p.Prior, gamma)
-		whole.noise(a)
-		if ratio := trace(read.a, k) / trace(a, k); ratio < 0.9 || ratio > 1.1 {
+		noise, r := 0.0, make([]float64, k)
+		for l, m := range whole.m {
+			respond(r, whole.x[l*k:(l+1)*k], whole.factor)
+			noise += m * m * (1 - floats.Dot(r, r))
+		}
+		if ratio := trace(read.a, k) * whole.all * whole.all / noise; ratio < 0.9 || ratio > 1.1 {
 			t.Errorf("seed %d, %d classes: the noise is %v of that of all members", seed, k, ratio)
 		}
 	}

@@ -3,8 +3,6 @@ package quant
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -57,28 +55,23 @@ func (u *members) every(part *members, n int) *members {
 	return part
 }
 
-// read returns what the members that are loaded say. If there are many, a solve starts from every n-th of them, goes on with
-// eight times as many, and ends with all after a few rounds. The first sample also gives the derivatives and the noise of
-// one member.
+// read returns what the members that are loaded say. If there are many, a solve starts from every n-th of them and ends
+// with all after a few rounds. The sample also gives the derivatives and the noise of one member.
 func (x *automatic) read(p *Posterior) *CrowdReading {
 	u, k := &x.members, len(p.Prior)
-	n := len(u.m) / sampleMembers
-	few, some := u.every(&x.few, n), u.every(&x.some, n/8)
-	if some == u {
-		some = few
-	}
+	few := u.every(&x.few, len(u.m)/sampleMembers)
 	r := &CrowdReading{mean: u.mean, all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
 	solve := func(q []float64, gamma float64) []float64 {
-		for i, level := range []*members{few, some, u} {
-			from := []*members{few, few, some}[i]
-			if i > 0 && level == from {
-				continue
-			}
+		levels := []*members{few, u}
+		if few == u {
+			levels = levels[1:]
+		}
+		for _, level := range levels {
 			for class, x := range level.mean {
 				q[class] = max(q[class], startFloor*x) // a class that the few do not have may come back
 			}
 			scaleTo(q, 1/sum(q), q)
-			level.maximise(q, p.Prior, gamma, shareLeast, temperedTolerance, &from.mixture)
+			level.maximise(q, p.Prior, gamma, shareLeast, temperedTolerance, &few.mixture)
 		}
 		for i, x := range u.gradient {
 			q[i] *= 1 + x // the mean of R, which no floor holds up
@@ -98,8 +91,7 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		solve(r.tempered, r.gamma)
 	}
 	r.follow(1, r.tempered, p.Prior, r.gamma, few)
-	few.noise(r.a)
-	scaleTo(r.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, r.a)
+	r.noise()
 	r.moveByGamma(p.Prior)
 	if p.Crowd != nil {
 		p.Crowd.Fresh = r
@@ -116,18 +108,14 @@ func (r *CrowdReading) follow(which int, q, prior []float64, gamma float64, few 
 	inverseJacobian(r.inverse[which], q, r.s, gamma)
 }
 
-// noise writes to a the covariance of the mean of the classes that R draws,
-// sum m² (diag R - R R')/n², for the factors of the last temper.
-func (u *members) noise(a []float64) {
-	squares, drawn := make([]float64, len(u.m)), make([]float64, u.k)
-	floats.MulTo(squares, u.m, u.m)
-	u.outers(a, squares, u.factor)
-	u.sums(drawn, squares, u.factor)
-	scaleTo(a, -1, a)
-	for i, x := range drawn {
-		a[i*u.k+i] += x
+// noise sets the covariance of the mean of the classes that R draws, (diag mean R - S) sum m²/(sum m)²: members who count
+// more often are like the others.
+func (r *CrowdReading) noise() {
+	k, scale := len(r.mean), r.squares/(r.all*r.all)
+	scaleTo(r.a, -scale, r.s)
+	for i := range k {
+		r.a[i*k+i] += scale * sum(r.s[i*k:(i+1)*k]) // R sums to one
 	}
-	scaleTo(a, 1/(u.all*u.all), a)
 }
 
 // inverseJacobian writes to dst the inverse of
