@@ -69,8 +69,8 @@ type Posterior struct {
 	Views func(dst []float64, vertex uint32)
 
 	// Last is the last estimate of the community under the same options, and Turnover says how its members
-	// differ from those of now: the error of the coefficients that it had is taken while that hardly
-	// changes. Nil has it computed.
+	// differ from those of now: solves start from its shares, and the error of the coefficients that it had is taken
+	// while that hardly changes. Nil has all computed from nothing.
 	Last     *Snapshot
 	Turnover Turnover
 }

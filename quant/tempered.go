@@ -11,7 +11,7 @@ const (
 	sampleMembers = 1000
 	// temperedTolerance bounds the duality gap of q(gamma): how far the mean responsibility of a class may exceed
 	// its share, as a part of it.
-	temperedTolerance = 1e-5
+	temperedTolerance = 1e-4
 	// shareMin bounds the shares that the Jacobian divides by.
 	shareMin = 1e-3
 	// shareLeast is the share that is left to a class of which there is no member, so that the class may come back.
@@ -55,15 +55,19 @@ func (u *members) every(part *members, n int) *members {
 	return part
 }
 
-// read returns what the members that are loaded say. If there are many, a solve starts from every n-th of them and ends
-// with all after a few rounds. The sample also gives the derivatives and the noise of one member.
+// read returns what the members that are loaded say. A solve starts from the last estimate, or if there are many from every
+// n-th of them, and ends with all after a few rounds. The sample also gives the derivatives and the noise of one member.
 func (x *automatic) read(p *Posterior) *CrowdReading {
 	u, k := &x.members, len(p.Prior)
 	few := u.every(&x.few, len(u.m)/sampleMembers)
+	last, start := p.lastRead(), few.mean
+	if last != nil {
+		start = last.Likely
+	}
 	r := &CrowdReading{mean: u.mean, all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
 	solve := func(q []float64, gamma float64) []float64 {
 		levels := []*members{few, u}
-		if few == u {
+		if few == u || last != nil {
 			levels = levels[1:]
 		}
 		for _, level := range levels {
@@ -78,7 +82,7 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		}
 		return q
 	}
-	r.likely = solve(slices.Clone(few.mean), 1)
+	r.likely = solve(slices.Clone(start), 1)
 	r.evidence, r.allowed = r.selectedByClass(p, few), p.allowed(r.likely)
 	if r.gamma = p.gamma(r.allowed, byClassOf(r.evidence)); r.gamma > 0 || p.Crowd != nil {
 		r.follow(0, r.likely, p.Prior, 1, few)
@@ -88,6 +92,11 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		r.tempered[i] += r.gamma * (r.likely[i] - mean) // what it is for gamma 0 and 1, and nearly so between
 	}
 	if r.gamma > 0 && r.gamma < 1 {
+		if last != nil { // what that was off then
+			axpy(r.tempered, 1, last.Tempered)
+			axpy(r.tempered, -1, last.Likely)
+			axpy(r.tempered, 1-last.Gamma, last.Apart)
+		}
 		solve(r.tempered, r.gamma)
 	}
 	r.follow(1, r.tempered, p.Prior, r.gamma, few)
@@ -97,6 +106,14 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		p.Crowd.Fresh = r
 	}
 	return r
+}
+
+// lastRead returns the last estimate of the members under the same coefficients, from which a solve starts; nil: there is none.
+func (p *Posterior) lastRead() *Tangent {
+	if p.Last == nil || p.Last.Posterior != uint64(p.Version) || len(p.Last.Likely) != len(p.Prior) {
+		return nil
+	}
+	return &p.Last.Tangent
 }
 
 // follow sets the factors and J⁺ of q(1) or of q(gamma) = q, and S, the mean of R R' there.
