@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Snapshot holds the parts of an estimate from which the error of a change follows. It holds no
@@ -241,12 +243,12 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	if p.Crowd.tells() && p.Crowd.tempered(moved, t.Gamma) {
 		axpy(moved, -1, t.Tempered)
 	} else {
-		all, r, factor := 0.0, make([]float64, k), factors(make([]float64, k), t.Tempered, p.Prior, t.Gamma)
+		all, factor := 0.0, factors(make([]float64, k), t.Tempered, p.Prior, t.Gamma)
 		p.Members(func(_ uint32, m float64, pi []float64) {
-			respond(r, pi, factor)
-			axpy(response, m, r)
+			axpy(response, m/floats.Dot(pi, factor), pi)
 			all += m
 		})
+		floats.Mul(response, factor)
 		if all > 0 {
 			scaleTo(response, 1/all, response)
 			axpy(response, -1, t.Tempered)
