@@ -123,21 +123,15 @@ type Advice struct {
 // advise reads what an estimate says of its own error. The part of the variance that comes
 // from the labels of a class goes as one over their effective number, so as many again as
 // count now halve it. It reports false where calibration labels have no part.
-func advise(s *quant.Snapshot) (Advice, bool) {
-	k := len(s.SE)
-	var a Advice
+func advise(s *quant.Snapshot) (a Advice, ok bool) {
 	all, most := 0.0, 0.0
-	for i := range k {
-		all += s.SE[i] * s.SE[i]
-		part := 0.0
-		for j := range k {
-			part += s.Open * s.Open * s.Label[i*k+j]
-		}
-		if part > most {
+	for i, se := range s.SE {
+		all += se * se
+		if part := s.Open * s.Open * s.Labels[i]; part > most {
 			most, a.Class = part, i
 		}
 	}
-	if !s.Solved || !(most > 0) || !(all > 0) {
+	if !(most > 0) || !(all > 0) {
 		return a, false
 	}
 	a.Share, a.Effective = min(most/all, 1), s.NEff[a.Class]

@@ -83,7 +83,7 @@ func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnov
 	if before == nil {
 		return nil, false
 	}
-	return quant.SEChange(make([]float64, len(now.SE)), before, now, turnover), before.Posterior != now.Posterior
+	return solver.SEChange(before, turnover), before.Posterior != now.Posterior
 }
 
 // waits reports whether an emission may wait, because a history is being read: labels come so fast that estimates are

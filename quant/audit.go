@@ -239,8 +239,8 @@ func (a *answer) combine(x *answer) {
 		a.NEff[i] += weight * (x.NEff[i] - a.NEff[i])
 	}
 	scaleTo(a.influence, rest, a.influence)
-	scaleTo(a.Class, rest*rest, a.Class)
-	scaleTo(a.Label, rest*rest, a.Label)
+	scaleTo(a.spreads, rest*rest, a.spreads)
+	scaleTo(a.parts, rest*rest, a.parts)
 	if weight >= 0.5 {
 		a.holds = x.Share
 	}

@@ -182,7 +182,7 @@ func (x *automatic) automaticNoise(s *Statistics, weights weighting) {
 	away := slices.Clone(x.Apart) // distance between both readings
 	axpy(away, -1, x.Residual)
 	for i := range k {
-		class := x.Class[i*k : (i+1)*k]
+		class := x.spreads[i*k : (i+1)*k]
 		products(class, squares, p.Within[i*k:(i+1)*k])
 		axpy(x.noise, x.Tempered[i]*x.Tempered[i], class)
 	}
@@ -318,7 +318,7 @@ func (x *automatic) labelShares(s *Statistics, scale float64) {
 	k, labels := s.K, sum(s.ClassN)
 	for i, n := range s.ClassN {
 		for a := range k {
-			x.Label[i*k+a] = x.Class[i*k+a]*x.Tempered[i]*x.Tempered[i] + scale*max(x.label[a*k+a], 0)*n/labels
+			x.parts[i*k+a] = x.spreads[i*k+a]*x.Tempered[i]*x.Tempered[i] + scale*max(x.label[a*k+a], 0)*n/labels
 		}
 	}
 }

@@ -18,9 +18,8 @@ type Snapshot struct {
 	Share    []float64 // K: prevalence among the unlabelled
 	SE       []float64 // K: of the prevalence
 	NEff     []float64 // K
-	Class    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
-	Label    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
-	Member   []float64 // K: variance of share k from one member
+	Labels   []float64 // K: variance of all shares together from the labels of each class
+	Member   []float64 // K: variance of each share from one member
 
 	Posterior uint64 // version of the coefficients, of auto
 	Audits    uint64 // audit labels that it rests on
@@ -41,7 +40,7 @@ type Turnover struct {
 	Reset                bool // another model's predictions, or another method: nothing cancels
 }
 
-// Snapshot writes what SEChange needs of the Estimate that was made just before to dst. Nobody writes to what it refers to.
+// Snapshot writes what is kept of the Estimate that was made just before to dst. Nobody writes to what it refers to.
 func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.ans.Snapshot }
 
 // remember completes what Snapshot tells.
@@ -49,14 +48,18 @@ func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
 	a := &w.ans.Snapshot
 	a.Solved, a.Open, a.Profiled, a.Coverage = solved, s.open(), s.Profiled, e.Coverage
 	a.SE, a.Prevalence = slices.Clone(e.SE), slices.Clone(e.Prevalence)
+	if solved {
+		for of := range slices.Chunk(w.ans.parts, s.K) {
+			a.Labels = append(a.Labels, sum(of))
+		}
+	}
 	if w.ans.audited {
 		a.Audits = e.AuditLabels
 	}
 }
 
-// SEChange writes to dst, of length K, the standard errors of the change of the
-// prevalence from prev to cur, and returns dst. What both estimates share
-// cancels: with o the share of members estimated, n their number and q the share,
+// SEChange returns the standard errors of the change of the prevalence from prev to the
+// Estimate that was made just before. What both estimates share cancels: with o the share of members estimated, n their number and q the share,
 //
 //	V = sum_i (o q_i - o' q_i')^2 H S_ci H'      labels that both have
 //	  + sum_i |1 - n_eff,i/n_eff,i'| o^2 L_i      labels that one has
@@ -66,32 +69,32 @@ func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
 // and v that of one member. The second line takes the smaller set of labels as part of the larger.
 // The result is at most se + se', what errors that go against each other would give; if nothing
 // cancels, sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
-func SEChange(dst []float64, prev, cur *Snapshot, t Turnover) []float64 {
+func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
+	cur := &w.ans.Snapshot
 	k := len(cur.SE)
-	if len(prev.SE) != k || len(dst) != k {
-		panic(fmt.Sprintf("quant: change from %d to %d classes into %d", len(prev.SE), k, len(dst)))
+	if len(prev.SE) != k {
+		panic(fmt.Sprintf("quant: change from %d to %d classes", len(prev.SE), k))
 	}
-	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior ||
-		prev.Audits != cur.Audits {
-		for i := range dst {
-			dst[i] = math.Hypot(prev.SE[i], cur.SE[i])
+	change := make([]float64, k)
+	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior || prev.Audits != cur.Audits {
+		for i := range change {
+			change[i] = math.Hypot(prev.SE[i], cur.SE[i])
 		}
-		return dst
+		return change
 	}
-	clear(dst)
 	for i := range k {
 		moved := cur.Open*cur.Share[i] - prev.Open*prev.Share[i]
-		axpy(dst, moved*moved, cur.Class[i*k:(i+1)*k])
+		axpy(change, moved*moved, w.ans.spreads[i*k:(i+1)*k])
 		fresh := cur.Open * cur.Open * relabelled(prev.NEff[i], cur.NEff[i])
-		axpy(dst, fresh, cur.Label[i*k:(i+1)*k])
+		axpy(change, fresh, w.ans.parts[i*k:(i+1)*k])
 	}
 	now, before := perMember(cur), perMember(prev)
 	members := t.Stayed*square(now-before) + t.Joined*now*now + t.Left*before*before
-	for i := range dst {
-		v := dst[i] + members*max(cur.Member[i], prev.Member[i])
-		dst[i] = min(math.Sqrt(max(v, 0)), prev.SE[i]+cur.SE[i])
+	for i := range change {
+		v := change[i] + members*max(cur.Member[i], prev.Member[i])
+		change[i] = min(math.Sqrt(max(v, 0)), prev.SE[i]+cur.SE[i])
 	}
-	return dst
+	return change
 }
 
 // perMember returns the contribution of one member to the prevalence, o/n.

@@ -56,7 +56,7 @@ func (m *confusion) residuals(ans *answer, s *Statistics, d []float64, total flo
 	m.labelSpreads(ans.v, each, minus, centres, scale, true)
 	for a, i := range m.class {
 		for j, x := range each[a*k : (a+1)*k] {
-			ans.Label[i*k+j] = max(x, 0) / (total * total)
+			ans.parts[i*k+j] = max(x, 0) / (total * total)
 		}
 	}
 	for i := range k {

@@ -327,24 +327,3 @@ func TestIncompleteStatisticsAreRefused(t *testing.T) {
 		}
 	}
 }
-
-// Whoever reads a snapshot need not know whether it is that of a stand-in.
-func TestSnapshotsOfStandInsHaveVariances(t *testing.T) {
-	var w quant.Solver
-	var e quant.Estimate
-	var last quant.Snapshot
-	none := make([]float64, 3)
-	for _, m := range quant.Methods() {
-		cells := &quant.Cells{Z: 9, P: make([]float64, 9)}
-		s := &quant.Statistics{
-			K: 3, Members: 10, Anchored: none, ClassN: none, ClassA1: none, ClassA2: none, Soft: cells, SoftPair: cells, Hard: cells, HardPair: cells,
-		}
-		if err := w.Estimate(&e, s, quant.Options{Method: m}); err != nil {
-			t.Fatal(err)
-		}
-		w.Snapshot(&last)
-		if last.Solved || len(last.Class) != 9 || len(last.Label) != 9 || len(last.Member) != 3 || len(last.SE) != 3 {
-			t.Errorf("%s: the snapshot of a stand-in is %+v", m, last)
-		}
-	}
-}

@@ -39,10 +39,10 @@ func ExampleSolver_Estimate() {
 	// diff [0.750 0.250] se [0.054 0.054] flags [no-label-reachable]
 }
 
-func ExampleSolver_Snapshot() {
+func ExampleSolver_SEChange() {
 	var w quant.Solver
 	var e quant.Estimate
-	var before, after quant.Snapshot
+	var before quant.Snapshot
 	s := exampleStatistics()
 	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
 		fmt.Println(err)
@@ -52,24 +52,9 @@ func ExampleSolver_Snapshot() {
 	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
 		fmt.Println(err)
 	}
-	w.Snapshot(&after)
-	change := quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
+	change := w.SEChange(&before, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
 	fmt.Printf("se %.3f, of the change %.3f\n", e.SE, change)
 	// Output: se [0.085 0.085], of the change [0.019 0.019]
-}
-
-func ExampleSEChange() {
-	before := quant.Snapshot{
-		Solved: true, Open: 1, Profiled: 100, Share: []float64{.6, .4}, SE: []float64{.05, .05}, NEff: []float64{50, 50},
-		Class: []float64{.004, .004, .005, .005}, Label: []float64{.001, .001, .001, .001}, Member: []float64{.2, .2},
-	}
-	after := before
-	after.Share = []float64{.7, .3}
-	fmt.Printf("%.4f\n", quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Stayed: 90, Joined: 10, Left: 10}))
-	fmt.Printf("%.4f\n", quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Reset: true}))
-	// Output:
-	// [0.0221 0.0221]
-	// [0.0707 0.0707]
 }
 
 func ExampleSolver_LeastSquares() {

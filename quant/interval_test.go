@@ -162,8 +162,7 @@ func TestChangeErrorsAreHonest(t *testing.T) {
 				w.members[i] = w.member([]float64{.1, .2, .3, .4})
 			}
 			after := snapshot(t, &solver, w, m)
-			se := quant.SEChange(make([]float64, 4), &before.Snapshot, &after.Snapshot,
-				quant.Turnover{Stayed: 240, Joined: 60, Left: 60})
+			se := solver.SEChange(&before.Snapshot, quant.Turnover{Stayed: 240, Joined: 60, Left: 60})
 			for k, now := range w.truth() {
 				change, true := after.prevalence[k]-first[k], now-truth[k]
 				if math.Abs(change-true) <= 1.645*se[k] {
@@ -207,23 +206,19 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 			s.Audit, other.Audit = auditOf(s, 40), auditOf(other, 40)
 		}
 		var e, f quant.Estimate
-		var before, after quant.Snapshot
-		for _, step := range []struct {
-			e    *quant.Estimate
-			s    *quant.Statistics
-			into *quant.Snapshot
-		}{{&e, s, &before}, {&f, other, &after}} {
-			if err := w.Estimate(step.e, step.s, options(m)); err != nil {
-				t.Fatal(err)
-			}
-			w.Snapshot(step.into)
+		var before quant.Snapshot
+		if err := w.Estimate(&e, s, options(m)); err != nil {
+			t.Fatal(err)
 		}
-		se := make([]float64, 3)
-		if quant.SEChange(se, &before, &before, quant.Turnover{Stayed: s.Squares}); total(se) != 0 {
+		w.Snapshot(&before)
+		if se := w.SEChange(&before, quant.Turnover{Stayed: s.Squares}); total(se) != 0 {
 			t.Errorf("%s: nothing moved, yet se_change %v", m, se)
 		}
-		quant.SEChange(se, &before, &after, quant.Turnover{Joined: other.Squares, Left: s.Squares})
-		reset := quant.SEChange(make([]float64, 3), &before, &after, quant.Turnover{Reset: true})
+		if err := w.Estimate(&f, other, options(m)); err != nil {
+			t.Fatal(err)
+		}
+		se := w.SEChange(&before, quant.Turnover{Joined: other.Squares, Left: s.Squares})
+		reset := w.SEChange(&before, quant.Turnover{Reset: true})
 		for k := range se {
 			if !(se[k] >= 0 && se[k] <= e.SE[k]+f.SE[k]+1e-12) {
 				t.Errorf("%s: se_change %v of %v and %v", m, se[k], e.SE[k], f.SE[k])

@@ -390,7 +390,7 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		solver.Snapshot(&last)
-		for i, x := range quant.SEChange(make([]float64, k), &last, &last, quant.Turnover{Joined: 1}) {
+		for i, x := range solver.SEChange(&last, quant.Turnover{Joined: 1}) {
 			if !(x >= 0 && e.SE[i] >= 0) {
 				t.Fatalf("seed %d class %d: errors %v, of the change %v", seed, i, e.SE[i], x)
 			}

@@ -24,8 +24,6 @@ func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	ok := w.solvable(e, s, r)
 	if ok {
 		w.dispatch(s, r, o)
-	} else {
-		w.ans.withVariances() // a snapshot has them, whatever it is of
 	}
 	w.publish(e, s, r, o, ok)
 	if ok {
@@ -161,7 +159,7 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 			ans.v[a*s.K+b] = c / n
 			switch {
 			case r.family == familyShares: // of labels of class a in share b
-				ans.Label[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
+				ans.parts[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
 			case a == b:
 				ans.Member[a] = max(c, 0)
 			}

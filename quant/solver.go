@@ -126,6 +126,8 @@ type answer struct {
 	k        int
 	free     []float64 // the shares without the bounds at zero: where intervals centre
 	v        []float64 // covariance of free
+	spreads  []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
+	parts    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
 	holds    []float64 // shares that intervals hold besides Share; nil: none
 	lambda   float64
 	unseen   float64 // share of the members' profiles that no label shows
@@ -154,7 +156,7 @@ func newAnswer(k int) *answer { return newShares(k).withVariances() }
 // withVariances sets all variances of an answer to zero, and returns it.
 func (a *answer) withVariances() *answer {
 	k, x := a.k, make([]float64, a.k+2*a.k*a.k)
-	a.Member, a.Class, a.Label, a.v = x[:k:k], x[k:k+k*k:k+k*k], x[k+k*k:], make([]float64, k*k)
+	a.Member, a.spreads, a.parts, a.v = x[:k:k], x[k:k+k*k:k+k*k], x[k+k*k:], make([]float64, k*k)
 	return a
 }
 
@@ -174,8 +176,8 @@ func (a *answer) blend(weight float64, x *answer) {
 	axpy(a.Share, weight, x.Share)
 	axpy(a.free, weight, x.free)
 	axpy(a.v, weight, x.v)
-	axpy(a.Class, weight, x.Class)
-	axpy(a.Label, weight, x.Label)
+	axpy(a.spreads, weight, x.spreads)
+	axpy(a.parts, weight, x.parts)
 	axpy(a.Member, weight, x.Member)
 	axpy(a.NEff, weight, x.NEff)
 	a.lambda += weight * x.lambda

@@ -55,7 +55,7 @@ func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q
 	for a, i := range m.class {
 		factor := smallSample(m.nEff[a]) / square(m.mass[a])
 		for b, j := range m.class {
-			ans.Class[i*ans.k+j] = max(factor*each[a*k+b], 0)
+			ans.spreads[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
 	}
 	ans.exact = r.hard || m.rows != nil
@@ -63,7 +63,7 @@ func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = v[max(a, b)*k+min(a, b)]
 		}
-		scaleTo(ans.Label[i*ans.k:(i+1)*ans.k], square(q[a]), ans.Class[i*ans.k:(i+1)*ans.k])
+		scaleTo(ans.parts[i*ans.k:(i+1)*ans.k], square(q[a]), ans.spreads[i*ans.k:(i+1)*ans.k])
 	}
 	w.addUnseen(ans, m, p)
 }
