@@ -85,8 +85,11 @@ func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
 	for i := range k {
 		moved := cur.Open*cur.Share[i] - prev.Open*prev.Share[i]
 		axpy(change, moved*moved, w.ans.spreads[i*k:(i+1)*k])
-		fresh := cur.Open * cur.Open * relabelled(prev.NEff[i], cur.NEff[i])
-		axpy(change, fresh, w.ans.parts[i*k:(i+1)*k])
+		fresh := 1.0 // share of the labels, one set being part of the other
+		if n := prev.NEff[i]; n > 0 {
+			fresh = math.Abs(1 - cur.NEff[i]/n)
+		}
+		axpy(change, cur.Open*cur.Open*fresh, w.ans.parts[i*k:(i+1)*k])
 	}
 	now, before := perMember(cur), perMember(prev)
 	members := t.Stayed*square(now-before) + t.Joined*now*now + t.Left*before*before
@@ -103,15 +106,6 @@ func perMember(s *Snapshot) float64 {
 		return 0
 	}
 	return s.Open / s.Profiled
-}
-
-// relabelled returns the share of the variance of a class's profile that is new when its
-// effective labels go from prev to cur, one set being part of the other.
-func relabelled(prev, cur float64) float64 {
-	if prev <= 0 {
-		return 1
-	}
-	return math.Abs(1 - cur/prev)
 }
 
 const (

@@ -60,9 +60,11 @@ func (u *members) every(part *members, n int) *members {
 func (x *automatic) read(p *Posterior) *CrowdReading {
 	u, k := &x.members, len(p.Prior)
 	few := u.every(&x.few, len(u.m)/sampleMembers)
-	last, start := p.lastRead(), few.mean
-	if last != nil {
+	last, start := p.Last, few.mean
+	if last != nil && last.Posterior == uint64(p.Version) && len(last.Likely) == len(start) {
 		start = last.Likely
+	} else {
+		last = nil
 	}
 	r := &CrowdReading{mean: u.mean, all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
 	solve := func(q []float64, gamma float64) []float64 {
@@ -108,14 +110,6 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 	return r
 }
 
-// lastRead returns the last estimate of the members under the same coefficients, from which a solve starts; nil: there is none.
-func (p *Posterior) lastRead() *Tangent {
-	if p.Last == nil || p.Last.Posterior != uint64(p.Version) || len(p.Last.Likely) != len(p.Prior) {
-		return nil
-	}
-	return &p.Last.Tangent
-}
-
 // follow sets the factors and J⁺ of q(1) or of q(gamma) = q, and S, the mean of R R' there.
 func (r *CrowdReading) follow(which int, q, prior []float64, gamma float64, few *members) {
 	few.temper(q, prior, gamma)
@@ -156,12 +150,12 @@ func inverseJacobian(dst, q, s []float64, gamma float64) {
 		}
 	}
 	m := make([]float64, k*k)
-	if fill(m, eigenMin); cholesky(m, k) { // none is below
-		fill(m, 0)
+	fill(m, eigenMin)
+	none := cholesky(m, k) // is below
+	if fill(m, 0); none {
 		cholesky(m, k)
 		choleskyInverse(dst, m, k)
 	} else {
-		fill(m, 0)
 		values := eigenvalues(m, k)
 		for l, x := range values {
 			values[l] = 1 / max(x, eigenMin)
