@@ -18,6 +18,7 @@ const (
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 2 * time.Second
 	eachSilenceMax   = 5 * time.Second // then Each asks the broker whether there is more
+	eachTriesMax     = 3               // of Each without a message
 )
 
 // Feed delivers every message of a stream in order from a cursor on, for as long as it
@@ -73,7 +74,7 @@ func (f *Feed) Next(ctx context.Context) (m Message, missed bool, err error) {
 }
 
 // Each calls visit for every message that the stream has now after a sequence, until visit returns false or
-// an error. It does not wait for a broker that is away.
+// an error. It does not wait for long for a broker that is away.
 func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (further bool, err error)) error {
 	f.Last = Message{Sequence: after}
 	defer func() {
@@ -93,6 +94,10 @@ func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (furt
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			f.Stop() // the rest may have been removed meanwhile
+			continue
+		case err != nil && ctx.Err() == nil && f.barren < eachTriesMax: // a cluster may have lost the consumer
+			f.Stop()
+			f.barren++
 			continue
 		case err != nil:
 			return err
