@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -115,8 +117,12 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	return differenceAnswer{d}, nil
 }
 
-// inForce returns the record of a community in the log out that was in force at a log time, or the latest one
-// at none.
+// rollupsBack bounds the age of a roll-up that stands for a time.
+const rollupsBack = 7 * 24 * time.Hour
+
+// inForce returns the record of a community that was in force at a log time, or the latest one
+// at none: that of the log out, or what roll-ups say where the log out does not
+// reach back so far.
 func inForce(ctx context.Context, s *Server, q *params, name string, at time.Time) (e quant.Estimate, err error) {
 	latest, err := s.latest(q, name)
 	if err != nil {
@@ -125,11 +131,34 @@ func inForce(ctx context.Context, s *Server, q *params, name string, at time.Tim
 	if at.IsZero() {
 		return *latest, nil
 	}
-	e, ok, err := s.config.InForce(ctx, latest.Community, latest.Method, at)
-	if err == nil && !ok {
-		err = refuse(http.StatusNotFound, "%s has no estimate that is so old", name)
+	if e, ok, err := s.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
+		return e, err
 	}
-	return e, err
+	found, err := rollupsOf(ctx, s, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
+	if err != nil {
+		return e, err
+	}
+	for _, r := range slices.Backward(found.Rollups) {
+		if !r.Until.After(at) && len(r.Low) == len(r.Last) {
+			return ofRollup(latest, &r), nil
+		}
+	}
+	return e, refuse(http.StatusNotFound, "%s has no estimate that is so old", name)
+}
+
+// ofRollup returns the last record of a period. Its errors are those of the least and the
+// largest bound in the period, so they are not too small.
+func ofRollup(of *quant.Estimate, r *sinks.Rollup) quant.Estimate {
+	confidence := cmp.Or(of.Confidence, quant.DefaultOptions().Confidence)
+	e := quant.Estimate{
+		Community: of.Community, Method: of.Method, Position: r.Position, Time: r.Until.Format(time.RFC3339Nano),
+		Prevalence: r.Last, Low: r.Low, High: r.High, Confidence: confidence, Flags: r.Flags,
+	}
+	z := math.Sqrt2 * math.Erfinv(confidence)
+	for i := range e.Low {
+		e.SE = append(e.SE, (e.High[i]-e.Low[i])/(2*z))
+	}
+	return e
 }
 
 const (

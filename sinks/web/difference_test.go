@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // The difference of two communities, now or at a time, and of one at two times must have the
@@ -54,24 +55,40 @@ func TestDifferencesAreAnswered(t *testing.T) {
 }
 
 // Beyond what memory holds, the difference of a community at two times must be from the record
-// in the log out, and none where that does not reach back so far.
+// in the log out, and where that does not reach back so far from the last roll-up before, whose
+// interval says its error.
 func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 	old := estimate("a", "auto", 1, 0.3)
 	old.SE = []float64{0.04, 0.04}
+	begin := logStart.Add(-48 * time.Hour)
 	s := serve(t, func(c *Config) {
 		c.InForce = func(_ context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
 			return old, community == "a" && method == "auto" && !at.Before(logStart.Add(-time.Hour)), nil
 		}
+		c.Rollups = func(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
+			r := sinks.Rollup{Until: begin.Add(30 * time.Second), Last: []float64{0.6, 0.4}, Low: []float64{0.55, 0.35}, High: []float64{0.65, 0.45}}
+			next := r
+			next.Until = begin.Add(90 * time.Second)
+			next.Last = []float64{0, 1}
+			return sinks.RollupAnswer{Rollups: []sinks.Rollup{r, next}}, nil
+		}
 	})
 	write(t, s, estimate("a", "auto", 3600, 0.7))
-	ask := func(ago time.Duration) string {
-		return "/api/v1/communities/a/difference?at=" + logStart.Add(-ago).UTC().Format(time.RFC3339)
+	for _, test := range []struct {
+		ago  time.Duration
+		x, e float64
+	}{
+		{10 * time.Minute, 0.4, math.Hypot(0.05, 0.04)},
+		{48*time.Hour - time.Minute, 0.3, math.Hypot(0.05, 0.05/1.6449)},
+		{20 * time.Hour, -0.3, math.Hypot(0.05, 0.05/1.6449)}, // that of the period before
+	} {
+		at := logStart.Add(-test.ago).UTC().Format(time.RFC3339)
+		d := into[differenceAnswer](t, s, "/api/v1/communities/a/difference?at="+at).Estimate
+		if math.Abs(d.Prevalence[1]-test.x) > 1e-6 || math.Abs(d.SE[1]-test.e) > 1e-4 {
+			t.Errorf("%v ago: %v ± %v, want %v ± %v", test.ago, d.Prevalence, d.SE, test.x, test.e)
+		}
 	}
-	d := into[differenceAnswer](t, s, ask(10*time.Minute)).Estimate
-	if math.Abs(d.Prevalence[1]-0.4) > 1e-6 || math.Abs(d.SE[1]-math.Hypot(0.05, 0.04)) > 1e-4 {
-		t.Errorf("%v ± %v", d.Prevalence, d.SE)
-	}
-	if code, _, body := get(t, s, ask(2*time.Hour)); code != 404 || !strings.Contains(string(body), "so old") {
+	if code, _, body := get(t, s, "/api/v1/communities/a/difference?at="+begin.UTC().Format(time.RFC3339)); code != 404 {
 		t.Errorf("before everything: %d %s", code, body)
 	}
 }
