@@ -1,56 +1,67 @@
 package graphstore
 
-import "unsafe"
+import "slices"
 
-// run is one vertex of the graph: where its neighbours stand in the arena, and
-// the sum of their edge weights. What an insert touches is in one cache line.
+// run is one vertex of the graph: its neighbours, and the sum of their edge weights.
 type run struct {
-	degree  float64
-	at      uint32
-	len     uint32
-	class   uint8 // capacity class of the block that it stands in
-	hub     bool  // whether it has an index
-	changed bool  // whether it has other neighbours, or another order, than after the last compaction
+	neighbors []Vertex
+	degree    float64
+	hub       bool // whether it has an index
+	changed   bool // whether it has other neighbours, or another order, than after the last compaction
 }
 
-// adjacency holds the neighbours of every vertex as runs in one arena.
+// adjacency holds the neighbours of every vertex.
 //
 // Invariant: u stands once in the run of v exactly if v stands once in the run of
-// u, with the same weight; a run without neighbours has no block; a run longer
-// than hubDegree has an index, and none shorter than half of that; weights, when not empty, has the spans of the arena.
+// u, with the same weight; a run longer than hubDegree has an index, and none shorter than half of
+// that; weights, when there are any, has a list parallel to each run.
 type adjacency struct {
-	runs      column[run]
-	arena     arena
-	weights   pages[float64] // parallel to the arena once a weight differs from 1, else empty
-	heavy     int            // directed entries whose weight differs from 1
-	weightSum float64        // sum of all degrees
+	runs      []run
+	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
+	heavy     int         // directed entries whose weight differs from 1
+	weightSum float64     // sum of all degrees
 	edges     int
-	hubs      map[Vertex]map[uint32]uint32 // of vertices with many neighbours: where each stands in the run
+	hubs      map[Vertex]map[Vertex]uint32 // of vertices with many neighbours: where each stands in the run
 	hubDegree int
 }
 
 // newAdjacency returns a graph without vertices.
 func newAdjacency(hubDegree int) adjacency {
-	return adjacency{hubs: map[Vertex]map[uint32]uint32{}, hubDegree: hubDegree}
+	return adjacency{hubs: map[Vertex]map[Vertex]uint32{}, hubDegree: hubDegree}
+}
+
+// grow makes room for one more vertex.
+func (g *adjacency) grow() {
+	g.runs = append(g.runs, run{})
+	if g.weights != nil {
+		g.weights = append(g.weights, nil)
+	}
+}
+
+// clone returns a copy, to be read. It is one piece of memory, whatever the runs are.
+func (g *adjacency) clone() adjacency {
+	c := adjacency{runs: slices.Clone(g.runs), heavy: g.heavy}
+	entries := make([]Vertex, 0, 2*g.edges)
+	for v := range c.runs {
+		from := len(entries)
+		entries = append(entries, c.runs[v].neighbors...)
+		c.runs[v].neighbors = entries[from:]
+	}
+	if g.heavy == 0 {
+		return c
+	}
+	weights := make([]float64, 0, 2*g.edges)
+	for _, list := range g.weights {
+		from := len(weights)
+		weights = append(weights, list...)
+		c.weights = append(c.weights, weights[from:])
+	}
+	return c
 }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
 // order is a function of the history since the last Compact.
-func (g *adjacency) Neighbors(v Vertex) []Vertex {
-	r := &g.runs.data[v]
-	if r.len == 0 {
-		return nil
-	}
-	return unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), r.len)
-}
-
-// entries returns the neighbours of a run that has some.
-func (g *adjacency) entries(r *run) []uint32 {
-	if r.len == 0 {
-		return nil
-	}
-	return g.arena.from(r.at)[:r.len]
-}
+func (g *adjacency) Neighbors(v Vertex) []Vertex { return slices.Clip(g.runs[v].neighbors) }
 
 // Weights returns the edge weights parallel to Neighbors, or nil when every edge
 // of the graph weighs one.
@@ -58,77 +69,77 @@ func (g *adjacency) Weights(v Vertex) []float64 {
 	if g.heavy == 0 {
 		return nil
 	}
-	r := &g.runs.data[v]
-	if r.len == 0 {
-		return nil
-	}
-	return g.weights.from(r.at)[:r.len:r.len]
+	return slices.Clip(g.weights[v])
 }
 
 // position returns the index of u in the run of v.
-func (g *adjacency) position(v, u Vertex) (uint32, bool) {
-	r := &g.runs.data[v]
+func (g *adjacency) position(v, u Vertex) (int, bool) {
+	r := &g.runs[v]
 	if r.hub {
-		i, ok := g.hubs[v][uint32(u)]
-		return i, ok
+		i, ok := g.hubs[v][u]
+		return int(i), ok
 	}
-	for i, x := range g.entries(r) {
-		if x == uint32(u) {
-			return uint32(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(r.neighbors, u)
+	return i, i >= 0
 }
 
 // warm reads the memory that setting these edges will read, and returns a number that
 // means nothing.
 //
-// An insertion waits for memory, first for the runs of its ends and then for the blocks that these
-// name, and the processor cannot begin the next insertion meanwhile. It can begin the next turn of a
+// An insertion waits for memory, first for the runs of its ends and then for the neighbours that these
+// have, and the processor cannot begin the next insertion meanwhile. It can begin the next turn of a
 // loop that does little but read, so here the waits overlap.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {
 		u, v := unpair(e.key)
-		sum += uint64(g.runs.data[u].len + g.runs.data[v].len)
+		sum += uint64(len(g.runs[u].neighbors) + len(g.runs[v].neighbors))
 	}
 	for _, e := range edges {
 		u, v := unpair(e.key)
-		sum += g.warmRun(&g.runs.data[u]) + g.warmRun(&g.runs.data[v])
+		sum += g.warmRun(u) + g.warmRun(v)
 	}
 	return sum
 }
 
 // warmRun reads the end of a run, where an insert writes, and its beginning, where a search starts.
-func (g *adjacency) warmRun(r *run) uint64 {
-	if r.len == 0 {
+func (g *adjacency) warmRun(v uint32) uint64 {
+	list := g.runs[v].neighbors
+	if len(list) == 0 {
 		return 0
 	}
-	block := g.arena.from(r.at)
-	return uint64(block[r.len-1] + block[0])
+	return uint64(list[len(list)-1] + list[0])
 }
 
 // weight returns the weight of the edge {u, v}, 0 when there is none. It reads
 // the shorter run.
 func (g *adjacency) weight(u, v Vertex) float64 {
-	if g.runs.data[u].len > g.runs.data[v].len {
+	if len(g.runs[u].neighbors) > len(g.runs[v].neighbors) {
 		u, v = v, u
 	}
 	i, ok := g.position(u, v)
 	if !ok {
 		return 0
 	}
-	return g.weightAt(g.runs.data[u].at + i)
+	return g.weightAt(u, i)
 }
 
-// weighted reports whether weights are kept at all.
-func (g *adjacency) weighted() bool { return len(g.weights.list) > 0 }
-
-// weightAt returns the weight of the entry at an offset of the arena.
-func (g *adjacency) weightAt(at uint32) float64 {
-	if !g.weighted() {
+// weightAt returns the weight of the i-th entry of the run of v.
+func (g *adjacency) weightAt(v Vertex, i int) float64 {
+	if g.weights == nil {
 		return 1
 	}
-	return g.weights.from(at)[0]
+	return g.weights[v][i]
+}
+
+// keepWeights has a weight kept for every entry from now on.
+func (g *adjacency) keepWeights() {
+	if g.weights != nil {
+		return
+	}
+	g.weights = make([][]float64, len(g.runs))
+	for v := range g.runs {
+		g.weights[v] = slices.Repeat([]float64{1}, len(g.runs[v].neighbors))
+	}
 }
 
 // set brings the weight of the edge {u, v}, which is before, to after.
@@ -143,43 +154,38 @@ func (g *adjacency) set(u, v Vertex, before, after float64) {
 		g.remove(v, u)
 		g.edges--
 	default:
-		g.reweigh(u, v, before, after)
-		g.reweigh(v, u, before, after)
+		g.reweigh(u, v, after)
+		g.reweigh(v, u, after)
 	}
-	g.runs.data[u].degree += after - before
-	g.runs.data[v].degree += after - before
+	g.runs[u].degree += after - before
+	g.runs[v].degree += after - before
 	g.weightSum += 2 * (after - before)
 }
 
 // insert appends u to the run of v, where it must not stand yet.
 func (g *adjacency) insert(v, u Vertex, weight float64) {
-	r := &g.runs.data[v]
-	if r.len == 0 {
-		r.at = g.arena.take(smallestClass)
-		r.class = smallestClass
-		g.fitWeights()
-	} else if r.len == 1<<r.class {
-		g.move(r, r.class+1)
+	if weight != 1 {
+		g.keepWeights()
+		g.heavy++
 	}
-	at := r.at + r.len
-	g.arena.from(at)[0] = uint32(u)
-	if weight != 1 || g.weighted() {
-		g.setWeight(at, 1, weight)
+	r := &g.runs[v]
+	r.neighbors = append(r.neighbors, u)
+	if g.weights != nil {
+		g.weights[v] = append(g.weights[v], weight)
 	}
-	r.len++
 	r.changed = true
 	if r.hub {
-		g.hubs[v][uint32(u)] = r.len - 1
-	} else if int(r.len) > g.hubDegree {
+		g.hubs[v][u] = uint32(len(r.neighbors) - 1)
+	} else if len(r.neighbors) > g.hubDegree {
 		g.index(v)
 	}
 }
 
 // index makes an index of the run of v.
 func (g *adjacency) index(v Vertex) {
-	r := &g.runs.data[v]
-	index := make(map[uint32]uint32, r.len)
-	for i, u := range g.entries(r) {
+	r := &g.runs[v]
+	index := make(map[Vertex]uint32, len(r.neighbors))
+	for i, u := range r.neighbors {
 		index[u] = uint32(i)
 	}
 	g.hubs[v], r.hub = index, true
@@ -187,93 +193,112 @@ func (g *adjacency) index(v Vertex) {
 
 // dropIndex forgets the index of a run, if it has one.
 func (g *adjacency) dropIndex(v Vertex) {
-	if r := &g.runs.data[v]; r.hub {
+	if r := &g.runs[v]; r.hub {
 		delete(g.hubs, v)
 		r.hub = false
 	}
 }
 
-// setWeight changes the weight of one entry.
-func (g *adjacency) setWeight(at uint32, before, after float64) {
-	if before != 1 {
+// remove takes u out of the run of v, where it must stand: the last entry takes
+// its place. A run that is three quarters empty moves to memory of half its
+// size, an index goes when its hub has shrunk to half of hubDegree.
+func (g *adjacency) remove(v, u Vertex) {
+	i, ok := g.position(v, u)
+	if !ok {
+		return
+	}
+	r := &g.runs[v]
+	last := len(r.neighbors) - 1
+	moved := r.neighbors[last]
+	r.neighbors[i] = moved
+	r.neighbors = shrunk(r.neighbors[:last])
+	if g.weights != nil {
+		weights := g.weights[v]
+		if weights[i] != 1 {
+			g.heavy--
+		}
+		weights[i] = weights[last]
+		g.weights[v] = shrunk(weights[:last])
+	}
+	r.changed = true
+	if r.hub {
+		g.hubs[v][moved] = uint32(i)
+		delete(g.hubs[v], u)
+	}
+	if last <= g.hubDegree/2 {
+		g.dropIndex(v)
+	}
+}
+
+// keptMax is the number of elements up to which a list keeps its memory until a compaction, so that
+// edges which come and go allocate nothing.
+const keptMax = 64
+
+// shrunk returns a list in memory of half its size if three quarters of that are empty.
+func shrunk[T any](list []T) []T {
+	if 4*len(list) > cap(list) || cap(list) <= keptMax {
+		return list
+	}
+	return append(make([]T, 0, cap(list)/2), list...)
+}
+
+// reweigh changes the weight of the entry of u in the run of v.
+func (g *adjacency) reweigh(v, u Vertex, after float64) {
+	i, ok := g.position(v, u)
+	if !ok {
+		return
+	}
+	g.keepWeights()
+	if g.weights[v][i] != 1 {
 		g.heavy--
 	}
 	if after != 1 {
 		g.heavy++
 	}
-	if !g.weighted() {
-		g.weights.fit(&g.arena.pages)
-		for i := range g.weights.spans {
-			weights := g.weights.spans[i].data
-			for j := range weights {
-				weights[j] = 1
-			}
+	g.weights[v][i] = after
+}
+
+// compact sorts the neighbours of the vertices that have changed, and gives them the memory that they
+// need. Afterwards two graphs of the same edges are read alike and go on alike.
+func (g *adjacency) compact() {
+	if g.heavy == 0 {
+		g.weights = nil
+	}
+	for v := range g.runs {
+		if r := &g.runs[v]; r.changed {
+			r.changed = false
+			g.sort(Vertex(v))
 		}
 	}
-	g.weights.from(at)[0] = after
 }
 
-// fitWeights gives the weights the spans of the arena, if there are any, so that an entry and its
-// weight have the same offset.
-func (g *adjacency) fitWeights() {
-	if g.weighted() {
-		g.weights.fit(&g.arena.pages)
+// sort brings the run of v into its canonical form.
+func (g *adjacency) sort(v Vertex) {
+	r := &g.runs[v]
+	g.dropIndex(v)
+	r.neighbors = append([]Vertex(nil), r.neighbors...) // nil when there are none
+	if g.weights == nil {
+		slices.Sort(r.neighbors)
+	} else {
+		g.weights[v] = append([]float64(nil), g.weights[v]...)
+		sortWeighted(r.neighbors, g.weights[v])
+	}
+	if len(r.neighbors) > g.hubDegree {
+		g.index(v)
 	}
 }
 
-// move takes a run to a block of another class, which must hold it.
-func (g *adjacency) move(r *run, class uint8) {
-	at := g.arena.take(class)
-	g.fitWeights()
-	copy(g.arena.from(at), g.entries(r))
-	if g.weighted() {
-		copy(g.weights.from(at), g.weights.from(r.at)[:r.len])
-	}
-	g.arena.give(r.at, r.class)
-	r.at = at
-	r.class = class
-}
-
-// remove takes u out of the run of v, where it must stand: the last entry takes
-// its place. A block that is three quarters empty gives way to one of half its
-// size, an index goes when its hub has shrunk to half of hubDegree.
-func (g *adjacency) remove(v, u Vertex) {
-	r := &g.runs.data[v]
-	i, ok := g.position(v, u)
-	if !ok {
+// sortWeighted sorts neighbours with the weights of the edges to them.
+func sortWeighted(neighbors []Vertex, weights []float64) {
+	if slices.IsSorted(neighbors) {
 		return
 	}
-	last := r.len - 1
-	block := g.arena.from(r.at)
-	block[i] = block[last]
-	if r.hub {
-		index := g.hubs[v]
-		index[block[last]] = i
-		delete(index, uint32(u))
+	of := make(map[Vertex]float64, len(neighbors))
+	for i, u := range neighbors {
+		of[u] = weights[i]
 	}
-	if g.weighted() {
-		weights := g.weights.from(r.at)
-		g.setWeight(r.at+i, weights[i], 1)
-		weights[i] = weights[last]
-	}
-	r.len--
-	r.changed = true
-	if int(r.len) <= g.hubDegree/2 {
-		g.dropIndex(v)
-	}
-	switch {
-	case r.len == 0:
-		g.arena.give(r.at, r.class)
-		*r = run{degree: r.degree}
-	case r.class > smallestClass && r.len <= 1<<r.class/4:
-		g.move(r, r.class-1)
-	}
-}
-
-// reweigh changes the weight of the entry of u in the run of v.
-func (g *adjacency) reweigh(v, u Vertex, before, after float64) {
-	r := &g.runs.data[v]
-	if i, ok := g.position(v, u); ok {
-		g.setWeight(r.at+i, before, after)
+	slices.Sort(neighbors)
+	for i, u := range neighbors {
+		weights[i] = of[u]
 	}
 }

@@ -13,7 +13,7 @@ type adjacencyRow struct {
 }
 
 func (g *adjacency) rows(yield func(adjacencyRow) bool) {
-	for v := range Vertex(len(g.runs.data)) {
+	for v := range Vertex(len(g.runs)) {
 		if !yield(adjacencyRow{v, g.Neighbors(v), nullable[[]float64]{g.Weights(v), g.heavy > 0}}) {
 			return
 		}
@@ -24,23 +24,22 @@ func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 // so that it need not be believed.
 func (g *adjacency) load(row *adjacencyRow) error {
 	v, list, weights := row.Vertex, row.Neighbors, row.Weights.Value
-	if int(v) >= len(g.runs.data) || g.runs.data[v].len > 0 || len(weights) > 0 && len(weights) != len(list) {
+	if int(v) >= len(g.runs) || len(g.runs[v].neighbors) > 0 || len(weights) > 0 && len(weights) != len(list) {
 		return fmt.Errorf("neighbours of vertex %d: %w", v, errTable)
 	}
 	if len(list) == 0 {
 		return nil
 	}
-	if most := slices.Max(list); int(most) >= len(g.runs.data) {
+	if most := slices.Max(list); int(most) >= len(g.runs) {
 		return fmt.Errorf("vertex %d has the neighbour %d: %w", v, most, errTable)
 	}
-	r := &g.runs.data[v]
-	r.len, r.class, r.changed = uint32(len(list)), classOf(len(list)), true
-	r.at = g.arena.take(r.class)
-	copy(g.Neighbors(v), list)
-	r.degree = float64(len(list))
 	if len(weights) > 0 {
-		g.weights.fit(&g.arena.pages)
-		copy(g.weights.from(r.at), weights)
+		g.keepWeights()
+	}
+	r := &g.runs[v]
+	r.neighbors, r.degree, r.changed = slices.Clone(list), float64(len(list)), true
+	if len(weights) > 0 {
+		g.weights[v] = slices.Clone(weights)
 		r.degree = 0
 		for _, weight := range weights {
 			r.degree += weight

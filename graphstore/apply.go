@@ -19,7 +19,6 @@ import (
 // communities they name. An erased vertex loses its edges, label, prediction,
 // attributes, memberships and name; its index is free from the next Apply on.
 func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
-	s.compactIfIdle()
 	s.begin(b)
 	s.assertVertices(b)
 	s.assertEdges(b)
@@ -72,7 +71,7 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 
 // grow makes room for n vertices in every part, of which only the last is new.
 func (s *Store) grow(n int) {
-	s.edges.runs.resize(n)
+	s.edges.grow()
 	s.members.of = append(s.members.of, nil)
 	s.labelling.grow(n)
 }

@@ -13,7 +13,7 @@ import (
 // not hold. It costs several passes over the store and a look-up of each edge.
 func (s *Store) Check() error {
 	n, now := s.ids.len(), s.step.now
-	for _, have := range [...]int{len(s.edges.runs.data), len(s.members.of)} {
+	for _, have := range [...]int{len(s.edges.runs), len(s.members.of)} {
 		if have != n {
 			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)
 		}

@@ -9,7 +9,7 @@ import (
 
 // fixed are the element types of columns: of fixed width and without pointers.
 type fixed interface {
-	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64 | run
+	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64
 }
 
 // column is a growing vector in an Arrow buffer. Data aliases the buffer and

@@ -45,11 +45,3 @@ func (c *column[T]) bytes() int {
 	}
 	return c.buf.Cap()
 }
-
-// bytes returns the memory that the spans hold.
-func (p *pages[T]) bytes() (n int) {
-	for i := range p.spans {
-		n += p.spans[i].bytes()
-	}
-	return n
-}

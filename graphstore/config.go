@@ -10,7 +10,7 @@ import (
 )
 
 // Limits that hold when the configuration does not set them, and the largest
-// that it may set. Edges are bounded by the 32-bit offsets of the arena.
+// that it may set.
 const (
 	HubDegreeDefault   = 1024
 	HubDegreeMin       = 4

@@ -6,16 +6,15 @@ import "testing"
 // two sides, and an index that does not find its entry.
 func TestCheckSeesDamage(t *testing.T) {
 	for name, damage := range map[string]func(g *adjacency){
-		"another neighbour": func(g *adjacency) { g.arena.from(g.runs.data[5].at)[0] = 6 },
-		"doubled":           func(g *adjacency) { b := g.arena.from(g.runs.data[0].at); b[1] = b[0] },
-		"another weight":    func(g *adjacency) { g.weights.from(g.runs.data[7].at)[0] = 9 },
+		"another neighbour": func(g *adjacency) { g.runs[5].neighbors[0] = 6 },
+		"doubled":           func(g *adjacency) { b := g.runs[0].neighbors; b[1] = b[0] },
+		"another weight":    func(g *adjacency) { g.weights[7][0] = 9 },
 		"index":             func(g *adjacency) { g.hubs[0][5]++ },
 		"no index":          func(g *adjacency) { delete(g.hubs, 0) },
-		"free block":        func(g *adjacency) { g.arena.idle++ },
-		"degree":            func(g *adjacency) { g.runs.data[3].degree++ },
+		"degree":            func(g *adjacency) { g.runs[3].degree++ },
 	} {
 		g := newAdjacency(8)
-		g.runs.resize(40)
+		g.runs = make([]run, 40)
 		for v := Vertex(1); v < 40; v++ {
 			g.set(0, v, 0, 1)
 		}

@@ -16,9 +16,9 @@
 // rows of a snapshot:
 //
 //	ids         vertex names to dense indices and back
-//	edges       runs of neighbours in an arena of power-of-two blocks, unsorted: an
-//	            insertion appends, a removal moves the last entry into the gap; runs
-//	            of hubs have an index from neighbour to position
+//	edges       a slice of neighbours for each vertex, unsorted: an insertion
+//	            appends, a removal moves the last entry into the gap; those of
+//	            hubs have an index from neighbour to position
 //	labelling   labels, predictions and model versions, a column for each
 //	attributes  a column of interned values for each key
 //	members     communities by vertex and vertices by community, both sorted; the rules
@@ -27,17 +27,14 @@
 // Parts with a time to live in them keep ends, which knows when. What the parts share
 // while one batch is applied is a step.
 //
-// Memory comes in Arrow buffers, but for names, attributes and memberships, which are maps and slices. The
-// arena, which grows with the edges, consists of pages that never move, so growing leaves no
-// garbage behind; the columns, which grow with the vertices, are one buffer each, so that an
-// element is one index away.
+// The columns, which grow with the vertices, are Arrow buffers; what grows with edges, names, attributes
+// and memberships are slices and maps of the language's.
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
 // 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
 // attribute, by expression and of ego networks hold exactly the vertices that their
-// rule says; used and free blocks tile the arena; an erased vertex has nothing, and
-// nothing refers to its name.
+// rule says; an erased vertex has nothing, and nothing refers to its name.
 //
 // Determinism: the same batches give the same answers. Compact makes those a function
 // of the content alone, and a snapshot holds that form, so a store that was saved
@@ -49,8 +46,8 @@
 // they bring and by the steps that evaluating all of them takes.
 //
 // Cost, measured with 168,000 vertices and 6.8 million edges of power-law degree that
-// came in batches of 4,096, on one core of a busy machine: 2.0 to 2.6 million edge events
-// a second with the Delta, 21 live bytes an undirected edge with everything, and 20
+// came in batches of 4,096, on one core of a busy machine: 1.7 million edge events
+// a second with the Delta, 16 live bytes an undirected edge with everything, and 23
 // resident. An edge, label or prediction that ends takes about 55 bytes more, and nothing
 // where none does. Compact passes over the vertices and sorts what has changed.
 //

@@ -19,8 +19,7 @@ func dump(s *Store) map[string]any {
 		"time": s.step.now, "position": s.step.delta.Position,
 		"ids": s.ids.list, "free": s.ids.free,
 		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
-		"given": s.edges.arena.given, "hubs": s.edges.hubs,
-		"in use":  s.edges.arena.used - s.edges.arena.idle,
+		"hubs":    s.edges.hubs,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
 		"versions": s.labelling.versions, "keys": s.View().AttributeKeys(),
 		"by name":      s.members.byName,
@@ -43,9 +42,9 @@ func dump(s *Store) map[string]any {
 	for v, list := range s.members.of {
 		d[fmt.Sprint("memberships ", v)] = slices.Clone(list)
 	}
-	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
-		r := &s.edges.runs.data[v]
-		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.class, r.hub, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
+	for v := range s.edges.runs {
+		r := &s.edges.runs[v]
+		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.hub, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
 	}
 	for key, column := range s.attributes {
 		d["attribute "+key] = *column

@@ -66,13 +66,11 @@ func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 // views must not be used afterwards.
 func (s *Store) Release() { s.parts = parts{} }
 
-// Compact brings the store into canonical form: neighbours sorted, few free
-// blocks. Afterwards two stores that hold the same
+// Compact brings the store into canonical form, with neighbours sorted. Afterwards two stores that hold the same
 // graph under the same indices behave alike for ever, whatever their histories; this
 // is the form that a snapshot saves and loads. It ends every View.
 //
-// Cost: one pass over the vertices, and what has changed; at times two passes over the
-// adjacency, and memory for half a copy of it.
+// Cost: one pass over the vertices, and a sorted copy of what has changed.
 func (s *Store) Compact() {
 	s.edges.compact()
 	s.attributes.compact()
@@ -98,10 +96,7 @@ func (s *Store) copyVertices() *Store {
 	c := &Store{config: s.config, copied: true}
 	var copying sync.WaitGroup
 	copying.Go(func() {
-		g := &s.edges.adjacency
-		c.edges.adjacency = adjacency{
-			runs: g.runs.clone(), arena: arena{pages: g.arena.clone()}, weights: g.weights.clone(), heavy: g.heavy,
-		}
+		c.edges.adjacency = s.edges.adjacency.clone()
 	})
 	c.ids = ids{list: slices.Clone(s.ids.list)}
 	l := &s.labelling
@@ -111,12 +106,4 @@ func (s *Store) copyVertices() *Store {
 	}
 	copying.Wait()
 	return c
-}
-
-// compactIfIdle compacts what has given too much space back. When it does so depends on the
-// history since the last Compact alone.
-func (s *Store) compactIfIdle() {
-	if s.edges.arena.givenTooMuch() {
-		s.edges.compact()
-	}
 }

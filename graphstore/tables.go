@@ -210,7 +210,7 @@ func (s *Store) vertexRows(yield func(vertexRow) bool) {
 	for v := range Vertex(s.ids.len()) {
 		r := vertexRow{
 			Vertex: v, ID: nullable[string]{s.ids.ID(v).String(), !s.ids.Erased(v)},
-			Degree: s.edges.runs.data[v].degree,
+			Degree: s.edges.runs[v].degree,
 		}
 		if s.labelling.save(&r, probabilities); !yield(r) {
 			return

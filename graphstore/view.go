@@ -23,7 +23,7 @@ func (w View) Vertices() int { return w.s.ids.len() }
 func (w View) Edges() int { return w.s.edges.edges }
 
 // Degree returns the sum of the weights at v, without a self-loop. It is exact.
-func (w View) Degree(v Vertex) float64 { return w.s.edges.runs.data[v].degree }
+func (w View) Degree(v Vertex) float64 { return w.s.edges.runs[v].degree }
 
 // WeightSum returns the sum of Degree over all vertices. It is exact.
 func (w View) WeightSum() float64 { return w.s.edges.weightSum }
