@@ -42,7 +42,6 @@ type Dual struct {
 	bound     float64   // on |R(v)| / (alpha d(v)), rounding aside
 	rounding  float64   // on the rounding error of the same, in units of 2^-53
 	floor     float64   // rounding after the last rebuild
-	pace      float64
 	scan      bool
 
 	queue, next []Vertex
@@ -76,7 +75,7 @@ func NewDual(config Config) (*Dual, error) {
 	keep := 1 - config.Alpha
 	return &Dual{
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
-		pace: paceStart, step: make([]float64, config.Functions), which: make([]int32, config.Functions), common: make([]float64, config.Functions),
+		step: make([]float64, config.Functions), which: make([]int32, config.Functions), common: make([]float64, config.Functions),
 	}, nil
 }
 

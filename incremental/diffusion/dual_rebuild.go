@@ -105,11 +105,7 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 		return
 	}
 	g.sums.current = false
-	before := g.bound
-	passes, bound := g.iterateBlocks(view, goal)
-	if gained := math.Log10(before / bound); gained > 0.1 {
-		g.pace = max(1, min(paceMax, float64(passes)/gained))
-	}
+	_, bound := g.iterateBlocks(view, goal)
 	g.rebuilt(bound)
 }
 

@@ -13,7 +13,7 @@ import (
 // for every vertex with a value.
 type DualState struct {
 	Tolerance, Keep, Peak, DegreeSum float64
-	Bound, Rounding, Floor, Pace     float64
+	Bound, Rounding, Floor           float64
 	Stale                            bool
 	Work
 	Most      []float64 // largest degree of each vertex since its residual was last computed from nothing
@@ -32,7 +32,7 @@ func (g *Dual) State() []DualState { return g.parts(max(1, partNumbers/g.l)) }
 func (g *Dual) parts(each int) []DualState {
 	parts := []DualState{{
 		Tolerance: g.config.Tolerance, Keep: g.keep, Peak: g.peak, DegreeSum: g.degreeSum, Bound: g.bound,
-		Rounding: g.rounding, Floor: g.floor, Pace: g.pace, Stale: g.stale, Work: g.work,
+		Rounding: g.rounding, Floor: g.floor, Stale: g.stale, Work: g.work,
 	}}
 	for from := 0; from < len(g.rows); from += each {
 		if from > 0 {
@@ -66,7 +66,7 @@ func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual,
 	if g.keep != s.Keep {
 		return nil, fmt.Errorf("diffusion: restore dual: alpha was %v, is %v", 1-s.Keep, 1-g.keep)
 	}
-	g.peak, g.degreeSum, g.bound, g.rounding, g.floor, g.pace = s.Peak, s.DegreeSum, s.Bound, s.Rounding, s.Floor, s.Pace
+	g.peak, g.degreeSum, g.bound, g.rounding, g.floor = s.Peak, s.DegreeSum, s.Bound, s.Rounding, s.Floor
 	g.stale, g.work = s.Stale, s.Work
 	g.grow(view.Vertices())
 	at := 0

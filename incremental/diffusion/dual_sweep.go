@@ -22,8 +22,7 @@ func (g *Dual) rescan() {
 // iteration has but few vertices left, those that the iteration's own stop left above the
 // bar; it gets a larger budget each time, and a lower goal, so that the loop ends.
 func (g *Dual) reachTolerance(view graphstore.View) {
-	passes := g.pace * math.Log10(4/g.config.Tolerance)
-	budget := max(sweepMin, int(sweepShare*passes*passCost(view, passGainDual)))
+	budget := g.config.sweepBudget(view, passGainDual)
 	for goal := g.config.Tolerance / iterateShort; !g.sweep(view, budget); goal /= 16 {
 		g.iterate(view, goal)
 		g.rescan()

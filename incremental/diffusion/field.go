@@ -29,8 +29,6 @@ type Field struct {
 	floor    float64 // rounding after the last rebuild
 	lift     float64 // where the bar of the last sweep stood, 1 or more; see reachTolerance
 
-	pace float64 // passes of iteration a decimal digit, as last seen
-
 	queue []Vertex // vertices to push
 	read  float64  // what readNeighbors returned
 
@@ -75,8 +73,7 @@ func NewField(config Config) (*Field, error) {
 	config = config.withDefaults()
 	keep := 1 - config.Alpha
 	return &Field{
-		config: config, keep: keep, alpha: 1 - keep,
-		pace: paceStart, lift: liftStart,
+		config: config, keep: keep, alpha: 1 - keep, lift: liftStart,
 	}, nil
 }
 

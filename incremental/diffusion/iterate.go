@@ -14,8 +14,6 @@ const (
 	digits        = 18
 	restartsMax   = 8
 	aimShort      = 0.8 // of the goal, for what the recurrence does not see of R
-	paceStart     = 2.5 // passes a digit before the first iteration: a graph that mixes well
-	paceMax       = 20
 )
 
 // iterate improves z until the certificate is at most goal, or until rounding
@@ -31,12 +29,9 @@ func (f *Field) iterate(view graphstore.View, goal float64) {
 	}
 	f.work.Solves++
 	for range restartsMax {
-		before, passes := f.residual, f.work.Iterations
+		before := f.residual
 		f.conjugate(view, aimShort*bar)
 		f.rebuild(view)
-		if gained := math.Log10(before / f.residual); gained > 0.1 {
-			f.pace = max(1, min(paceMax, float64(f.work.Iterations-passes)/gained))
-		}
 		if f.bound() <= bar || f.residual > before/2 {
 			return
 		}

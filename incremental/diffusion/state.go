@@ -16,9 +16,9 @@ import (
 // table, so that a restored field goes on with the same bits. Degrees are not in it, the graph
 // has them; nor is what the last call touched.
 type State struct {
-	Tolerance, Keep, SourceSum, DegreeSum         float64
-	Residual, Signed, Rounding, Floor, Lift, Pace float64
-	Stale                                         bool
+	Tolerance, Keep, SourceSum, DegreeSum   float64
+	Residual, Signed, Rounding, Floor, Lift float64
+	Stale                                   bool
 	Work
 	Z, R           []float64 // n: solution and residual
 	Sources        []Vertex  // vertices with a source
@@ -29,7 +29,7 @@ type State struct {
 func (f *Field) State() State {
 	s := State{
 		Tolerance: f.config.Tolerance, Keep: f.keep, SourceSum: f.sourceSum, DegreeSum: f.degreeSum,
-		Residual: f.residual, Signed: f.signed, Rounding: f.rounding, Floor: f.floor, Lift: f.lift, Pace: f.pace,
+		Residual: f.residual, Signed: f.signed, Rounding: f.rounding, Floor: f.floor, Lift: f.lift,
 		Stale: f.stale, Work: f.work, Z: slices.Clone(f.z), R: slices.Clone(f.r),
 	}
 	for v, m := range f.source {
@@ -70,6 +70,6 @@ func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) 
 	}
 	f.sources, f.sourceSum, f.degreeSum, f.stale = len(s.Sources), s.SourceSum, s.DegreeSum, s.Stale
 	f.residual, f.signed, f.rounding, f.floor = s.Residual, s.Signed, s.Rounding, s.Floor
-	f.lift, f.pace, f.work = s.Lift, s.Pace, s.Work
+	f.lift, f.work = s.Lift, s.Work
 	return f, nil
 }

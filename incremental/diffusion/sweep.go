@@ -55,7 +55,7 @@ func (f *Field) reachTolerance(view graphstore.View) {
 	goal := f.allowed(sweepGoal)
 	excess := min(f.bound()/goal, excessMax)
 	least := leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
-	budget := f.sweepBudget(view)
+	budget := f.config.sweepBudget(view, passGain)
 	for lift := min(f.lift*excess*excess, liftMax); ; lift *= liftCut {
 		f.lift = max(1, lift)
 		limit := f.alpha * f.lift * least
@@ -93,11 +93,11 @@ func (f *Field) queueAbove(limit float64) {
 	f.rounding += float64(len(f.r)+4) * residual
 }
 
-// sweepBudget bounds the cost of sweeps before iteration is tried: a share of
-// the cost of a recompute at the pace of the last iteration on this graph.
-func (f *Field) sweepBudget(view graphstore.View) int {
-	passes := f.pace * math.Log10(4/f.config.Tolerance)
-	return max(sweepMin, int(sweepShare*passes*passCost(view, passGain)))
+// sweepBudget bounds the cost of sweeps before iteration is tried: a share of the cost of a recompute, which
+// takes about 1/sqrt(a) passes a digit.
+func (c Config) sweepBudget(view graphstore.View, gain float64) int {
+	passes := math.Log10(4/c.Tolerance) / math.Sqrt(c.Alpha)
+	return max(sweepMin, int(sweepShare*passes*passCost(view, gain)))
 }
 
 // passCost returns the cost of a pass over the graph, in neighbours visited by a push, of
