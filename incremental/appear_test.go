@@ -14,7 +14,7 @@ import (
 // emission may do more of it than emissions have earned, and a few later nothing is owed.
 func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 	const many, emissionsMax = 10_000, 12
-	core := newCore(t, Config{Classes: 2, sketchEarned: 40})
+	core := newCore(t, Config{Classes: 2, sketchEarned: 10})
 	defer core.Close()
 	core.Step(crowd(1, 8)) // warm from here on
 	at := event.Position(2)

@@ -35,7 +35,7 @@ type Config struct {
 	Kernel       string        // "" is ppr; see diffusion.KernelNames
 	Alpha        float64       // teleport probability, 0 is 0.1
 	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
-	Engine       string        `json:",omitempty"` // EnginePrimal has a field for every community where a dual could serve all; see sharesMasses
+	Engine       string        `json:",omitempty"` // how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see outgrown
 	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
@@ -60,9 +60,10 @@ type Config struct {
 	Patient bool    `json:"-"` // all variances are counted at the first emission, however long that takes
 	Missed  float64 `json:"-"` // see posterior.New; a log's own is 0
 
-	sketchEarned float64 // for tests, as the next two; 0 is the constant
+	sketchEarned float64 // for tests, as the next three; 0 is the constant
 	emissionWork float64
 	crowdMembers int
+	fieldsMax    int
 }
 
 // Emit bounds the movement of an estimate that is not published again. Its zero value
@@ -185,9 +186,9 @@ func (c Config) families() tally.Families {
 	return f
 }
 
-// sharesMasses reports whether one dual serves all communities: it keeps the kernel ppr only, since the
+// mayShare reports whether one dual may come to serve all communities: it keeps the kernel ppr only, since the
 // others are no solutions of a linear system of the labels, and masses of whole classes only.
-func (c Config) sharesMasses() bool {
+func (c Config) mayShare() bool {
 	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.families().ClassMasses
 }
 

@@ -170,7 +170,8 @@ func TestOldRecordsAreRenewed(t *testing.T) {
 func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 	for i, classes := range []int{5, 10, 20} {
 		config := Config{Classes: classes, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Second}}
-		config.Engine = []string{EnginePrimal, "", EnginePrimal}[i] // fields of 5 and 20 classes, a dual for 10
+		config.fieldsMax = 8 * (i % 2) // fields of 5 and 20 classes, a dual for 10
+		config.Engine = []string{EnginePrimal, "", EngineDual}[i]
 		run := func(processors int, restart bool) (all []quant.Estimate) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 			core, log := newCore(t, config), newTown(uint64(classes), classes, 400, 10)

@@ -19,7 +19,7 @@ import (
 func anyConfig(r *rand.Rand, classes int) Config {
 	pick := func(n int) bool { return r.IntN(n) == 0 }
 	config := allMethods(classes)
-	config.Engine = []string{EngineDual, EngineDual, EngineDual, EnginePrimal}[r.IntN(4)]
+	config.Engine = []string{"", EngineDual, EngineDual, EnginePrimal}[r.IntN(4)]
 	config.crowdMembers = []int{0, 1, 2, 40}[r.IntN(4)]
 	if !pick(4) {
 		config.Emit.Threshold = []float64{.1, .1, .01, 1}[r.IntN(4)]
@@ -40,6 +40,9 @@ func anyConfig(r *rand.Rand, classes int) Config {
 	}
 	if pick(3) {
 		config.sketchEarned = float64(10 + r.IntN(3000))
+	}
+	if pick(3) {
+		config.fieldsMax = 1 + r.IntN(4)
 	}
 	if pick(3) {
 		config.MembersMin = r.IntN(5)

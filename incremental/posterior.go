@@ -101,7 +101,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.markMoved(view, touched)
 	switch {
-	case !p.core.config.sharesMasses():
+	case p.core.engine() == EnginePrimal:
 		p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 		p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
 	case all:
@@ -116,7 +116,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 // markMoved marks the communities whose members or labels these are. Fields give every label a mass in
 // every community; beside a dual tellAll says what its residual does.
 func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
-	moves, shared := p.state.Moves(), p.core.config.sharesMasses()
+	moves, shared := p.state.Moves(), p.core.engine() == EngineDual
 	for i, v := range touched {
 		if l := view.Label(v); !shared && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll()
@@ -154,7 +154,7 @@ func (p *posteriors) tellAll(most float64) {
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
-		if p.core.config.sharesMasses() {
+		if p.core.engine() == EngineDual {
 			p.countByClass(view)
 			p.tellAll(0)
 		}

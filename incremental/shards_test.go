@@ -27,6 +27,8 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		if seed%3 > 0 {
 			config = dualConfig(seed, stream.Config.Classes)
+			config.Engine = []string{"", EngineDual}[seed%2]
+			config.fieldsMax = 1 + int(seed%4)
 		}
 		config.Shards, config.HalfLife = shards, halfLifeOf(seed)
 		crowded(&config, seed)

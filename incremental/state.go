@@ -40,7 +40,7 @@ const (
 type coreRow struct {
 	Position event.Position
 	Time     event.Time
-	Warm     bool
+	Engine   string         // that keeps the masses; "": the core is cold
 	Erased   event.Position // the last erasure, or 0
 	Owed     uint32         // checkpoints that it waits for
 	Selected string         // selectedBy as JSON, whose keys are in order
@@ -109,7 +109,7 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 	}
 	add(scoredSection, false, rowsOf(c.scores.Rows()))
 	if c.warm() {
-		row.Warm = true
+		row.Engine = c.engine()
 		if c.walks != nil {
 			add(classifierSection, false, rowsOf(c.walks.State()))
 		}
@@ -177,8 +177,8 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 		c.position, c.time = state.Position, state.Time
 		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
 		err = c.restoreScores(sections)
-		if err == nil && state.Warm {
-			err = c.restoreLive(sections)
+		if err == nil && state.Engine != "" {
+			err = c.restoreLive(state.Engine, sections)
 		}
 	}
 	if err != nil {
@@ -189,16 +189,19 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 }
 
 // restoreLive makes the core warm: tallies are counted anew, the rest is read.
-func (c *Core) restoreLive(sections map[string][]byte) (err error) {
+func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error) {
 	view := c.store.View()
 	if err := c.restoreClassifier(view, sections); err != nil {
 		return err
 	}
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
-	if c.config.sharesMasses() {
-		c.masses, err = restoreShared(c, view, sections)
-	} else {
+	switch engine {
+	case EnginePrimal:
 		c.masses, err = restoreFields(c, view, sections)
+	case EngineDual:
+		c.masses, err = restoreShared(c, view, sections)
+	default:
+		err = fmt.Errorf("section %s: engine %q", coreSection, engine)
 	}
 	if err == nil {
 		err = c.restorePosteriors(view, sections)
@@ -223,7 +226,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if p.state, err = posterior.Restore(c.config.Classes, c.config.Missed, epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
-	if c.config.sharesMasses() {
+	if c.engine() == EngineDual {
 		p.countByClass(view)
 		p.told[0], p.told[1] = p.byClass.Mean()
 	}

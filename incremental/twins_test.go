@@ -86,7 +86,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		t.Fatal(err)
 	}
 	twin := &posteriors{core: core, state: state}
-	if core.config.sharesMasses() {
+	if core.engine() == EngineDual {
 		twin.countByClass(view)
 	}
 	twin.labels = func() *quant.Residuals { return twin.readLabels(view) }

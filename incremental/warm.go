@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 
 	"gqlstream/graphstore"
@@ -53,10 +54,13 @@ func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 }
 
 // prepareEmission makes everything current that estimates read, and a cold core warm. Where all
-// that moved is published, nothing is missed that a checkpoint would compute.
+// that moved is published, nothing is missed that a checkpoint would compute. Here alone it is decided who keeps the masses.
 func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	if !c.warm() {
 		c.warmUp(view)
+	}
+	if c.outgrown(view) {
+		c.masses = newShared(c, view)
 	}
 	if all {
 		c.flush(view)
@@ -69,16 +73,12 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	c.posteriors.grow(view)
 }
 
-// warmUp counts from nothing what a warm core keeps. Here alone it is decided who keeps the masses.
+// warmUp counts from nothing what a warm core keeps.
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.posteriors = newPosteriors(c, view)
-	if c.config.sharesMasses() {
-		c.masses = newShared(c, view)
-	} else {
-		c.masses = &fields{core: c}
-	}
+	c.masses = &fields{core: c}
 }
 
 // flush computes what was missed, and makes the rest that of a core that is restored, before a checkpoint and before all
@@ -105,9 +105,7 @@ func (c *Core) republishAll() {
 
 const longAgo = event.Time(math.MinInt64 / 2) // also where the log has no times, and all is at 0
 
-// The structures that keep kernel masses, by name. Fields keep those of methods that weigh cells, and of other kernels
-// than ppr; for a handful of communities they would often be cheaper, and exact in what a dual estimates, how a class lies
-// over its labels, but one structure whatever the number of communities is one thing to know.
+// The structures that keep kernel masses, by name.
 const (
 	EnginePrimal = "primal" // fields: one for each community
 	EngineDual   = "dual"   // one dual for all of them
@@ -145,8 +143,48 @@ type reading struct {
 // as none: hardly a walk ends there.
 const reachMin = 0.001
 
-// fieldBytes are what a field takes of memory for each vertex.
-const fieldBytes = 44
+// Fields keep the masses of all communities where methods weigh cells, or the kernel is another one than ppr. Else they
+// keep those of up to fieldsMax communities, and one more for each class; a dual keeps those of more, and takes the place
+// of fields that take more than massesBytesMax, if it takes less.
+//
+// For a handful of communities fields are cheaper, at ten million edges three times, and exact in what a dual estimates,
+// how a class lies over its labels. A core never goes back: a number that hovers around the bar must not make it pay for
+// a change again and again.
+//
+// The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
+// millisecond a community and emission, more than what its functions cost.
+const (
+	fieldsMax      = 8
+	fieldLabelsMax = 10_000
+	massesBytesMax = 1 << 30
+	fieldBytes     = 44 // a vertex
+)
+
+// engine returns the name of what keeps the masses of a warm core.
+func (c *Core) engine() string {
+	if _, is := c.masses.(*sharedDual); is {
+		return EngineDual
+	}
+	return EnginePrimal
+}
+
+// outgrown reports whether fields must make way for a dual.
+func (c *Core) outgrown(view graphstore.View) bool {
+	if c.engine() == EngineDual || !c.config.mayShare() {
+		return false
+	}
+	if c.config.Engine == EngineDual {
+		return true
+	}
+	vertices, communities := float64(view.Vertices()), view.Communities()
+	own := float64(communities) * vertices * fieldBytes
+	shared := vertices * (16*float64(c.config.functions()) + 20)
+	if shared > max(own, massesBytesMax) {
+		return false
+	}
+	most := cmp.Or(c.config.fieldsMax, fieldsMax+c.config.Classes)
+	return communities > most || own > massesBytesMax || len(c.tallies.Rows()) > fieldLabelsMax && c.config.readsPosterior()
+}
 
 // FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.
 func (c *Core) FieldBytes() (bytes int) {

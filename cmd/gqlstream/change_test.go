@@ -44,7 +44,7 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 		before[e.Community] = e
 	}
 	t.Logf("%.0f changes of %.2f standard errors (root of mean square), the largest after the jump of %.1f", n, math.Sqrt(still/n), most)
-	if sd := math.Sqrt(still / n); n < 100 || sd < 0.5 || sd > 3 || most < 5 {
-		t.Error("want 0.5 to 3, and 5 or more")
+	if sd := math.Sqrt(still / n); n < 100 || sd < 0.5 || sd > 2 || most < 5 {
+		t.Error("want 0.5 to 2, and 5 or more")
 	}
 }
