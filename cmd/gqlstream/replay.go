@@ -82,16 +82,11 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 		r.core.Limit(log.Limits())
 	}
 	if files, is := source.(*files.Source); is {
-		err = errors.Join(c.readFiles(ctx, files, r.meter, r.step))
-	} else {
-		var refused refusals
-		refused, err = readLog(ctx, source, r.meter, r.step)
-		for _, reason := range slices.Sorted(maps.Keys(refused.byReason)) {
-			fmt.Fprintf(con.Err, "replay: refused %d, %s\n", refused.byReason[reason], reason)
-		}
+		return errors.Join(c.readFiles(ctx, files, r.meter, r.step))
 	}
-	if err == nil && r.meter.count == 0 {
-		fmt.Fprintln(con.Err, "replay: no events were read")
+	refused, err := readLog(ctx, source, r.meter, r.step)
+	for _, reason := range slices.Sorted(maps.Keys(refused.byReason)) {
+		fmt.Fprintf(con.Err, "replay: refused %d, %s\n", refused.byReason[reason], reason)
 	}
 	return err
 }

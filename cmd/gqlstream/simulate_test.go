@@ -58,14 +58,6 @@ func TestReplayEstimatesWhatSimulateWrote(t *testing.T) {
 	}
 }
 
-// A replay of nothing must say so.
-func TestReplayOfAnEmptyLogSaysSo(t *testing.T) {
-	_, said := mustRun(t, "replay", "--classes", "2", "--log", textFile(t, "log.ndjson", ""))
-	if !strings.Contains(said, "no events were read") {
-		t.Errorf("it said %q", said)
-	}
-}
-
 // Mistakes in the arguments must end with the code for them and a hint.
 func TestSimulateRefusesWrongArguments(t *testing.T) {
 	for _, args := range [][]string{
