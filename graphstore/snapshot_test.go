@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -140,6 +141,38 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 				t.Fatalf("seed %d: files of table %s differ", seed, table)
 			}
 		}
+	}
+}
+
+// The tables of vertices and adjacency are written beside the run: what is applied meanwhile must not show in them.
+func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
+	for seed := range uint64(6) {
+		s := newTestStore(t, Config{Classes: testClasses, Communities: allRules, HubDegree: 4, Windows: testWindows[seed%3]})
+		h := newHistory(seed, 400, seed%2 == 0)
+		var b event.Batch
+		advance := func() {
+			for range 20 {
+				h.batch(&b, 1+h.rng.IntN(300))
+				s.Apply(&b)
+			}
+		}
+		advance()
+		want := save(t, s)
+		var writing sync.WaitGroup
+		for _, section := range s.Sections() {
+			if section.Table != verticesTable && section.Table != adjacencyTable {
+				continue
+			}
+			writing.Go(func() {
+				var file bytes.Buffer
+				if _, err := section.WriteTo(&file); err != nil || !bytes.Equal(file.Bytes(), want[section.Table]) {
+					t.Errorf("seed %d: table %s is another one, %v", seed, section.Table, err)
+				}
+			})
+		}
+		advance()
+		s.Compact()
+		writing.Wait()
 	}
 }
 
