@@ -83,8 +83,9 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 }
 
 // update follows delta: first the edges, between the old members, then one member after the other, over the new
-// edges. It calls touch for vertices that come to their first community, since their posteriors may be stale.
-func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64, touch func(Vertex)) {
+// edges. It calls touch for vertices that come to their first community, and before forget for those that were no label, since
+// their posteriors are as old as the last time when somebody read them: a restart does not know when that was.
+func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64, touch, forget func(Vertex)) {
 	n.grow(view)
 	n.collect(view, delta)
 	for _, e := range delta.Edges {
@@ -98,6 +99,9 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 	for _, v := range n.order {
 		was := n.before[v]
 		n.here = n.of(n.here[:0], view, v)
+		if len(was) == 0 && classBefore(view, delta, v) == event.NoClass {
+			forget(v)
+		}
 		n.move(was, n.here, posterior(v))
 		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
 			n.open--

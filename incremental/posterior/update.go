@@ -14,7 +14,7 @@ import (
 // neighbours changed.
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex) {
 	s.grow(view.Vertices())
-	s.inside.update(view, delta, s.Posterior, s.touch)
+	s.inside.update(view, delta, s.Posterior, s.touch, func(v Vertex) { s.has[v] = false })
 	move := func(v Vertex) {
 		s.around.move(v)
 		s.touch(v)
