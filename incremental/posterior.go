@@ -120,7 +120,6 @@ func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex
 	for i, v := range touched {
 		if l := view.Label(v); !shared && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll()
-			return
 		}
 		p.core.tallies.MovePosterior(view, v, moves[i])
 	}

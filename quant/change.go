@@ -33,7 +33,7 @@ type Snapshot struct {
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
 // estimates, as sums of squared multiplicities: plain counts where all multiplicities are one. A
 // member whose profile changed has left and joined by the square of the share of the profile that
-// is another one now: whole, if they have nothing in common. Where it is not known, Joined and Left
+// is another one now: whole, if they have nothing in common. So it has when its posterior moved. Where it is not known, Joined and Left
 // over all members are safe.
 type Turnover struct {
 	Stayed, Joined, Left float64

@@ -147,9 +147,17 @@ func (t *Tallies) MoveShared(by float64) { t.some, t.shared = true, t.shared+by 
 // Move marks one community as moved.
 func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
 
-// MovePosterior notes that the posterior of v moved by this much.
+// MovePosterior notes that the posterior of v moved by this much, 1 where there was none or is none any more. A member that
+// stays has turned by the square of it, whatever its own prediction did: posteriors read neighbours and labels, too.
 func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
-	t.eachOf(view, v, func(c CommunityID, multiplicity uint32) { t.take(c, by*float64(multiplicity)*t.rooms[c].Posterior) })
+	stays := by < 1 && view.Label(v).Class == event.NoClass // who comes or goes is counted with the members
+	t.eachOf(view, v, func(c CommunityID, multiplicity uint32) {
+		m := float64(multiplicity)
+		t.take(c, by*m*t.rooms[c].Posterior)
+		if stays {
+			t.each[c].progress.turn(m*m, m*m, by*by)
+		}
+	})
 }
 
 // eachOf visits the communities of v with its multiplicities.
