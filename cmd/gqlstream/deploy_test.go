@@ -283,7 +283,7 @@ func parseOnly(t *testing.T, args []string) error {
 			args[i] = example
 		}
 	}
-	parser, err := kong.New(&cli{}, kong.BindTo(t.Context(), (*context.Context)(nil)))
+	parser, err := kong.New(&cli{}, words, kong.BindTo(t.Context(), (*context.Context)(nil)))
 	if err == nil {
 		_, err = parser.Parse(args)
 	}

@@ -60,7 +60,7 @@ func TestEveryExampleRuns(t *testing.T) {
 // commandNames returns every command and group of commands.
 func commandNames(t *testing.T) (names []string) {
 	t.Helper()
-	parser, err := kong.New(&cli{})
+	parser, err := kong.New(&cli{}, words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func exampleHere(t *testing.T, command string) string {
 // parseExample checks the words of an example without running it.
 func parseExample(t *testing.T, args []string) {
 	t.Helper()
-	parser, err := kong.New(&cli{})
+	parser, err := kong.New(&cli{}, words)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,6 +89,11 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	exit(exitFailed)
 }
 
+// words are those that flags take.
+var words = kong.Vars{"reasons": listed(event.Reasons), "kinds": listed([]event.Kind{
+	event.KindEdge, event.KindLabel, event.KindPrediction, event.KindMember, event.KindVertex, event.KindControl,
+})}
+
 // execute runs one command line and returns the exit code. Tests call it too.
 func execute(ctx context.Context, args []string, con console) int {
 	exited := -1
@@ -99,9 +104,7 @@ func execute(ctx context.Context, args []string, con console) int {
 		kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
-		kong.Vars{"reasons": listed(event.Reasons), "kinds": listed([]event.Kind{
-			event.KindEdge, event.KindLabel, event.KindPrediction, event.KindMember, event.KindVertex, event.KindControl,
-		})},
+		words,
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(con),
 	)
