@@ -10,7 +10,7 @@ import (
 
 // countByClass sums the residuals of the labels of each class.
 func (p *posteriors) countByClass(view graphstore.View) {
-	if p.state.Epoch() == nil {
+	if p.byClass = nil; p.state.Epoch() == nil {
 		return
 	}
 	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
