@@ -65,7 +65,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}", "notify.webhooks[0].url: scheme"},
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}", `no alert is named "none"`},
 		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, token_fil: x}]}", `did you mean "token_file"?`},
-		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 of 5}]", `unknown unit " of " in duration "3 of 5"`},
+		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 of 5}]", `alerts[0] "a": for: "3 of 5": want a duration such as 10m`},
 		{"classes: 2\nalerts: [{name: a, when: point > 0.1, no_data: alert after 3}]", `no_data: "3": want a duration such as alert after 10m`},
 		{"classes: 2\nalerts: [{name: a, when: cusum > 0}]", `"cusum > 0": want a threshold above 0`},
 		{"classes: 2\nstep: {every: -1s}", "step.every: -1s is negative"},
