@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"sync"
 	"syscall"
@@ -48,15 +47,15 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			p, err = Open(ctx, reload.settings, o)
 			return err
 		})
-		if err != nil && !errors.Is(err, errInterrupted) && !reflect.DeepEqual(reload.settings, settings) {
+		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
 			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error", err)
-			reload.settings = settings
+			reload.settings, reload.fresh = settings, false
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		settings, p.reload = reload.settings, reload
+		settings, reload.fresh, p.reload = reload.settings, false, reload
 		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
@@ -267,6 +266,7 @@ type reloader struct {
 	signals  chan os.Signal // capacity 1: one more while one waits says nothing new
 	read     func() (config.Settings, error)
 	settings config.Settings // the newest that can be taken over
+	fresh    bool            // no run has begun with them yet
 }
 
 // watch ends the run at a signal. A configuration that is not valid, or decides other results, ends nothing.
@@ -282,7 +282,7 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 			err = p.checkReload(&settings)
 		}
 		if err == nil {
-			r.settings = settings
+			r.settings, r.fresh = settings, true
 			return errReload
 		}
 		p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
@@ -293,9 +293,12 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 func (p *Pipeline) checkReload(settings *config.Settings) error {
 	core, err := settings.Core()
 	_, err1 := settings.AlertRules()
-	_, err2 := settings.NotifyTargets()
+	targets, err2 := settings.NotifyTargets()
 	if err := errors.Join(err, err1, err2, settings.HTTP.Validate()); err != nil {
 		return err
+	}
+	if err := errors.Join(settings.HTTP.ValidateFiles(), targets.ValidateFiles()); err != nil {
+		return err // the settings before may name the same files
 	}
 	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
 		return errors.New("it decides other results, so that the log must be read again: restart")

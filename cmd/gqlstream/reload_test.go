@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,6 +76,18 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	r.hangUp(ctx, strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1), "decides other results")
 	r.hangUp(ctx, strings.Replace(first, "point > 0.5", "point > 5", 1), "a share is between 0 and 1")
 	r.hangUp(ctx, strings.Replace(first, `listen: "off"`, "listen: "+taken.Addr().String(), 1), "the one before is taken")
+	secret := filepath.Join(t.TempDir(), "secret")
+	for _, secured := range []string{
+		strings.Replace(first, `listen: "off"`, `listen: "off", token_file: `+secret, 1),
+		strings.Replace(first, "name: a,", "name: a, secret_file: "+secret+",", 1),
+	} {
+		for _, c := range [][2]string{{strings.Repeat("x", 40), again}, {"short", "is not reloaded"}} { // with a file that no run can begin with
+			if err := os.WriteFile(secret, []byte(c[0]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r.hangUp(ctx, secured, c[1])
+		}
+	}
 	r.awaitSaid("rule=high", 1)
 	second := strings.Replace(first, "name: high", "name: tall", 1)
 	r.hangUp(ctx, second, again)
@@ -122,6 +135,14 @@ func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 	}
 	r.hangUp(t.Context(), strings.Replace(quiet, "name: high", "name: tall", 1), "the configuration has been read again")
 	r.kill()
+}
+
+// A start that fails must end, also where a setting differs from itself.
+func TestARunWithANumberThatIsNoneEnds(t *testing.T) {
+	code, _, said := runCommand("run", "--classes", "2", "--alpha", "NaN", "--state", t.TempDir(), "--http", "off")
+	if code != exitUsage || !strings.Contains(said, "alpha is NaN") {
+		t.Errorf("exit %d: %s", code, said)
+	}
 }
 
 func freeAddress(t testing.TB) string {

@@ -44,7 +44,7 @@ const RetryForDefault = 24 * time.Hour
 
 const targetsMax = 64
 
-// Validate reports every violation at once; the files are read by Start.
+// Validate reports every violation at once, the files aside.
 func (c Config) Validate() error {
 	var errs []error
 	if n := len(c.Webhooks) + len(c.Alertmanagers); n > targetsMax {

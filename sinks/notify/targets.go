@@ -113,23 +113,14 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
 	}
 	t := &Targets{}
-	for _, m := range c.Alertmanagers {
-		opened, err := openManager(m, c.Link, log)
-		if err != nil {
-			return nil, err
-		}
-		t.managers = append(t.managers, opened)
+	if t.hooks, t.managers, err = c.make(log); err != nil {
+		return nil, err
 	}
-	for _, w := range c.Webhooks {
-		h, err := newHook(w, c.Link, log)
-		if err != nil {
-			return nil, err
-		}
+	for _, h := range t.hooks {
 		h.stream, h.seen = stream, stream.CachedInfo().TimeStamp
 		if err := h.open(ctx); err != nil {
 			return nil, err
 		}
-		t.hooks = append(t.hooks, h)
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
@@ -142,6 +133,31 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		t.wait.Go(func() { m.run(running) })
 	}
 	return t, nil
+}
+
+// make makes the targets, with their secrets, and asks nobody.
+func (c Config) make(log *slog.Logger) (hooks []*hook, managers []*manager, err error) {
+	for _, m := range c.Alertmanagers {
+		opened, err := openManager(m, c.Link, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		managers = append(managers, opened)
+	}
+	for _, w := range c.Webhooks {
+		h, err := newHook(w, c.Link, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		hooks = append(hooks, h)
+	}
+	return hooks, managers, nil
+}
+
+// ValidateFiles reports why the files with secrets cannot be used.
+func (c Config) ValidateFiles() error {
+	_, _, err := c.make(slog.New(slog.DiscardHandler))
+	return err
 }
 
 // Set replaces the list of firing alerts, with their present figures. It never blocks.

@@ -201,25 +201,37 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values
 	http.Error(w, why, code) // plain text, whatever the code
 }
 
+// secrets are the contents of the secret files.
+type secrets struct {
+	token *[sha256.Size]byte // digest; nil: no token is asked for
+	pair  []tls.Certificate  // one, or none for a plain server
+}
+
+// ValidateFiles reports why the files of the token and the certificate cannot be served with.
+func (c HTTP) ValidateFiles() error {
+	_, err := c.readSecrets()
+	return err
+}
+
 // readSecrets reads the files of the token and the certificate.
-func (s *Server) readSecrets() error {
-	if s.config.TokenFile != "" {
-		token, err := sinks.ReadSecret(s.config.TokenFile, tokenBytesMin)
+func (c HTTP) readSecrets() (out secrets, err error) {
+	if c.TokenFile != "" {
+		token, err := sinks.ReadSecret(c.TokenFile, tokenBytesMin)
 		if err == nil && bytes.ContainsAny(token, " \t\r\n") {
-			err = fmt.Errorf("%s holds more than one word", s.config.TokenFile)
+			err = fmt.Errorf("%s holds more than one word", c.TokenFile)
 		}
 		if err != nil {
-			return fmt.Errorf("web: token: %w", err)
+			return out, fmt.Errorf("web: token: %w", err)
 		}
 		digest := sha256.Sum256(token)
-		s.token = &digest
+		out.token = &digest
 	}
-	if s.config.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
+	if c.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {
-			return fmt.Errorf("web: certificate: %w", err)
+			return out, fmt.Errorf("web: certificate: %w", err)
 		}
-		s.pair = []tls.Certificate{pair}
+		out.pair = []tls.Certificate{pair}
 	}
-	return nil
+	return out, nil
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"embed"
 	"errors"
@@ -41,8 +40,7 @@ type Server struct {
 	instance string // differs after a restart, so that pages know to read anew
 	started  time.Time
 	hosts    map[string]bool
-	token    *[sha256.Size]byte // digest; nil: no token is asked for
-	pair     []tls.Certificate  // one, or none for a plain server
+	secrets
 
 	orders  orderCache
 	pages   chan struct{} // large ones that are being made
@@ -85,7 +83,8 @@ func prepare(c Config) (*Server, error) {
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	registry := newMetrics(s)
 	s.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax})
-	if err := s.readSecrets(); err != nil {
+	var err error
+	if s.secrets, err = c.readSecrets(); err != nil {
 		return nil, err
 	}
 	if c.Listen == ListenOff {
