@@ -58,7 +58,7 @@ type task struct {
 }
 
 // assign begins the tasks that are this worker's now, and ends those that are another one's. A worker that
-// takes a task over goes on behind what is durable. The caller holds assigning.
+// takes a task over goes on behind what is durable. It has one caller at a time.
 func (f *followers) assign(ctx context.Context, group *membership) error {
 	for _, t := range f.tasks {
 		leads := !t.single || group.leads(t.Name)

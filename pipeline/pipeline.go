@@ -180,7 +180,10 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 }
 
 func (p *Pipeline) streams() sinks.StreamsConfig {
-	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Embedded: p.Broker.Embedded != nil}
+	return sinks.StreamsConfig{
+		Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Classes: len(p.settings.Classes),
+		Embedded: p.Broker.Embedded != nil,
+	}
 }
 
 // openFollowers opens the page and starts the followers of the log out.

@@ -23,7 +23,7 @@ const (
 type resolutionRow struct {
 	name   Resolution
 	period time.Duration
-	chunk  time.Duration // roll-ups of so long a time are one message
+	chunk  time.Duration // roll-ups of so long a time are one message, or several of many classes
 	keep   time.Duration // that the stream of a community has at least; 0: for good
 }
 
@@ -127,6 +127,12 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 
 // chunkSharesMax keeps a chunk of many classes within what a message may hold.
 const chunkSharesMax = 8192
+
+// messages is the number of those that a chunk may be.
+func (row *resolutionRow) messages(classes int) int64 {
+	each := (chunkSharesMax-1)/max(classes, 1) + 1 // roll-ups
+	return (int64(row.chunk/row.period)-1)/int64(each) + 1
+}
 
 // complete returns the chunk of a resolution if it is over at a log time, or cannot grow.
 func (s *rolled) complete(i int, now int64) (chunk rollupChunk, ok bool) {

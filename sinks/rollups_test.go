@@ -223,6 +223,27 @@ func TestMinutesAreKeptForTheirTime(t *testing.T) {
 	}
 }
 
+// Of many classes a chunk is several messages, and the stream must have room for all of them.
+func TestRollupsOfManyClassesAreKeptForTheirTime(t *testing.T) {
+	for _, classes := range []int{1, 2, 136, 137, 342, 1000, 1024} {
+		streams := StreamsConfig{Names: DefaultNames(), Classes: classes}
+		for i, row := range resolutions {
+			s, messages, chunks := rolled{}, int64(0), int64(3)
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() / int64(row.chunk) * int64(row.chunk)
+			for at := start; at <= start+chunks*int64(row.chunk); at += int64(row.period) {
+				if _, ok := s.complete(i, at); ok {
+					messages++
+				}
+				s.add(&quant.Estimate{Prevalence: make([]float64, classes)}, at)
+			}
+			room := streams.history(row).MaxMsgsPerSubject
+			if want := messages / chunks * int64(row.keep/row.chunk); room < want || row.keep > 0 && room > want+want/chunks {
+				t.Errorf("%d classes: %d messages are kept by the %s, and %d are made in %v", classes, room, row.name, want, row.keep)
+			}
+		}
+	}
+}
+
 // A question is answered in the finest resolution that has no more points than asked for,
 // and is kept so long, by the log's time: also after a restart, when nothing is published.
 func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {

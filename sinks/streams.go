@@ -27,6 +27,7 @@ type StreamsConfig struct {
 	Names    Names
 	Bytes    int64 // of the estimates; oldest are discarded; 0: EstimatesBytesDefault
 	Replicas int   // of every stream; 0: 1
+	Classes  int   // that a record has shares of
 	Embedded bool  // the server ends with us: the bucket may be written behind its acknowledgement
 }
 
@@ -88,7 +89,7 @@ func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
 	s.Subjects = []string{c.Names.historySubjects(r)}
 	if row.keep > 0 {
-		s.MaxMsgsPerSubject, s.MaxAge = int64(row.keep/row.chunk)+1, row.keep+row.chunk
+		s.MaxMsgsPerSubject, s.MaxAge = int64(int(row.keep/row.chunk)+1)*row.messages(c.Classes), row.keep+row.chunk
 	}
 	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
