@@ -52,8 +52,8 @@ func Open(fs FS, path string) (*Dir, error) {
 func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
 
 // Save makes the checkpoint durable and returns its size in bytes. After an error
-// the directory holds what it held before, and perhaps a temporary remnant that
-// the next Open or Save clears.
+// the directory holds what it held before, but for what lay further on, and perhaps
+// a temporary remnant that the next Open or Save clears.
 func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
 	final := filepath.Join(d.path, fileName(m.Position))

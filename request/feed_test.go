@@ -46,7 +46,6 @@ func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 // Each visits every message that there is once and ends, also where the client lost some on the way, and
 // where the one before these was removed meanwhile.
 func TestEachVisitsWhatThereIsNow(t *testing.T) {
-	js, stream := startStream(t, 30)
 	for name, c := range map[string]struct {
 		feed  Feed
 		after uint64
@@ -58,6 +57,7 @@ func TestEachVisitsWhatThereIsNow(t *testing.T) {
 		"behind the end": {Feed{}, 30, nil},
 		"of nothing":     {Feed{Subjects: []string{"s.9"}}, 0, nil},
 	} {
+		js, stream := startStream(t, 30) // of which a case removes a message
 		feed, got := c.feed, []uint64(nil)
 		feed.JS, feed.Stream = js, "S"
 		err := feed.Each(t.Context(), c.after, func(m Message) (bool, error) {
