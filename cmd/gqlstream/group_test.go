@@ -34,7 +34,7 @@ const (
 	groupShards   = 8
 	groupWaitMax  = 2 * time.Minute // for anything that a test of a group waits for; the machine may be busy
 	groupWorkers  = 2               // that live but for faults, in the short form
-	groupLogFault = 54              // faults in the life of one log: two rounds of them
+	groupLogFault = 56              // faults in the life of one log: two rounds of them
 )
 
 // groupConfig is crashConfig for a group.
@@ -400,6 +400,7 @@ var groupFaults = []groupFault{
 	{"a worker killed", 7, false, (*groupRun).killWorker},
 	{"a worker drained", 2, true, (*groupRun).drainWorker},
 	{"a worker with an empty disk joins, another is killed", 2, true, (*groupRun).replaceWorker},
+	{"a worker reads its configuration again", 1, true, (*groupRun).reloadWorker},
 	{"two workers killed at once", 4, false, (*groupRun).killTwo},
 	{"a worker silent for 10 s", 5, false, (*groupRun).stopWorker},
 	{"a worker cut off for 10 s", 2, false, (*groupRun).cutWorker},
@@ -410,7 +411,7 @@ var groupFaults = []groupFault{
 }
 
 const (
-	groupFaultsShort = 3
+	groupFaultsShort = 4
 	groupSilence     = 10 * time.Second
 	groupSlow        = 5 * time.Second // after which a recovery is looked at
 )
@@ -627,6 +628,20 @@ func (g *groupRun) forAWhile(undo func()) func() {
 		pause(g.t.Context(), groupSilence)
 		undo()
 	})
+	return func() {}
+}
+
+// reloadWorker lets a worker leave the group and join it again, in one process.
+func (g *groupRun) reloadWorker() func() {
+	w := g.any()
+	again := func() int {
+		text, err := os.ReadFile(w.said)
+		g.must(err)
+		return strings.Count(string(text), "the configuration has been read again")
+	}
+	before := again()
+	g.must(w.process.Process.Signal(syscall.SIGHUP))
+	g.wait("worker "+w.name+" to read its configuration", func() bool { return again() > before })
 	return func() {}
 }
 
