@@ -35,10 +35,17 @@ type Feed struct {
 	Trouble  func(error) // is told why the feed begins anew; nil: nobody is
 
 	run       jetstream.MessagesContext
-	name      string // of the consumer
-	pending   uint64 // messages that there were for it when it was made
-	delivered uint64 // of those of the consumer
-	barren    int    // attempts since the last message
+	received  chan received // what it has received
+	stopped   chan struct{} // closed when it is stopped
+	name      string        // of the consumer
+	pending   uint64        // messages that there were for it when it was made
+	delivered uint64        // of those of the consumer
+	barren    int           // attempts since the last message
+}
+
+type received struct {
+	msg jetstream.Msg
+	err error
 }
 
 // Message is one message of a stream, with the sequence and the time that identify it.
@@ -89,7 +96,7 @@ func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (furt
 			}
 		}
 		waiting, cancel := context.WithTimeout(ctx, eachSilenceMax)
-		got, err := f.run.Next(jetstream.NextContext(waiting))
+		got, err := f.wait(waiting)
 		cancel()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
@@ -125,7 +132,17 @@ func (f *Feed) receive(ctx context.Context) (jetstream.Msg, error) {
 			return nil, err
 		}
 	}
-	return f.run.Next(jetstream.NextContext(ctx))
+	return f.wait(ctx)
+}
+
+// wait returns what comes, or the error of ctx when that ends.
+func (f *Feed) wait(ctx context.Context) (jetstream.Msg, error) {
+	select {
+	case got := <-f.received:
+		return got.msg, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // accept checks that a message is the next one of the consumer. Messages that the client dropped are
@@ -162,7 +179,29 @@ func (f *Feed) open(ctx context.Context) error {
 	f.name, f.pending, f.delivered = consumer.CachedInfo().Name, consumer.CachedInfo().NumPending, 0
 	f.run, err = consumer.Messages(jetstream.PullMaxMessages(feedPullMax), jetstream.PullExpiry(feedExpiry),
 		jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
-	return err
+	if err != nil {
+		f.run = nil
+		return err
+	}
+	f.received, f.stopped = make(chan received), make(chan struct{})
+	go pump(f.run, f.received, f.stopped)
+	return nil
+}
+
+// pump passes on what is received until it is stopped. The library measures the silence of a broker from the beginning of
+// each wait, and would never hear it if whoever reads waits for a moment only, however often.
+func pump(run jetstream.MessagesContext, to chan<- received, stopped <-chan struct{}) {
+	for {
+		m, err := run.Next()
+		select {
+		case to <- received{m, err}:
+		case <-stopped:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // verify compares the stream with what was read of it, and goes back to its beginning
@@ -195,6 +234,7 @@ func (f *Feed) verify(ctx context.Context) error {
 func (f *Feed) Stop() {
 	if f.run != nil {
 		f.run.Stop()
+		close(f.stopped)
 		f.run = nil
 	}
 }

@@ -109,3 +109,31 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 		}
 	}
 }
+
+// A reader that waits for a moment only, again and again, must go on when the broker has forgotten its consumer.
+func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
+	const messages = feedPullMax + 100
+	js, stream := startStream(t, messages)
+	feed := Feed{JS: js, Stream: "S"}
+	defer feed.Stop()
+	if _, _, err := feed.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for delivered := uint64(0); delivered < feedPullMax; { // else the broker says that it is gone
+		consumer, err := stream.Consumer(t.Context(), feed.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delivered = consumer.CachedInfo().Delivered.Consumer
+	}
+	if err := js.DeleteConsumer(t.Context(), "S", feed.name); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); feed.Last.Sequence < messages; {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, _, err := feed.Next(ctx)
+		if cancel(); err != nil && time.Since(begun) > 30*time.Second {
+			t.Fatalf("message %d is the last one after %v", feed.Last.Sequence, time.Since(begun))
+		}
+	}
+}
