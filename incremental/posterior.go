@@ -54,7 +54,7 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.Missed)}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.Missed, c.tallies.Rows)}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }
@@ -240,7 +240,7 @@ func (p *posteriors) keepCrowd(id graphstore.Community, view graphstore.View, re
 
 // weighLabels returns the sums of the residuals of all labels at the masses of a field.
 func (p *posteriors) weighLabels(kernel *kernel, view graphstore.View, reader func() *posterior.Reader) *quant.Residuals {
-	labels := p.state.Labels()
+	labels := p.core.tallies.Rows()
 	masses := make([]float64, len(labels))
 	for i, v := range labels {
 		masses[i] = kernel.mass(v)
@@ -256,7 +256,7 @@ func (p *posteriors) weighLabels(kernel *kernel, view graphstore.View, reader fu
 // readLabels returns the residuals of all labels.
 func (p *posteriors) readLabels(view graphstore.View) *quant.Residuals {
 	residuals, weights := quant.NewResiduals(p.core.config.Classes), p.core.tallies.LabelWeights(view)
-	for _, v := range p.state.Labels() {
+	for _, v := range p.core.tallies.Rows() {
 		residuals.Add(int(view.Label(v).Class), weights(v), p.state.Posterior(v))
 	}
 	residuals.Complete()

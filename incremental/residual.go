@@ -19,7 +19,7 @@ func (p *posteriors) countByClass(view graphstore.View) {
 		byClass[i] = quant.NewResiduals(p.core.config.Classes)
 	}
 	weights := p.core.tallies.LabelWeights(view)
-	for _, v := range p.state.Labels() {
+	for _, v := range p.core.tallies.Rows() {
 		class := int(view.Label(v).Class)
 		byClass[class].Add(class, weights(v), p.state.Posterior(v))
 	}
@@ -43,7 +43,7 @@ const drawnLeast = 16
 func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 	k := p.core.config.Classes
 	most, labels := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
-	for _, v := range p.state.Labels() {
+	for _, v := range p.core.tallies.Rows() {
 		class := view.Label(v).Class
 		labels[class] = append(labels[class], v)
 	}

@@ -81,7 +81,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if epoch == nil {
 		return 0, 0
 	}
-	state, err := posterior.Restore(core.config.Classes, core.config.Missed, *epoch, view, core.sums)
+	state, err := posterior.Restore(core.config.Classes, core.config.Missed, core.tallies.Rows, *epoch, view, core.sums)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 		}
 		core.Step(start)
 		core.Hold(Reading{Epoch: core.Coefficients()}) // a label that changes is a reason to fit anew
-		labels, triangles := slices.Clone(core.posteriors.state.Labels()), 0
+		labels, triangles := slices.Clone(core.tallies.Rows()), 0
 		for _, v := range labels {
 			was := core.View().Label(v).Class
 			views := func() []float64 {

@@ -15,6 +15,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
+	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 )
 
@@ -115,8 +116,9 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			defer store.Release()
 			view := store.View()
 			k := len(want.Posterior.B)
-			s := posterior.New(k, 0)
-			s.Rebuild(view, neighborhood.Recount(view, k, false), nil, 0)
+			sums := neighborhood.Recount(view, k, false)
+			s := posterior.New(k, 0, tally.New(k, tally.Families{Means: true}, view, sums).Rows)
+			s.Rebuild(view, sums, nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {
 				// The reference stopped short of the maximum: its gradient is .005 to .15. At the maximum of its

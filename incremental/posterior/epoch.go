@@ -51,7 +51,7 @@ type Weight func(v Vertex) float64
 // fitted returns the epoch of the labels of view, without what the whole graph says, or
 // nil when no label has weight.
 func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weight) *Epoch {
-	classes, labels := s.classes, s.labels
+	classes, labels := s.classes, s.labels()
 	if weight == nil {
 		weight = func(Vertex) float64 { return 1 }
 	}
@@ -194,7 +194,7 @@ func outer(dst, x, y []float64) {
 func (s *State) Within(view graphstore.View) []float64 {
 	k := s.classes
 	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
-	for _, v := range s.labels {
+	for _, v := range s.labels() {
 		if p := s.Posterior(v); p != nil {
 			at := int(view.Label(v).Class) * k
 			counts[at/k]++

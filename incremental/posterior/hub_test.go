@@ -15,7 +15,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	sums, state := neighborhood.New(2, false), New(2, 0)
+	sums, state := neighborhood.New(2, false), New(2, 0, labelsOf(store))
 	batch := &event.Batch{}
 	apply := func() {
 		delta, refused := store.Apply(batch)

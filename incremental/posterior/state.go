@@ -33,7 +33,7 @@ const (
 type State struct {
 	classes int
 	around  around
-	labels  []Vertex // L, sorted
+	labels  func() []Vertex // L, sorted
 	inside  inside
 	owned   owned  // by the crowds of inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
@@ -53,22 +53,23 @@ type State struct {
 	missed float64 // see New
 }
 
-// New returns the state of an empty graph with K classes.
+// New returns the state of an empty graph with K classes. labels lists L, the calibration labels that have a prediction,
+// by vertex.
 //
 // By missed g or c1/d of a vertex may have moved, in every class, before its neighbours are told. What they told may have
 // moved on average by as much, and from five classes on by K/4 times as much, before a posterior is computed anew: with
 // more classes a posterior is dearer, and shares have more noise of their own. So every h(v) is within the sum of both of
 // what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256, as the built-in classifier diffusion
 // has it; below 0 nothing is missed.
-func New(classes int, missed float64) *State {
-	return &State{classes: classes, missed: missed, around: newAround(classes), inside: newInside()}
+func New(classes int, missed float64, labels func() []Vertex) *State {
+	return &State{classes: classes, missed: missed, labels: labels, around: newAround(classes), inside: newInside()}
 }
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	version := s.version
-	*s = *New(s.classes, s.missed)
+	*s = *New(s.classes, s.missed, s.labels)
 	s.version = version
 	s.recount(view, sums)
 	s.begin(view, sums, weight, now)
@@ -78,11 +79,6 @@ func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight We
 func (s *State) recount(view graphstore.View, sums *neighborhood.Sums) {
 	s.grow(view.Vertices())
 	s.around.recount(view, sums)
-	for v := range Vertex(view.Vertices()) {
-		if calibrates(view, v) != event.NoClass {
-			s.labels = append(s.labels, v)
-		}
-	}
 	s.inside.recount(view)
 }
 
@@ -98,7 +94,7 @@ func (s *State) grow(n int) {
 // model returns the version that most of the labels have a prediction of, the first of equals.
 func (s *State) model(view graphstore.View) (version uint32) {
 	counts := make([]int, len(view.Versions())+1)
-	for _, v := range s.labels {
+	for _, v := range s.labels() {
 		counts[view.Version(v)]++
 	}
 	for i, n := range counts {
@@ -151,7 +147,7 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 func (s *State) due(view graphstore.View, now event.Time) bool {
 	e := s.epoch
 	if s.held || e == nil {
-		return !s.held && len(s.labels) > 0
+		return !s.held && len(s.labels()) > 0
 	}
 	return float64(s.changed) > movedShare*event.One*float64(e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
 		s.model(view) != e.Model || now-e.Began >= event.Time(epochMax)
@@ -293,9 +289,6 @@ func (s *State) Held() bool { return s.held }
 // Epoch returns the epoch, nil while there is no label.
 func (s *State) Epoch() *Epoch { return s.epoch }
 
-// Labels returns L by vertex. It is read-only.
-func (s *State) Labels() []Vertex { return s.labels }
-
 // Posterior returns pi(v), nil when v has none. It is read-only.
 func (s *State) Posterior(v Vertex) []float64 {
 	if int(v) >= len(s.has) || !s.has[v] {
@@ -315,9 +308,9 @@ func (s *State) Epochs() []Epoch {
 	return []Epoch{e}
 }
 
-// Restore returns the state of the graph of view under the epoch that Epochs returned.
-func Restore(classes int, missed float64, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
-	s := New(classes, missed)
+// Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
+func Restore(classes int, missed float64, labels func() []Vertex, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
+	s := New(classes, missed, labels)
 	s.recount(view, sums)
 	s.version = e.Version
 	if len(e.Prior) == 0 {

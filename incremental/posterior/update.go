@@ -2,7 +2,6 @@ package posterior
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"gqlstream/graphstore"
@@ -59,7 +58,6 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 		s.dropOwn(v)
 	}
 	s.changed += event.One
-	s.labels = with(s.labels, v, after != event.NoClass)
 	for _, u := range view.Neighbors(v) {
 		move(u)
 		s.around.count(u, before, -1)
@@ -79,7 +77,7 @@ func (s *State) Loads(now event.Time) (loads, waits bool) {
 		return false, false
 	}
 	since := time.Duration(now - s.epoch.Began)
-	more := float64(len(s.labels)) - float64(s.epoch.Count)
+	more := float64(len(s.labels())) - float64(s.epoch.Count)
 	return more > loadingShare*float64(s.epoch.Count)*since.Seconds() && since > 0, since < loadingEvery
 }
 
@@ -95,18 +93,6 @@ func classBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) event.
 		return l.Class
 	}
 	return event.NoClass
-}
-
-// with returns a sorted list with v in it, or without it.
-func with(list []Vertex, v Vertex, in bool) []Vertex {
-	at, found := slices.BinarySearch(list, v)
-	switch {
-	case in && !found:
-		return slices.Insert(list, at, v)
-	case found && !in:
-		return slices.Delete(list, at, at+1)
-	}
-	return list
 }
 
 // Moves returns how far the posteriors moved that the last Ready or Flush computed, in the order of their vertices.
