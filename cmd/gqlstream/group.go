@@ -48,7 +48,9 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	case c.Action != "":
 		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
-	return pipeline.OnceElected(ctx, log, true, func() error { return c.list(ctx, con.Out, b.JS, bucket) })
+	return pipeline.OnceElected(ctx, log, true, func() error {
+		return c.list(ctx, con.Out, b.JS, bucket)
+	})
 }
 
 // list writes the workers and the shards as two tables.
