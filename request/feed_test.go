@@ -7,28 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // startStream starts a server with a stream of n messages on the subjects s.0, s.1, s.2, s.0 and so on.
 func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	_, nc := startServer(t, true)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,12 @@ import (
 
 const testWaitMax = time.Minute // for what must come, on a busy machine
 
-// startServer returns the address of a server of its own, and a connection to it.
-func startServer(t *testing.T) (string, *nats.Conn) {
+// startServer returns the address of a server of its own, which has streams if it stores, and a connection to it.
+func startServer(t *testing.T, stores bool) (string, *nats.Conn) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: stores, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +56,8 @@ func answer(t *testing.T, nc *nats.Conn, answers bool) {
 
 // A request that a server leaves without an answer must be asked of another one.
 func TestAnotherServerIsAskedAfterSilence(t *testing.T) {
-	silent, first := startServer(t)
-	good, second := startServer(t)
+	silent, first := startServer(t, false)
+	good, second := startServer(t, false)
 	answer(t, first, false)
 	answer(t, second, true)
 	nc, err := nats.Connect(silent+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
@@ -84,9 +86,9 @@ func TestAnotherServerIsAskedAfterSilence(t *testing.T) {
 // A request that is under way when the connection is made anew must end at once, because its
 // answer is lost; one whose caller gives up, or that was answered, leaves the connection alone.
 func TestRequestsEndWithTheirConnection(t *testing.T) {
-	url, responder := startServer(t)
+	url, responder := startServer(t, false)
 	answer(t, responder, true)
-	other, _ := startServer(t)
+	other, _ := startServer(t, false)
 	nc, err := nats.Connect(url+","+other, nats.DontRandomize(), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestRequestsEndWithTheirConnection(t *testing.T) {
 // A question that a cluster loses while it elects must be asked again before its time is over, so that
 // whoever waits learns soon that there is a leader.
 func TestALostQuestionIsAskedAgain(t *testing.T) {
-	_, nc := startServer(t)
+	_, nc := startServer(t, false)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +150,7 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 // A link on which nothing comes any more must be left after the first silence, without waiting for a
 // second one.
 func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
-	good, _ := startServer(t)
+	good, _ := startServer(t, false)
 	link, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +205,8 @@ func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
 // A server that goes on saying that nobody can decide must be left for another one, and one that
 // says so a few times must not: clusters elect.
 func TestAServerThatCannotDecideIsLeft(t *testing.T) {
-	cut, _ := startServer(t)
-	good, _ := startServer(t)
+	cut, _ := startServer(t, false)
+	good, _ := startServer(t, false)
 	nc, err := nats.Connect(cut+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
