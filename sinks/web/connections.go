@@ -16,7 +16,7 @@ const idleMax = 1_000
 // ends by itself. Beyond twice the bound a new one is closed, so that a flood of those ends somewhere.
 type connections struct {
 	server *http.Server
-	most   int64
+	most   atomic.Int64 // connections; tests lower it
 	open   atomic.Int64
 }
 
@@ -24,12 +24,12 @@ type connections struct {
 func (c *connections) changed(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		n := c.open.Add(1)
-		if n > c.most {
+		n, most := c.open.Add(1), c.most.Load()
+		if n > most {
 			c.server.SetKeepAlivesEnabled(false) // closes them
 			c.server.SetKeepAlivesEnabled(true)
 		}
-		if n > 2*c.most {
+		if n > 2*most {
 			_ = nc.Close()
 		}
 	case http.StateClosed, http.StateHijacked:

@@ -76,7 +76,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 			return nil, true, nil
 		}
 	})
-	s.conns.most = 10
+	s.conns.most.Store(10)
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.5))
 	var busy, idle []net.Conn
 	for range 6 {
@@ -112,7 +112,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 	}
 	var silent []net.Conn
-	for range 2 * s.conns.most {
+	for range 2 * s.conns.most.Load() {
 		silent = append(silent, dial(t, s, ""))
 	}
 	if last := silent[len(silent)-1]; !ends(last, 10*time.Second) {

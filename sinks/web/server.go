@@ -93,7 +93,7 @@ func prepare(c Config) (*Server, error) {
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	s.conns.most = int64(c.RequestsMax + idleMax)
+	s.conns.most.Store(int64(c.RequestsMax + idleMax))
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerWaitMax,
