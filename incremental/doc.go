@@ -9,11 +9,11 @@
 //
 //   - Cold: it stores events and keeps the neighbours' sums, and nothing else. New and
 //     RestoreGraph return a cold core. A one-shot estimate and a long backfill want this.
-//   - Warm, with a dual: everything follows every step. prepareEmission warms a core up at
+//   - Warm, with fields: everything follows every step. prepareEmission warms a core up at
 //     its first emission: it counts from nothing what lives beside the graph, and solves for
-//     the dual, one structure that serves all communities.
-//   - Warm, with fields: where a method weighs cells, or the kernel is another than ppr, it
-//     solves for one field a community (or evaluates the other kernel, at every emission).
+//     one field a community (or evaluates another kernel than ppr, at every emission).
+//   - Warm, with a dual: where no method weighs cells, one structure serves all communities
+//     once they, or labels, are many; prepareEmission solves for it, see outgrown.
 //
 // A configure event that is carried out makes the core cold, since it replaces the
 // communities. Restore goes straight to the state that was saved. Step does not know which

@@ -100,17 +100,17 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 	}
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.markMoved(view, touched)
-	switch {
-	case p.core.engine() == EnginePrimal:
+	if p.core.engine() == EnginePrimal {
 		p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 		p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
-	case all:
-		p.countByClass(view)
-		p.tellAll(0)
-	default:
-		p.countByClass(view)
-		p.tellAll(toldShare * p.core.config.Emit.Threshold)
+		return
 	}
+	most := toldShare * p.core.config.Emit.Threshold
+	if all {
+		most = 0
+	}
+	p.countByClass(view)
+	p.tellAll(most)
 }
 
 // markMoved marks the communities whose members or labels these are. Fields give every label a mass in

@@ -58,7 +58,7 @@ const (
 	dualToleranceMin = 1e-11
 )
 
-// newShared returns that of a core that gets warm.
+// newShared returns a dual of the present graph, to take the place of fields.
 func newShared(c *Core, view graphstore.View) *sharedDual {
 	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured{
 		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),

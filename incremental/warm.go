@@ -14,7 +14,7 @@ import (
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
 // A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a
-// configure event is carried out. There are no other transitions.
+// configure event is carried out. At an emission a dual may replace its fields. There are no other transitions.
 type live struct {
 	tallies    *tally.Tallies
 	masses     masses
