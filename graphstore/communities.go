@@ -13,11 +13,10 @@ import (
 // keeps its community. One that is gone, or is defined anew under its old name,
 // retires: its members leave, its name is free, its index is never used again.
 // Other rules get the next indices, after Delta.FirstCommunity, and their members
-// by attribute join. Communities that member events created stay, and a rule for
+// join. Communities that member events created stay, and a rule for
 // an explicit community of the same name adopts them.
 //
-// A community of everyone appears and retires without entries in Delta.Members:
-// see View.Everyone and View.Retired. An error changes nothing.
+// An error changes nothing.
 func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 	if err := validateRules(rules); err != nil {
 		return nil, fmt.Errorf("graphstore: set communities: %w", err)
@@ -74,7 +73,7 @@ type joining struct {
 	mismatches uint64
 }
 
-// findMembers returns the members that new rules have by attributes, by name, and
+// findMembers returns the members that new rules have whatever the edges, by name, and
 // whether they fit into the room with all that the ego networks among them may have. It
 // stops as soon as they do not, so a rule of millions of members costs no memory first.
 func (s *Store) findMembers(rules []Rule, room int) (map[string]joining, bool) {
@@ -83,7 +82,7 @@ func (s *Store) findMembers(rules []Rule, room int) (map[string]joining, bool) {
 		if room -= r.egoMembersMax(); room < 0 {
 			return nil, false
 		}
-		if r.Kind != ByAttribute && r.Kind != ByExpression {
+		if r.Kind == Explicit || r.Kind == Ego {
 			continue
 		}
 		j := s.searchMembers(r, room)
@@ -95,8 +94,8 @@ func (s *Store) findMembers(rules []Rule, room int) (map[string]joining, bool) {
 	return found, true
 }
 
-// searchMembers returns the vertices for which a rule by attribute or expression holds,
-// until they are more than the most wanted.
+// searchMembers returns the vertices for which a rule holds that no edge decides, until they are
+// more than the most wanted.
 func (s *Store) searchMembers(r Rule, most int) (j joining) {
 	var program *rule.Program
 	if r.Kind == ByExpression {
@@ -107,7 +106,7 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 		if s.ids.Erased(v) || len(j.vertices) > most {
 			continue
 		}
-		is := s.attributes.Attribute(v, r.Key) == r.Value
+		is := r.Kind == Everyone || s.attributes.Attribute(v, r.Key) == r.Value
 		if program != nil {
 			values = s.attributes.list(v, program.Keys(), values)
 			outcome := program.Match(values)
@@ -122,8 +121,8 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 	return j
 }
 
-// addRules gives new rules the next community indices. The members that they have by
-// attributes were found before; those of ego networks are searched now.
+// addRules gives new rules the next community indices. Their members were found before, but for
+// those of ego networks, which are searched now.
 func (s *Store) addRules(rules []Rule, found map[string]joining) {
 	joins := 0
 	for _, j := range found {

@@ -33,7 +33,7 @@ type Config struct {
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
 	HubDegree     int          // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
-	Limits        event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMaxDefault
+	Limits        event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
 	VersionsMax   int          // model versions; 0 is NamesMaxDefault
 	AttributesMax int          // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault
 
@@ -56,7 +56,7 @@ func (c *Config) Validate() error {
 	between("vertices max", c.Limits.Vertices, 0, VerticesMaxDefault)
 	between("edges max", c.Limits.Edges, 0, EdgesMaxDefault)
 	between("communities max", c.Limits.Communities, 0, NamesMaxLimit)
-	between("memberships max", c.Limits.Memberships, 0, membershipsMaxLimit)
+	between("memberships max", c.Limits.Memberships, 0, membershipsMax)
 	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
 	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
 	names := [...]string{"edges", "labels", "predictions"}
@@ -90,7 +90,7 @@ func (c *Config) withDefaults() Config {
 	d := *c
 	d.HubDegree = cmp.Or(d.HubDegree, HubDegreeDefault)
 	d.Limits = d.Limits.Or(event.Limits{
-		Vertices: VerticesMaxDefault, Edges: EdgesMaxDefault, Communities: NamesMaxDefault, Memberships: membershipsMaxDefault,
+		Vertices: VerticesMaxDefault, Edges: EdgesMaxDefault, Communities: NamesMaxDefault, Memberships: membershipsMax,
 	})
 	d.VersionsMax = cmp.Or(d.VersionsMax, NamesMaxDefault)
 	d.AttributesMax = cmp.Or(d.AttributesMax, KeysMaxDefault)

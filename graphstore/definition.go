@@ -70,7 +70,7 @@ func (r Rule) String() string {
 const (
 	egoHopsMax           = 3
 	egoMembersMaxDefault = 100_000
-	egoMembersLimit      = membershipsMaxLimit / 2
+	egoMembersLimit      = membershipsMax / 2
 )
 
 // ruleStepsMax bounds the steps, of about ten nanoseconds, that evaluating all rules

@@ -22,7 +22,7 @@ func LimitsOf(memory uint64, classes int) event.Limits {
 		Edges:       room(memory/8*3, edgeBytes, EdgesMaxDefault),
 		Vertices:    room(memory/4, vertexBytes+classBytes*uint64(classes), VerticesMaxDefault),
 		Communities: room(memory/8, communityBytes, NamesMaxDefault),
-		Memberships: room(memory/8, membershipBytes, membershipsMaxDefault),
+		Memberships: room(memory/8, membershipBytes, membershipsMax),
 	}
 }
 

@@ -7,12 +7,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Bounds of the memberships of all communities together, those of everyone apart, by
-// default and at most.
-const (
-	membershipsMaxDefault = 1 << 26
-	membershipsMaxLimit   = 1 << 28
-)
+// membershipsMax bounds the memberships of all communities together: as many as there may be vertices, so
+// that a community of all of them fits.
+const membershipsMax = VerticesMaxDefault
 
 // multiplicitiesMax bounds the multiplicities of a community together: statistics are
 // sums in so many bits.
@@ -80,6 +77,8 @@ func (m *members) add(rule Rule, configured bool) Community {
 		m.byAttribute[is] = append(m.byAttribute[is], id)
 	case ByExpression:
 		m.rules.add(id, c)
+	case Everyone:
+		m.rules.matchNone = append(m.rules.matchNone, id)
 	case Ego:
 		c.ego = newEgo(rule)
 		m.egos = append(m.egos, id)
@@ -100,7 +99,7 @@ func (m *members) retire(id Community) {
 		if m.byAttribute[key] = slices.DeleteFunc(m.byAttribute[key], is); len(m.byAttribute[key]) == 0 {
 			delete(m.byAttribute, key)
 		}
-	case ByExpression:
+	case ByExpression, Everyone:
 		m.rules.remove(id, c)
 	case Ego:
 		c.ego = nil

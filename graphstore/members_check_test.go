@@ -21,7 +21,7 @@ func (m *members) check() error {
 			}
 			sum += uint64(c.multiplicities[j])
 		}
-		if sum != c.sum || len(c.vertices) != len(c.multiplicities) || c.rule.Kind == Everyone && sum != 0 {
+		if sum != c.sum || len(c.vertices) != len(c.multiplicities) {
 			return fmt.Errorf("community %q sums to %d, want %d", c.rule.Name, c.sum, sum)
 		}
 		total += len(c.vertices)

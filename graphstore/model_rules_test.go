@@ -15,16 +15,16 @@ var expressions = map[string]func(attributes map[string]event.Value) bool{
 	"not german": func(attributes map[string]event.Value) bool { return attributes["language"].Text != "de" },
 }
 
-// applyRules computes the members by expression and of ego networks from nothing.
+// applyRules computes the members of everyone, by expression and of ego networks from nothing.
 func (m *model) applyRules() {
 	for _, r := range m.rules {
-		if r.Kind != ByExpression && r.Kind != Ego {
+		if r.Kind != ByExpression && r.Kind != Ego && r.Kind != Everyone {
 			continue
 		}
 		maps.DeleteFunc(m.members, func(key memberID, _ uint32) bool { return key.community == r.Name })
 		near := m.ball(r)
 		for id := range m.index {
-			if r.Kind == ByExpression && expressions[r.Name](m.attributes[id]) || near[id] {
+			if r.Kind == Everyone || r.Kind == ByExpression && expressions[r.Name](m.attributes[id]) || near[id] {
 				m.members[memberID{r.Name, id}] = 1
 			}
 		}

@@ -111,16 +111,6 @@ func compareDelta(w View, d *Delta, before, after *model) error {
 		compareMemberChanges(w, d, name, before, after))
 }
 
-// countErased counts the erased vertices.
-func countErased(order []event.ID) (n int) {
-	for _, id := range order {
-		if id == (event.ID{}) {
-			n++
-		}
-	}
-	return n
-}
-
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -384,9 +374,6 @@ func compareCommunities(w View, m *model) error {
 				sum += uint64(multiplicity)
 				count++
 			}
-		}
-		if w.Everyone(c) {
-			sum = uint64(len(m.order) - countErased(m.order))
 		}
 		list, multiplicities := w.Members(c)
 		held := uint64(0)

@@ -11,7 +11,7 @@ import (
 // rules finds the communities whose members an expression decides.
 type rules struct {
 	byKey     map[string][]Community // that read the attribute
-	matchNone []Community            // that hold a vertex without attributes
+	matchNone []Community            // that hold a vertex without attributes, those of everyone among them
 
 	touched []Community   // scratch: those that a vertex event may have moved
 	values  []event.Value // scratch: what an evaluation reads
@@ -37,15 +37,18 @@ func (r *rules) add(id Community, c *community) {
 	}
 }
 
-// remove forgets the expression of a community.
+// remove forgets the expression of a community, if it has one.
 func (r *rules) remove(id Community, c *community) {
 	is := func(other Community) bool { return other == id }
+	r.matchNone = slices.DeleteFunc(r.matchNone, is)
+	if c.program == nil {
+		return
+	}
 	for _, key := range c.program.Keys() {
 		if r.byKey[key] = slices.DeleteFunc(r.byKey[key], is); len(r.byKey[key]) == 0 {
 			delete(r.byKey, key)
 		}
 	}
-	r.matchNone = slices.DeleteFunc(r.matchNone, is)
 	c.program = nil
 }
 

@@ -93,33 +93,17 @@ func (w View) FindCommunity(name string) (Community, bool) {
 	return c, ok
 }
 
-// Everyone reports whether c is the community of every vertex, which has no
-// member list and no entries in a Delta.
-func (w View) Everyone(c Community) bool {
-	return w.s.members.communities[c].rule.Kind == Everyone && !w.s.members.communities[c].retired
-}
-
-// Members returns the members of c, sorted, and their multiplicities. Both are
-// nil for a community of everyone.
+// Members returns the members of c, sorted, and their multiplicities.
 func (w View) Members(c Community) ([]Vertex, []uint32) {
 	community := &w.s.members.communities[c]
 	return community.vertices, community.multiplicities
 }
 
-// MemberOf returns the communities of v by index, those by rule included and
-// those of everyone left out.
+// MemberOf returns the communities of v by index, those by rule included.
 func (w View) MemberOf(v Vertex) []Membership { return w.s.members.of[v] }
 
 // ForMembers visits the members of a community by vertex, with their multiplicities.
 func (w View) ForMembers(c Community, visit func(Vertex, uint32)) {
-	if w.Everyone(c) {
-		for v := range Vertex(w.Vertices()) {
-			if !w.Erased(v) {
-				visit(v, 1)
-			}
-		}
-		return
-	}
 	vertices, multiplicities := w.Members(c)
 	for i, v := range vertices {
 		visit(v, multiplicities[i])

@@ -118,9 +118,7 @@ func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) 
 	g.gathered = make([]*estimate, view.Communities())
 	list := newEstimates(g.l, len(communities))
 	for i, id := range communities {
-		if !view.Everyone(id) {
-			g.gathered[id] = &list[i]
-		}
+		g.gathered[id] = &list[i]
 	}
 	for v := range Vertex(len(g.rows)) {
 		if view.Label(v).Class != event.NoClass {

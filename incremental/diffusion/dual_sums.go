@@ -22,7 +22,6 @@ type sums struct {
 	crowds []graphstore.Community // whose sources are summed, ascending
 	each   []estimate             // of these
 	places []uint32               // by community: 1 + place in crowds
-	all    []share                // of every vertex without a label
 	sets   [][]share              // the different sets of communities that vertices are sources of
 	named  map[string]uint32      // place in sets by its binary form
 	set    []uint32               // n: place in sets
@@ -52,11 +51,7 @@ func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Commun
 		sets: make([][]share, 1), named: map[string]uint32{"": 0}, weights: make([]float64, len(crowds)),
 	}
 	for i, id := range crowds {
-		if view.Everyone(id) {
-			s.all = append(s.all, share{uint32(i), 1})
-		} else {
-			s.places[id] = uint32(i) + 1
-		}
+		s.places[id] = uint32(i) + 1
 	}
 	s.grow(len(g.rows))
 	for v := range Vertex(len(g.rows)) {
@@ -86,15 +81,12 @@ func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
 	if view.Label(v).Class != event.NoClass {
 		return 0
 	}
-	s.shares, s.name = append(s.shares[:0], s.all...), s.name[:0]
+	s.shares, s.name = s.shares[:0], s.name[:0]
 	for _, m := range view.MemberOf(v) {
 		if int(m.Community) < len(s.places) && s.places[m.Community] > 0 {
 			s.shares = append(s.shares, share{s.places[m.Community] - 1, float64(m.Multiplicity)})
 			s.name = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s.name, uint32(m.Community)), m.Multiplicity)
 		}
-	}
-	if len(s.shares) > 0 && len(s.name) == 0 {
-		s.name = append(s.name, 0) // of every vertex alone
 	}
 	at, known := s.named[string(s.name)]
 	if !known {
@@ -136,19 +128,11 @@ func (s *sums) follow(g *Dual, view graphstore.View, delta *graphstore.Delta) {
 			}
 		}
 	}
-	for v := delta.FirstVertex; int(v) < len(g.rows); v++ {
-		move(v)
-	}
 	for i := range delta.Members {
 		move(delta.Members[i].V)
 	}
 	for i := range delta.Labels {
 		move(delta.Labels[i].V)
-	}
-	for _, list := range [2][]Vertex{delta.Erased, delta.Reused} {
-		for _, v := range list {
-			move(v)
-		}
 	}
 }
 

@@ -220,10 +220,8 @@ func (s *State) addOwn(view graphstore.View, v Vertex) {
 	if s.Posterior(v) == nil {
 		return
 	}
-	n := &s.inside
-	n.here = n.all(n.here[:0], view, v)
-	for _, m := range n.here {
-		if c := n.crowds[m.Community]; c != nil {
+	for _, m := range view.MemberOf(v) {
+		if c := s.inside.crowds[m.Community]; c != nil {
 			s.count(v, ownLabel{c.own, int64(m.Multiplicity), view.Label(v).Class})
 		}
 	}

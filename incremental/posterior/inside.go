@@ -13,11 +13,10 @@ import (
 // open vertex has a prediction and no label: its class is estimated. The counts are
 // integers, so that after any history they equal a recount.
 type inside struct {
-	edges, distinct []int                  // by community
-	degrees         []int                  // by community: sums over the open members
-	open            int                    // open vertices of the graph
-	everyone        []graphstore.Community // communities of every vertex
-	crowds          []*Crowd               // by community, nil where none is kept
+	edges, distinct []int    // by community
+	degrees         []int    // by community: sums over the open members
+	open            int      // open vertices of the graph
+	crowds          []*Crowd // by community, nil where none is kept
 
 	before map[Vertex][]membership // of the vertices that the update changes
 	order  []Vertex                // they, sorted
@@ -39,9 +38,6 @@ func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
 		n.edges, n.distinct, n.crowds = append(n.edges, 0), append(n.distinct, 0), append(n.crowds, nil)
 		n.degrees = append(n.degrees, 0)
-		if view.Everyone(graphstore.Community(id)) {
-			n.everyone = append(n.everyone, graphstore.Community(id))
-		}
 	}
 }
 
@@ -50,28 +46,12 @@ func open(view graphstore.View, v Vertex) bool {
 	return view.Label(v).Class == event.NoClass && view.Prediction(v) != nil
 }
 
-// reads reports whether v is in a community.
-func (n *inside) reads(view graphstore.View, v Vertex) bool {
-	return len(n.everyone) > 0 || len(view.MemberOf(v)) > 0
-}
-
-// all appends the communities that v is in, sorted.
-func (n *inside) all(dst []membership, view graphstore.View, v Vertex) []membership {
-	start := len(dst)
-	dst = append(dst, view.MemberOf(v)...)
-	for _, id := range n.everyone {
-		dst = append(dst, membership{Community: id, Multiplicity: 1})
-	}
-	slices.SortFunc(dst[start:], byCommunity)
-	return dst
-}
-
 // of appends the communities that v is an open member of, sorted.
 func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membership {
 	if !open(view, v) {
 		return dst
 	}
-	return n.all(dst, view, v)
+	return append(dst, view.MemberOf(v)...)
 }
 
 // ofBefore appends the communities that v was an open member of before the update.
@@ -203,7 +183,7 @@ func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 		return nil
 	}
 	start := len(n.pool)
-	n.pool = n.all(n.pool, view, v)
+	n.pool = append(n.pool, view.MemberOf(v)...)
 	list := slices.DeleteFunc(n.pool[start:], func(m membership) bool {
 		_, changed := slices.BinarySearchFunc(changes, m.Community, func(c graphstore.MemberChange, id graphstore.Community) int {
 			return cmp.Compare(c.Community, id)

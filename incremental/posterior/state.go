@@ -261,7 +261,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
 	if calibrates(view, v) != event.NoClass {
 		s.dropOwn(v)
-	} else if !s.inside.reads(view, v) {
+	} else if len(view.MemberOf(v)) == 0 {
 		return
 	}
 	s.before = append(s.before[:0], s.Posterior(v)...)

@@ -14,9 +14,9 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vert
 	for _, v := range touched {
 		if view.Label(v).Class == event.NoClass { // else no source
 			x := by(v)
-			t.eachOf(view, v, func(c CommunityID, multiplicity uint32) {
-				t.take(c, x*float64(multiplicity)*t.rooms[c].Value)
-			})
+			for _, m := range view.MemberOf(v) {
+				t.take(m.Community, x*float64(m.Multiplicity)*t.rooms[m.Community].Value)
+			}
 		}
 	}
 }

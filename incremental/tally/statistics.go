@@ -13,9 +13,6 @@ func (t *Tallies) Members(id CommunityID) float64 { return float64(t.each[id].me
 
 // Vertices returns the number of different members of the community.
 func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
-	if view.Everyone(id) {
-		return int(t.each[id].members)
-	}
 	vertices, _ := view.Members(id)
 	return len(vertices)
 }

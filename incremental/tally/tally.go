@@ -40,7 +40,6 @@ type Tallies struct {
 	shared  float64    // how far a mean that all communities read moved since the last emission
 	renewed []float64  // K: labels of each class that came or went since the last emission
 
-	everyone  []CommunityID // communities that every vertex is a member of, once
 	resourced []CommunityID // communities whose sources this step changed
 	changed   []rowChange   // calibration rows that the last Update changed
 	touched   []Vertex      // scratch: vertices with a changed profile, label or membership
@@ -151,23 +150,11 @@ func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
 // stays has turned by the square of it, whatever its own prediction did: posteriors read neighbours and labels, too.
 func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
 	stays := by < 1 && view.Label(v).Class == event.NoClass // who comes or goes is counted with the members
-	t.eachOf(view, v, func(c CommunityID, multiplicity uint32) {
-		m := float64(multiplicity)
+	for _, member := range view.MemberOf(v) {
+		c, m := member.Community, float64(member.Multiplicity)
 		t.take(c, by*m*t.rooms[c].Posterior)
 		if stays {
 			t.each[c].progress.turn(m*m, m*m, by*by)
-		}
-	})
-}
-
-// eachOf visits the communities of v with its multiplicities.
-func (t *Tallies) eachOf(view graphstore.View, v Vertex, visit func(CommunityID, uint32)) {
-	for _, m := range view.MemberOf(v) {
-		visit(m.Community, m.Multiplicity)
-	}
-	if len(t.everyone) > 0 && !view.Erased(v) {
-		for _, id := range t.everyone {
-			visit(id, 1)
 		}
 	}
 }

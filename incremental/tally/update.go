@@ -25,7 +25,7 @@ type shift struct {
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
-	t.collect(view, delta, votes)
+	t.collect(delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
 	for _, v := range t.touched {
@@ -66,9 +66,6 @@ func (t *Tallies) Begin(view graphstore.View) {
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
 		t.moved, t.rooms = append(t.moved, moved), append(t.rooms, Room{})
-		if view.Everyone(CommunityID(id)) {
-			t.everyone = append(t.everyone, CommunityID(id))
-		}
 	}
 	for _, id := range t.resourced {
 		t.each[id].sources = t.each[id].sources[:0]
@@ -79,7 +76,7 @@ func (t *Tallies) Begin(view graphstore.View) {
 
 // collect lists the vertices that any part of delta touches, sorted and once
 // each, and the membership changes by vertex.
-func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes []Vertex) {
+func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
 	t.touched, t.shifts = t.touched[:0], t.shifts[:0]
 	for _, l := range delta.Labels {
 		t.touched = append(t.touched, l.V)
@@ -95,56 +92,26 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 		t.touched = append(t.touched, m.V)
 		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
 	}
-	if len(t.everyone) > 0 {
-		t.shiftEveryone(view, delta)
-	}
 	slices.Sort(t.touched)
 	t.touched = slices.Compact(t.touched)
 	slices.SortFunc(t.shifts, func(a, b shift) int { return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community)) })
 }
 
-// shiftEveryone lists who joins and leaves the communities of every vertex. They have no list of members, which would be as
-// long as the graph: new, erased and reused vertices say how they change.
-func (t *Tallies) shiftEveryone(view graphstore.View, delta *graphstore.Delta) {
-	list := func(v Vertex, before, after uint32) {
-		t.touched = append(t.touched, v)
-		for _, id := range t.everyone {
-			t.shifts = append(t.shifts, shift{v, id, before, after})
-		}
-	}
-	joins := func(v Vertex) {
-		if !view.Erased(v) {
-			list(v, 0, 1)
-		}
-	}
-	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
-		joins(v)
-	}
-	for _, v := range delta.Reused {
-		joins(v)
-	}
-	for _, v := range delta.Erased {
-		if _, reused := slices.BinarySearch(delta.Reused, v); !reused && v < delta.FirstVertex {
-			list(v, 1, 0)
-		}
-	}
-}
-
 // changeMember moves v from its state before to its state after in every
 // community that it is, or was, a member of. shifts are v's, by community.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
-	if len(view.MemberOf(v))+len(shifts)+len(t.everyone) == 0 {
+	if len(view.MemberOf(v))+len(shifts) == 0 {
 		return // as most vertices of a large graph
 	}
 	turned := t.keep.turned(before, after)
 	for _, s := range shifts {
 		t.recount(s, before, after, turned)
 	}
-	t.eachOf(view, v, func(id CommunityID, multiplicity uint32) {
-		if _, counted := slices.BinarySearchFunc(shifts, id, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) }); !counted {
-			t.recount(shift{v, id, multiplicity, multiplicity}, before, after, turned)
+	for _, m := range view.MemberOf(v) {
+		if _, counted := slices.BinarySearchFunc(shifts, m.Community, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) }); !counted {
+			t.recount(shift{v, m.Community, m.Multiplicity, m.Multiplicity}, before, after, turned)
 		}
-	})
+	}
 }
 
 // recount counts one member of one community anew and records what that does to the
