@@ -51,11 +51,11 @@ type Tallies struct {
 // community is the part of the statistics that belongs to one community.
 type community struct {
 	members, labelled, profiled uint64
-	squares                     Sum             // of the profiled members' multiplicities, times squareScale
-	anchored                    []uint64        // K
-	versions                    []uint64        // profiled multiplicity by model version
-	p                           [families][]Sum // Z
-	ownSquare                   []Sum           // K x K: sum of m own own'; nil where means are all
+	squares                     Sum          // of the profiled members' multiplicities, times squareScale
+	anchored                    []uint64     // K
+	versions                    []uint64     // profiled multiplicity by model version
+	p                           [whole][]Sum // Z
+	ownSquare                   []Sum        // K x K: sum of m own own'; nil where means are all
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // nil before the first sketch, and without a dual
@@ -88,7 +88,7 @@ func (t *Tallies) newCommunity() *community {
 	if !t.keep.Means {
 		c.ownSquare = make([]Sum, k*k)
 	}
-	for kind := range family(families) {
+	for kind := range whole {
 		if t.keep.has(kind) {
 			c.p[kind] = make([]Sum, kind.cells(k))
 		}
@@ -272,7 +272,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 			c.versions = append(c.versions, 0)
 		}
 		c.versions[s.version] += m
-		for kind := range family(families) {
+		for kind := range whole {
 			if t.keep.has(kind) {
 				accumulate(c.p[kind], s.profile.phi(t.phi, kind), float64(multiplicity), sign)
 			}
