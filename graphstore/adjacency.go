@@ -13,8 +13,8 @@ type run struct {
 // adjacency holds the neighbours of every vertex.
 //
 // Invariant: u stands once in the run of v exactly if v stands once in the run of
-// u, with the same weight; a run longer than hubDegree has an index, and none shorter than half of
-// that; weights, when there are any, has a list parallel to each run.
+// u, with the same weight; a run longer than hubDegree has an index, and after a compaction no other;
+// weights, when there are any, has a list parallel to each run.
 type adjacency struct {
 	runs      []run
 	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
@@ -191,17 +191,8 @@ func (g *adjacency) index(v Vertex) {
 	g.hubs[v], r.hub = index, true
 }
 
-// dropIndex forgets the index of a run, if it has one.
-func (g *adjacency) dropIndex(v Vertex) {
-	if r := &g.runs[v]; r.hub {
-		delete(g.hubs, v)
-		r.hub = false
-	}
-}
-
 // remove takes u out of the run of v, where it must stand: the last entry takes
-// its place. A run that is three quarters empty moves to memory of half its
-// size, an index goes when its hub has shrunk to half of hubDegree.
+// its place. Memory and the index of a hub that is none any more stay until a compaction.
 func (g *adjacency) remove(v, u Vertex) {
 	i, ok := g.position(v, u)
 	if !ok {
@@ -211,35 +202,20 @@ func (g *adjacency) remove(v, u Vertex) {
 	last := len(r.neighbors) - 1
 	moved := r.neighbors[last]
 	r.neighbors[i] = moved
-	r.neighbors = shrunk(r.neighbors[:last])
+	r.neighbors = r.neighbors[:last]
 	if g.weights != nil {
 		weights := g.weights[v]
 		if weights[i] != 1 {
 			g.heavy--
 		}
 		weights[i] = weights[last]
-		g.weights[v] = shrunk(weights[:last])
+		g.weights[v] = weights[:last]
 	}
 	r.changed = true
 	if r.hub {
 		g.hubs[v][moved] = uint32(i)
 		delete(g.hubs[v], u)
 	}
-	if last <= g.hubDegree/2 {
-		g.dropIndex(v)
-	}
-}
-
-// keptMax is the number of elements up to which a list keeps its memory until a compaction, so that
-// edges which come and go allocate nothing.
-const keptMax = 64
-
-// shrunk returns a list in memory of half its size if three quarters of that are empty.
-func shrunk[T any](list []T) []T {
-	if 4*len(list) > cap(list) || cap(list) <= keptMax {
-		return list
-	}
-	return append(make([]T, 0, cap(list)/2), list...)
 }
 
 // reweigh changes the weight of the entry of u in the run of v.
@@ -275,7 +251,10 @@ func (g *adjacency) compact() {
 // sort brings the run of v into its canonical form.
 func (g *adjacency) sort(v Vertex) {
 	r := &g.runs[v]
-	g.dropIndex(v)
+	if r.hub {
+		delete(g.hubs, v)
+		r.hub = false
+	}
 	r.neighbors = append([]Vertex(nil), r.neighbors...) // nil when there are none
 	if g.weights == nil {
 		slices.Sort(r.neighbors)
