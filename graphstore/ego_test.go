@@ -137,12 +137,12 @@ func TestSnapshotWithOtherMembersIsRefused(t *testing.T) {
 	s.Apply(&event.Batch{Edges: []event.Edge{link(0, 2, 1)}})
 	files[membersTable] = nil
 	for _, section := range s.Sections() {
-		var file strings.Builder
-		if _, err := section.WriteTo(&file); err != nil {
+		file, err := section.Encode()
+		if err != nil {
 			t.Fatal(err)
 		}
 		if section.Table == membersTable || section.Table == metaTable || section.Table == verticesTable {
-			files[section.Table] = []byte(file.String())
+			files[section.Table] = file
 		}
 	}
 	_, err := Load(Config{Classes: testClasses}, func(t Table) ([]byte, error) { return files[t], nil })

@@ -3,7 +3,6 @@ package graphstore
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"iter"
 	"reflect"
 	"slices"
@@ -270,25 +269,26 @@ func readList[T any](list []T, at unsafe.Pointer, copied bool) {
 	*(*[]T)(at) = list
 }
 
-// RowRecords returns structs as Arrow records, at least one, with the columns that WriteRows
+// RowRecords returns structs as Arrow records, at least one, with the columns that EncodeRows
 // gives them. Whoever takes a record releases it.
 func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 	return recordsOf(columnsOf[T](0), rows)
 }
 
-// WriteRows writes structs as an uncompressed Arrow IPC file with a column for
+// EncodeRows returns structs as an uncompressed Arrow IPC file with a column for
 // each field, those of embedded structs included, named as the field in lower
 // case. A field is a bool, uint32, uint64, float64, event.Time, string, []byte,
 // []uint32 or []float64, or of a type made of one of these; it panics on another.
 // Empty slices come back as nil.
-func WriteRows[T any](w io.Writer, rows []T) error {
-	if _, err := writeTable(w, RowRecords(slices.Values(rows))); err != nil {
-		return fmt.Errorf("graphstore: write rows: %w", err)
+func EncodeRows[T any](rows []T) ([]byte, error) {
+	data, err := encodeTable(RowRecords(slices.Values(rows)))
+	if err != nil {
+		return nil, fmt.Errorf("graphstore: encode rows: %w", err)
 	}
-	return nil
+	return data, nil
 }
 
-// ReadRows reads what WriteRows wrote of the same struct, in bytes whose checksum
+// ReadRows reads what EncodeRows returned of the same struct, in bytes whose checksum
 // the caller has verified: damaged ones can end the process.
 func ReadRows[T any](data []byte) (rows []T, err error) {
 	err = eachRow("rows", columnsOf[T](0), data, true, func(row *T) error {

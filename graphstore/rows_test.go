@@ -40,18 +40,18 @@ func TestRowsRoundTrip(t *testing.T) {
 				rows[i].Data, rows[i].List, rows[i].Share = []byte{0, 255}, []uint32{7}, []float64{0.5, 1}
 			}
 		}
-		var data bytes.Buffer
-		if err := WriteRows(&data, rows); err != nil {
+		data, err := EncodeRows(rows)
+		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadRows[testRow](data.Bytes())
+		got, err := ReadRows[testRow](data)
 		if diff := cmp.Diff(rows, append([]testRow{}, got...)); err != nil || diff != "" {
 			t.Fatalf("%d rows: %v\n%s", n, err, diff)
 		}
-		if _, err := ReadRows[InnerRow](data.Bytes()); err == nil {
+		if _, err := ReadRows[InnerRow](data); err == nil {
 			t.Error("rows of another struct were read")
 		}
-		file, err := ipc.NewFileReader(bytes.NewReader(data.Bytes()))
+		file, err := ipc.NewFileReader(bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package graphstore
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -20,11 +19,11 @@ type Section struct {
 	store *Store
 }
 
-// Lasts reports whether the section reads copies, so that it may be written at any time.
+// Lasts reports whether the section reads copies, so that it may be encoded at any time.
 func (s Section) Lasts() bool { return s.store.copied }
 
 // Sections returns the tables as they stand, to compare them with those of a
-// store that went through the same history. They must be written before the next
+// store that went through the same history. They must be encoded before the next
 // Apply.
 func (w View) Sections() []Section {
 	sections := make([]Section, 0, len(Tables()))
@@ -34,59 +33,43 @@ func (w View) Sections() []Section {
 	return sections
 }
 
-// WriteTo writes the table as an uncompressed Arrow IPC file and returns how many
-// bytes that took. The bytes depend on the content of the store alone.
-func (s Section) WriteTo(w io.Writer) (int64, error) {
-	n, err := writeTable(w, s.store.table(s.Table, nil).records)
+// Encode returns the table as an uncompressed Arrow IPC file. The bytes depend on the content of the
+// store alone.
+func (s Section) Encode() ([]byte, error) {
+	data, err := encodeTable(s.store.table(s.Table, nil).records)
 	if err != nil {
-		return n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
+		return nil, fmt.Errorf("graphstore: encode table %s: %w", s.Table, err)
 	}
-	return n, nil
+	return data, nil
 }
 
-// writeTable writes records as an Arrow IPC file, and releases them.
-func writeTable(w io.Writer, records records) (n int64, err error) {
-	counter := &countingWriter{w: w}
+// encodeTable returns records, which it releases, as an Arrow IPC file.
+func encodeTable(records records) (data []byte, err error) {
 	var file *ipc.FileWriter
+	var memory fileMemory
 	for record := range records {
 		if file == nil {
-			file, err = ipc.NewFileWriter(counter, ipc.WithSchema(record.Schema()))
+			file, err = ipc.NewFileWriter(&memory, ipc.WithSchema(record.Schema()))
 		}
 		if err == nil {
 			err = file.Write(record)
 		}
 		record.Release()
 		if err != nil {
-			return counter.n, err
+			return nil, err
 		}
 	}
 	err = file.Close()
-	return counter.n, err
+	return memory.Bytes(), err
 }
 
-// countingWriter is a writer that knows its position, which is all that the IPC
-// writer wants of a seeker.
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
+// fileMemory is where the IPC writer writes. Of a seeker it wants the position alone.
+type fileMemory struct{ bytes.Buffer }
 
-// Write passes the bytes on and counts them.
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
-}
+// Seek returns the position and moves nowhere.
+func (m *fileMemory) Seek(int64, int) (int64, error) { return int64(m.Len()), nil }
 
-// Seek tells the position and moves nowhere.
-func (c *countingWriter) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekCurrent {
-		return 0, fmt.Errorf("seek to %d from %d in a stream", offset, whence)
-	}
-	return c.n, nil
-}
-
-// readTable visits the rows of a table written by WriteTo, record by record. Records
+// readTable visits the rows of an encoded table, record by record. Records
 // alias data or memory of the reader and are valid during the visit. data
 // must be known to be undamaged: the IPC reader does not survive hostile bytes.
 func readTable(t Table, data []byte, visit func(arrow.Record) error) error {
@@ -108,7 +91,7 @@ func readTable(t Table, data []byte, visit func(arrow.Record) error) error {
 	return nil
 }
 
-// hasColumn says whether a table written by WriteTo has a column.
+// hasColumn says whether an encoded table has a column.
 func hasColumn(data []byte, name string) (bool, error) {
 	file, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {

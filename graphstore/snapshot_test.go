@@ -77,12 +77,11 @@ func save(t testing.TB, s *Store) map[Table][]byte {
 	t.Helper()
 	files := map[Table][]byte{}
 	for _, section := range s.Sections() {
-		var file bytes.Buffer
-		n, err := section.WriteTo(&file)
-		if err != nil || int(n) != file.Len() {
-			t.Fatalf("section %s: %d of %d bytes, %v", section.Table, n, file.Len(), err)
+		file, err := section.Encode()
+		if err != nil {
+			t.Fatalf("section %s: %v", section.Table, err)
 		}
-		files[section.Table] = file.Bytes()
+		files[section.Table] = file
 	}
 	return files
 }
@@ -164,8 +163,7 @@ func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 				continue
 			}
 			writing.Go(func() {
-				var file bytes.Buffer
-				if _, err := section.WriteTo(&file); err != nil || !bytes.Equal(file.Bytes(), want[section.Table]) {
+				if file, err := section.Encode(); err != nil || !bytes.Equal(file, want[section.Table]) {
 					t.Errorf("seed %d: table %s is another one, %v", seed, section.Table, err)
 				}
 			})

@@ -78,8 +78,8 @@ func (s *Store) Compact() {
 }
 
 // Sections compacts the store and returns the tables of its snapshot. The two large ones, vertices
-// and adjacency, read copies: to copy them takes a tenth of the time that writing them takes. The
-// others must be written before the next Apply.
+// and adjacency, read copies: to copy them takes a tenth of the time that encoding them takes. The
+// others must be encoded before the next Apply.
 func (s *Store) Sections() []Section {
 	s.Compact()
 	sections, copied := s.View().Sections(), s.copyVertices()

@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,9 +18,9 @@ import (
 
 // Section is a part of a core's state: an Arrow IPC file.
 type Section struct {
-	Name  string
-	Data  []byte
-	write func(*bytes.Buffer) error // writes it, from copies; nil when Data is there
+	Name   string
+	Data   []byte
+	encode func() ([]byte, error) // returns Data, from copies; nil when it is there
 }
 
 const (
@@ -61,20 +60,20 @@ type publishedRow struct {
 
 // Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
 // restored core and one that never stopped hold the same bytes. What is large is copied and has
-// still to be written by Encode, which may be called while the core goes on.
+// still to be encoded by Encode, which may be called while the core goes on.
 func (c *Core) Copy() ([]Section, error) { return c.sections(c.store.Sections()) }
 
 // Encode writes the sections of Copy that are copies only.
-func Encode(sections []Section) error {
+func Encode(sections []Section) (err error) {
 	for i := range sections {
-		s, data := &sections[i], bytes.Buffer{}
-		if s.write == nil {
+		s := &sections[i]
+		if s.encode == nil {
 			continue
 		}
-		if err := s.write(&data); err != nil {
+		if s.Data, err = s.encode(); err != nil {
 			return fmt.Errorf("incremental: section %s: %w", s.Name, err)
 		}
-		s.Data, s.write = data.Bytes(), nil
+		s.encode = nil
 	}
 	return nil
 }
@@ -86,19 +85,16 @@ func (c *Core) Sections() ([]Section, error) {
 	return list, errors.Join(err, Encode(list))
 }
 
-// sections returns the state, of which all is written that is no copy.
+// sections returns the state, of which all is encoded that is no copy.
 func (c *Core) sections(tables []graphstore.Section) (list []Section, err error) {
-	add := func(name string, copied bool, write func(*bytes.Buffer) error) {
-		list = append(list, Section{Name: name, write: write})
+	add := func(name string, copied bool, encode func() ([]byte, error)) {
+		list = append(list, Section{Name: name, encode: encode})
 		if err == nil && !copied {
 			err = Encode(list[len(list)-1:])
 		}
 	}
 	for _, table := range tables {
-		add(string(table.Table)+tableSuffix, table.Lasts(), func(w *bytes.Buffer) error {
-			_, err := table.WriteTo(w)
-			return err
-		})
+		add(string(table.Table)+tableSuffix, table.Lasts(), table.Encode)
 	}
 	selected, wrong := json.Marshal(c.selectedBy)
 	if wrong != nil {
@@ -123,9 +119,9 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 	return list, err
 }
 
-// rowsOf writes rows as a table.
-func rowsOf[T any](rows []T) func(*bytes.Buffer) error {
-	return func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) }
+// rowsOf encodes rows as a table.
+func rowsOf[T any](rows []T) func() ([]byte, error) {
+	return func() ([]byte, error) { return graphstore.EncodeRows(rows) }
 }
 
 // communityRows returns the state of the communities, beside their masses.

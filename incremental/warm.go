@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 
@@ -129,8 +128,8 @@ type masses interface {
 	State(add addSection)
 }
 
-// addSection adds a section of the state that write fills, later if that reads a copy.
-type addSection func(name string, copied bool, write func(*bytes.Buffer) error)
+// addSection adds a section of the state that encode returns, later if that reads a copy.
+type addSection func(name string, copied bool, encode func() ([]byte, error))
 
 // reading is the answer of masses about one community.
 type reading struct {
