@@ -60,7 +60,7 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 
 // A compaction must do with one copy of the graph beside it, as a checkpoint does.
 func TestCompactionTakesOneMoreGraph(t *testing.T) {
-	g := newBenchGraph(HubDegreeDefault)
+	g := newBenchGraph(hubDegreeDefault)
 	insertAll(g, arrivals(benchArrivals/4))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

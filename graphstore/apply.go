@@ -127,7 +127,7 @@ func (s *Store) assertVertices(b *event.Batch) {
 
 // refuseAttributes returns why attributes cannot be set, nothing when they can.
 func (s *Store) refuseAttributes(list []event.Attribute) (event.Reason, string) {
-	room, joins := s.config.AttributesMax-len(s.attributes), 0
+	room, joins := s.config.attributesMax-len(s.attributes), 0
 	for i := range list {
 		key, value := list[i].Key, list[i].Value
 		if value.Kind > event.BoolValue || math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {

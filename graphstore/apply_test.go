@@ -67,7 +67,7 @@ func TestAbsenceCreatesNothing(t *testing.T) {
 // Each refusal must name its reason, its message and its place in it, and change
 // nothing.
 func TestRefusals(t *testing.T) {
-	s := newTestStore(t, Config{Communities: testRules, Limits: event.Limits{Vertices: 4, Edges: 2, Communities: 6}, VersionsMax: 1, AttributesMax: 1})
+	s := newTestStore(t, Config{Communities: testRules, Limits: event.Limits{Vertices: 4, Edges: 2, Communities: 6}, versionsMax: 1, attributesMax: 1})
 	one := []uint32{event.One, 0, 0}
 	long := event.ParseID(strings.Repeat("x", IDBytesMax+1))
 	nan := event.Value{Kind: event.NumberValue, Number: math.NaN()}
@@ -272,7 +272,7 @@ func TestSetCommunities(t *testing.T) {
 
 // Apply must not allocate once it has seen as much as it is going to see.
 func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
-	s := newTestStore(t, Config{Communities: allRules, HubDegree: 16})
+	s := newTestStore(t, Config{Communities: allRules, hubDegree: 16})
 	h := newHistory(11, 200, true)
 	batches := make([]event.Batch, 12)
 	for i := range batches {
@@ -316,13 +316,13 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 
 // Every violation of a configuration must be reported at once.
 func TestValidateReportsEveryViolation(t *testing.T) {
-	_, err := New(Config{Classes: 0, HubDegree: 1, Limits: event.Limits{Edges: -1}, Communities: []Rule{
+	_, err := New(Config{Classes: 0, Limits: event.Limits{Edges: -1}, Communities: []Rule{
 		{Name: ""}, {Name: "a"}, {Name: "a"}, {Name: "b", Kind: 9}, {Name: "c", Kind: ByAttribute}, {Name: "d", Key: "k"},
 	}})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"classes", "hub degree", "edges max", "no name", "twice", "unknown rule", "needs an attribute", "not defined by it"} {
+	for _, want := range []string{"classes", "edges max", "no name", "twice", "unknown rule", "needs an attribute", "not defined by it"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

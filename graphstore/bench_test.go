@@ -81,7 +81,7 @@ func BenchmarkInsert(b *testing.B) {
 
 func BenchmarkDelete(b *testing.B) {
 	pairs := arrivals(benchArrivals)
-	g := newBenchGraph(HubDegreeDefault)
+	g := newBenchGraph(hubDegreeDefault)
 	for b.Loop() {
 		b.StopTimer()
 		insertAll(g, pairs)
@@ -99,7 +99,7 @@ func BenchmarkDelete(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	g := newBenchGraph(HubDegreeDefault)
+	g := newBenchGraph(hubDegreeDefault)
 	insertAll(g, arrivals(benchArrivals))
 	scan := func(b *testing.B) {
 		x, total := make([]float64, benchVertices), 0.0
@@ -125,7 +125,7 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkHub(b *testing.B) {
 	const degree = 160_000
-	g := newBenchGraph(HubDegreeDefault)
+	g := newBenchGraph(hubDegreeDefault)
 	for v := range Vertex(degree) {
 		g.set(0, v+1, 0, 1)
 	}

@@ -12,8 +12,7 @@ import (
 // Limits that hold when the configuration does not set them, and the largest
 // that it may set.
 const (
-	HubDegreeDefault   = 1024
-	HubDegreeMin       = 4
+	hubDegreeDefault   = 1024
 	ClassesMax         = 1 << 10
 	IDBytesMax         = 256 // of a vertex's name
 	VerticesMaxDefault = 1 << 28
@@ -32,13 +31,15 @@ type Config struct {
 
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
-	HubDegree     int          // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
-	Limits        event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
-	VersionsMax   int          // model versions; 0 is NamesMaxDefault
-	AttributesMax int          // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault
+	Limits event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
 	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
+
+	// For tests; 0 are the constants.
+	hubDegree     int // vertices with more neighbours get a hash index: hubDegreeDefault
+	versionsMax   int // model versions: NamesMaxDefault
+	attributesMax int // attribute keys, each of which costs 8 bytes a vertex: KeysMaxDefault
 }
 
 // Validate reports every violation.
@@ -50,15 +51,10 @@ func (c *Config) Validate() error {
 		}
 	}
 	between("classes", c.Classes, 1, ClassesMax)
-	if c.HubDegree != 0 {
-		between("hub degree", c.HubDegree, HubDegreeMin, 1<<20)
-	}
 	between("vertices max", c.Limits.Vertices, 0, VerticesMaxDefault)
 	between("edges max", c.Limits.Edges, 0, EdgesMaxDefault)
 	between("communities max", c.Limits.Communities, 0, NamesMaxLimit)
 	between("memberships max", c.Limits.Memberships, 0, membershipsMax)
-	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
-	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
 	names := [...]string{"edges", "labels", "predictions"}
 	for i, window := range [...]time.Duration{c.Windows.Edges, c.Windows.Labels, c.Windows.Predictions} {
 		if window < 0 {
@@ -88,12 +84,12 @@ func (c *Config) Validate() error {
 // withDefaults returns the configuration with every limit that is not set at its default.
 func (c *Config) withDefaults() Config {
 	d := *c
-	d.HubDegree = cmp.Or(d.HubDegree, HubDegreeDefault)
+	d.hubDegree = cmp.Or(d.hubDegree, hubDegreeDefault)
 	d.Limits = d.Limits.Or(event.Limits{
 		Vertices: VerticesMaxDefault, Edges: EdgesMaxDefault, Communities: NamesMaxDefault, Memberships: membershipsMax,
 	})
-	d.VersionsMax = cmp.Or(d.VersionsMax, NamesMaxDefault)
-	d.AttributesMax = cmp.Or(d.AttributesMax, KeysMaxDefault)
+	d.versionsMax = cmp.Or(d.versionsMax, NamesMaxDefault)
+	d.attributesMax = cmp.Or(d.attributesMax, KeysMaxDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)
 	d.LapseAfter = cmp.Or(d.LapseAfter, LapseAfterDefault)
 	return d

@@ -24,7 +24,7 @@ type Derived struct {
 // of the last Apply stays valid beside it.
 func (s *Store) Derive(list []Derived, name string) *Delta {
 	version, known := s.labelling.versions.index[DerivedPrefix+name]
-	if !known && len(list) > 0 { // not counted against VersionsMax: there are few
+	if !known && len(list) > 0 { // not counted against versionsMax: there are few
 		version = uint32(len(s.labelling.versions.names))
 		s.labelling.versions.add(DerivedPrefix + name)
 	}

@@ -41,7 +41,7 @@ func (w View) Fills() []Fill {
 		{"edges", w.Edges(), c.Limits.Edges},
 		{"communities", w.Communities(), c.Limits.Communities},
 		{"memberships", s.members.total + s.members.egoMembers, c.Limits.Memberships},
-		{"versions", len(s.labelling.versions.names), c.VersionsMax},
-		{"attributes", len(s.attributes), c.AttributesMax},
+		{"versions", len(s.labelling.versions.names), c.versionsMax},
+		{"attributes", len(s.attributes), c.attributesMax},
 	}
 }

@@ -45,7 +45,7 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 		vertices := []int{6, 40, 300}[seed%3]
 		windows := testWindows[seed/3%3]
 		s := newTestStore(t, Config{
-			Communities: allRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows,
+			Communities: allRules, hubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows,
 			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
 		})
 		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(allRules)

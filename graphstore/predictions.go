@@ -43,7 +43,7 @@ func (l *labelling) refusePrediction(e *event.Prediction) (event.Reason, string)
 		return event.NotNormal, ""
 	}
 	if _, known := l.versions.index[e.Version]; !known {
-		if len(l.versions.names) >= l.config.VersionsMax {
+		if len(l.versions.names) >= l.config.versionsMax {
 			return event.LimitExceeded, ""
 		}
 		l.versions.add(e.Version)

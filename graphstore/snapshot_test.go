@@ -100,7 +100,7 @@ func load(t testing.TB, config Config, files map[Table][]byte) *Store {
 func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
-			Classes: testClasses, Communities: allRules, HubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
+			Classes: testClasses, Communities: allRules, hubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
 			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
 		}
 		s := newTestStore(t, config)
@@ -146,7 +146,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 // The tables of vertices and adjacency are written beside the run: what is applied meanwhile must not show in them.
 func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 	for seed := range uint64(6) {
-		s := newTestStore(t, Config{Classes: testClasses, Communities: allRules, HubDegree: 4, Windows: testWindows[seed%3]})
+		s := newTestStore(t, Config{Classes: testClasses, Communities: allRules, hubDegree: 4, Windows: testWindows[seed%3]})
 		h := newHistory(seed, 400, seed%2 == 0)
 		var b event.Batch
 		advance := func() {
@@ -179,7 +179,7 @@ func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 func TestSplitAndPermutedBatchesLeaveTheSameBytes(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
-			Communities: allRules, HubDegree: []int{4, 16, 0}[seed%3],
+			Communities: allRules, hubDegree: []int{4, 16, 0}[seed%3],
 			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
 		}
 		whole, split := newTestStore(t, config), newTestStore(t, config)
@@ -374,7 +374,7 @@ func TestCompactionForgetsTheOrderOfEvents(t *testing.T) {
 		}
 		s.Compact()
 	}
-	forth, back := newTestStore(t, Config{HubDegree: 8}), newTestStore(t, Config{HubDegree: 8})
+	forth, back := newTestStore(t, Config{hubDegree: 8}), newTestStore(t, Config{hubDegree: 8})
 	apply(forth, false)
 	apply(back, true)
 	if part := differ(forth, back); part != "" {
