@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"slices"
 
 	"gqlstream/graphstore/rule"
 	"gqlstream/ingest/event"
@@ -46,8 +45,8 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 			m.retire(Community(i))
 		}
 	}
-	s.members.apply(&s.step)
 	s.addRules(rules, joins)
+	m.apply(&s.step)
 	return &s.step.delta, nil
 }
 
@@ -121,14 +120,9 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 	return j
 }
 
-// addRules gives new rules the next community indices. Their members were found before, but for
-// those of ego networks, which are searched now.
+// addRules gives new rules the next community indices and asserts their members. They were found
+// before, but for those of ego networks, which are searched now.
 func (s *Store) addRules(rules []Rule, found map[string]joining) {
-	joins := 0
-	for _, j := range found {
-		joins += len(j.vertices)
-	}
-	s.step.delta.Members = slices.Grow(s.step.delta.Members, joins)
 	for _, r := range rules {
 		if c, known := s.members.byName[r.Name]; known {
 			s.members.communities[c].configured = true
@@ -137,10 +131,9 @@ func (s *Store) addRules(rules []Rule, found map[string]joining) {
 		id := s.members.add(r, true)
 		if r.Kind == Ego {
 			s.members.rebuildEgo(s.graph(), id)
-			s.members.apply(&s.step)
 			continue
 		}
 		s.members.communities[id].mismatches = found[r.Name].mismatches
-		s.members.join(&s.step, id, found[r.Name].vertices)
+		s.members.assertAll(id, found[r.Name].vertices, 1)
 	}
 }

@@ -69,7 +69,7 @@ func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex
 }
 
 // apply makes the asserted memberships true, community by community, and lists those
-// that changed. It may be called several times in a step, for communities in order.
+// that changed.
 func (m *members) apply(p *step) {
 	d := &p.delta
 	m.asserted = p.standing(m.asserted)
@@ -87,15 +87,6 @@ func (m *members) apply(p *step) {
 	}
 	m.change(d.Members[first:])
 	m.asserted = m.asserted[:0]
-}
-
-// join makes a sorted list of vertices members of a new community, once each.
-func (m *members) join(p *step, c Community, list []Vertex) {
-	first := len(p.delta.Members)
-	for _, v := range list {
-		p.delta.Members = append(p.delta.Members, MemberChange{Community: c, V: v, After: 1})
-	}
-	m.change(p.delta.Members[first:])
 }
 
 // change makes the changes of one community, sorted by vertex, true both ways.
