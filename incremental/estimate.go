@@ -107,22 +107,9 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 	})
-	c.flagged = append(c.flagged, due...)
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
 	return records, behind
-}
-
-// moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
-// nothing moved: to alerts such a record says nothing.
-func (c *Core) moveFlagged() {
-	slices.Sort(c.flagged)
-	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), func(id graphstore.Community) bool { return !c.published[id].Refitted })
-	for _, id := range c.flagged {
-		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-			c.tallies.Move(id)
-		}
-	}
 }
 
 // urgency says why a community is solved.
@@ -137,7 +124,6 @@ const (
 // due lists the communities whose records are due at an emission, in order: all that moved, or moved by
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
-	c.moveFlagged()
 	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
 	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {
@@ -347,6 +333,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	c.posteriors.keepCrowd(id, view, read.Posterior)
 	c.tallies.SetProgress(id, tally.Progress{})
 	c.makeRoom(id, read, 0)
+	if last.Refitted {
+		c.tallies.Pass(id) // to alerts such a record says nothing: another one follows, though nothing moves
+	}
 	return records
 }
 
