@@ -43,10 +43,6 @@ type Result struct {
 	Behind    bool             // records are left for the next emission
 	Compacted bool             // the store is in its canonical order: Save is valid until the next Step
 	Owed      bool             // Compacted, and an erasure waits for this checkpoint: save it
-
-	// Redefined lists the communities that are new or whose members changed, in order: what
-	// can be said of their definition may be another text now.
-	Redefined []graphstore.Community
 }
 
 // New returns a cold core that has seen nothing.
@@ -71,7 +67,6 @@ func (c *Core) Step(b *event.Batch) Result {
 	view, before := c.store.View(), c.time
 	delta, refused := c.apply(b, view)
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}
-	result.Redefined = redefined(delta, view)
 	c.openStep(view)
 	c.count(view, delta)
 	c.classify(view, delta, b.Emit)
@@ -102,20 +97,6 @@ func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, [
 	return delta, refused
 }
 
-// redefined lists the communities that a delta brought or whose members it changed.
-func redefined(delta *graphstore.Delta, view graphstore.View) (list []graphstore.Community) {
-	for i := range delta.Members {
-		if id := delta.Members[i].Community; len(list) == 0 || list[len(list)-1] != id {
-			list = append(list, id)
-		}
-	}
-	for id := delta.FirstCommunity; int(id) < view.Communities(); id++ {
-		list = append(list, id)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // carryOut carries out the configure events of a batch, at the end of its step:
 // each replaces the communities that the configuration, or the one before it,
 // defines. The core is cold afterwards and computes everything anew at the next
@@ -131,10 +112,6 @@ func (c *Core) carryOut(b *event.Batch, result *Result) {
 			continue
 		}
 		c.live = live{}
-		result.Redefined = result.Redefined[:0]
-		for id := range graphstore.Community(c.View().Communities()) {
-			result.Redefined = append(result.Redefined, id)
-		}
 	}
 }
 
