@@ -31,14 +31,14 @@ func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err e
 		}
 		return data, nil
 	}
-	config, err := graphstore.ConfigOf(section)
+	classes, err = graphstore.ClassesOf(section)
 	if err == nil {
-		store, err = graphstore.Load(config, section)
+		store, err = graphstore.Load(graphstore.Config{Classes: classes}, section)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("checkpoint %d: %w", c.Manifest.Position, err)
 	}
-	return store, config.Classes, nil
+	return store, classes, nil
 }
 
 // Ask draws from the source, and says which calibration labels would help besides.

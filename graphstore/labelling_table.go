@@ -113,7 +113,7 @@ func (l *labelling) save(r *vertexRow, probabilities []float64) {
 	r.Role = nullable[string]{label.Role.String(), labelled}
 	r.Version = nullable[uint32]{l.Version(r.Vertex), predicted}
 	r.Probabilities = nullable[[]float64]{probabilitiesOf(units, probabilities), predicted}
-	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled}
+	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled && l.config.LabelTimes}
 }
 
 // load takes over what a row says of the last vertex.

@@ -90,12 +90,3 @@ func readTable(t Table, data []byte, visit func(arrow.Record) error) error {
 	}
 	return nil
 }
-
-// hasColumn says whether an encoded table has a column.
-func hasColumn(data []byte, name string) (bool, error) {
-	file, err := ipc.NewFileReader(bytes.NewReader(data))
-	if err != nil {
-		return false, err
-	}
-	return file.Schema().HasField(name), file.Close()
-}

@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -69,11 +68,8 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	case versionsTable:
 		return tableOf(t, columnsOf[versionRow](k), l.versionRows, l.loadVersion, nil)
 	case verticesTable:
-		columns := columnsOf[vertexRow](k)
-		if !s.config.LabelTimes {
-			columns = columns[:len(columns)-1]
-		}
-		return tableOf(t, columns, s.vertexRows, s.loadVertex, func() error { return agree(s.ids.len(), meta.Vertices) })
+		return tableOf(t, columnsOf[vertexRow](k), s.vertexRows, s.loadVertex,
+			func() error { return agree(s.ids.len(), meta.Vertices) })
 	case adjacencyTable:
 		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows, s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
@@ -174,22 +170,17 @@ func (s *Store) loadMeta(r *metaRow) error {
 	return nil
 }
 
-// ConfigOf returns what the Config of Load must say of a snapshot, from the verified bytes of its tables.
-func ConfigOf(section func(Table) ([]byte, error)) (c Config, err error) {
+// ClassesOf returns the number of classes of a snapshot, from the verified bytes of its tables.
+func ClassesOf(section func(Table) ([]byte, error)) (classes int, err error) {
 	meta, err := section(metaTable)
-	if err == nil {
-		err = eachRow(metaTable, columnsOf[metaRow](0), meta, false, func(r *metaRow) error {
-			c.Classes = int(r.Classes)
-			return nil
-		})
+	if err != nil {
+		return 0, err
 	}
-	vertices, missing := section(verticesTable)
-	if err = errors.Join(err, missing); err != nil || c.Classes == 0 {
-		return c, cmp.Or(err, errTable)
-	}
-	columns := columnsOf[vertexRow](c.Classes)
-	c.LabelTimes, err = hasColumn(vertices, columns[len(columns)-1].Name)
-	return c, err
+	err = eachRow(metaTable, columnsOf[metaRow](0), meta, false, func(r *metaRow) error {
+		classes = int(r.Classes)
+		return nil
+	})
+	return classes, err
 }
 
 // vertexRow holds everything about a vertex but its edges, attributes and communities.
@@ -201,7 +192,7 @@ type vertexRow struct {
 	Version       nullable[uint32]
 	Degree        float64
 	Probabilities nullable[[]float64]  `list:"fixed"`
-	LabelTime     nullable[event.Time] `column:"label_time"` // only where times are kept
+	LabelTime     nullable[event.Time] `column:"label_time"` // null where times are not kept
 }
 
 func (s *Store) vertexRows(yield func(vertexRow) bool) {
