@@ -112,6 +112,16 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	return records, behind
 }
 
+// moveRefitted marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
+// nothing moved: to alerts such a record says nothing.
+func (c *Core) moveRefitted() {
+	for id := range c.published {
+		if last := &c.published[id]; last.Refitted && c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+			c.tallies.Move(graphstore.Community(id))
+		}
+	}
+}
+
 // urgency says why a community is solved.
 type urgency uint8
 
@@ -124,6 +134,7 @@ const (
 // due lists the communities whose records are due at an emission, in order: all that moved, or moved by
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
+	c.moveRefitted()
 	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
 	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {
@@ -333,9 +344,6 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	c.posteriors.keepCrowd(id, view, read.Posterior)
 	c.tallies.SetProgress(id, tally.Progress{})
 	c.makeRoom(id, read, 0)
-	if last.Refitted {
-		c.tallies.Pass(id) // to alerts such a record says nothing: another one follows, though nothing moves
-	}
 	return records
 }
 

@@ -159,7 +159,7 @@ func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
 	}
 }
 
-// Pass has Moved list a community that was asked or estimated, though it has moved by too little as far as it is known now.
+// Pass notes that a community that Moved lists has moved by too little, as far as it is known now.
 func (t *Tallies) Pass(c CommunityID) { t.moved[c] = passed }
 
 // Passed reports whether too little has happened to a community since it was asked or estimated, also with what takes this
