@@ -18,7 +18,7 @@ const (
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 2 * time.Second
 	eachSilenceMax   = 5 * time.Second // then Each asks the broker whether there is more
-	eachTriesMax     = 3               // of Each without a message
+	eachTriesMax     = 3               // of Each without a message, after the first
 )
 
 // Feed delivers every message of a stream in order from a cursor on, for as long as it
@@ -98,15 +98,12 @@ func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (furt
 		waiting, cancel := context.WithTimeout(ctx, eachSilenceMax)
 		got, err := f.wait(waiting)
 		cancel()
-		switch {
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			f.Stop() // the rest may have been removed meanwhile
-			continue
-		case err != nil && ctx.Err() == nil && f.barren < eachTriesMax: // a cluster may have lost the consumer
+		if err != nil && ctx.Err() == nil && f.barren < eachTriesMax { // the rest is removed, or a cluster lost the consumer
 			f.Stop()
 			f.barren++
 			continue
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 		if m, _, ok := f.accept(got); ok {

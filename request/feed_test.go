@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -121,4 +123,54 @@ func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
 			t.Fatalf("message %d is the last one after %v", feed.Last.Sequence, time.Since(begun))
 		}
 	}
+}
+
+// silentBroker says that there is a message, and never sends it.
+type silentBroker struct {
+	jetstream.JetStream
+	consumers int
+}
+
+func (*silentBroker) Conn() *nats.Conn { return &nats.Conn{} }
+
+func (b *silentBroker) CreateConsumer(context.Context, string, jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	b.consumers++
+	return silentConsumer{}, nil
+}
+func (*silentBroker) DeleteConsumer(context.Context, string, string) error { return nil }
+
+type silentConsumer struct{ jetstream.Consumer }
+
+func (silentConsumer) CachedInfo() *jetstream.ConsumerInfo {
+	return &jetstream.ConsumerInfo{NumPending: 1}
+}
+
+func (silentConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+	return silence{stopped: make(chan struct{})}, nil
+}
+
+type silence struct {
+	jetstream.MessagesContext
+	stopped chan struct{}
+}
+
+func (s silence) Stop() { close(s.stopped) }
+
+func (s silence) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
+	<-s.stopped
+	return nil, jetstream.ErrMsgIteratorClosed
+}
+
+// A reading of what there is now ends when it gets nothing of it, however often it asks.
+func TestEachGivesUpASilentBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := &silentBroker{}
+		feed := Feed{JS: broker, Stream: "S"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := feed.Each(ctx, 0, func(Message) (bool, error) { return true, nil })
+		if n := broker.consumers; err == nil || ctx.Err() != nil || n != 1+eachTriesMax {
+			t.Errorf("%d consumers, %v", n, err)
+		}
+	})
 }
