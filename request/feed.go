@@ -30,7 +30,7 @@ type Feed struct {
 	JS       jetstream.JetStream
 	Stream   string
 	Subjects []string    // none: every message, so that it shows what was discarded
-	Newest   bool        // a feed without a cursor begins with the newest message of each subject
+	Newest   bool        // whenever it begins, it goes on with the newest message of each subject
 	Last     Message     // the newest that was delivered; where it begins, what the cursor says
 	Trouble  func(error) // is told why the feed begins anew; nil: nobody is
 
@@ -106,12 +106,13 @@ func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (furt
 		if err != nil {
 			return err
 		}
-		if m, _, ok := f.accept(got); ok {
+		m, _, ok := f.accept(got)
+		if ok {
 			if further, err = visit(m); err != nil {
 				return err
 			}
-			more = m.Behind > 0
 		}
+		more = f.run == nil || m.Behind > 0
 	}
 	return nil
 }
@@ -142,18 +143,22 @@ func (f *Feed) wait(ctx context.Context) (jetstream.Msg, error) {
 	}
 }
 
-// accept checks that a message is the next one of the consumer. Messages that the client dropped are
-// fetched again; what else is missing was discarded.
+// accept checks that a message is the next one of the consumer, and that none before it has delivered it. Messages that the
+// client dropped are fetched again; what else is missing was discarded.
 func (f *Feed) accept(got jetstream.Msg) (m Message, missed, ok bool) {
 	meta, err := got.Metadata()
 	if err != nil || meta.Sequence.Consumer != f.delivered+1 {
 		f.Stop()
 		return m, false, false
 	}
-	f.delivered, f.barren = meta.Sequence.Consumer, 0
-	missed = len(f.Subjects) == 0 && meta.Sequence.Stream != f.Last.Sequence+1
-	f.Last = Message{Msg: got, Sequence: meta.Sequence.Stream, Stamp: meta.Timestamp.UnixNano(), Behind: meta.NumPending}
-	return f.Last, missed, true
+	f.delivered = meta.Sequence.Consumer
+	m = Message{Msg: got, Sequence: meta.Sequence.Stream, Stamp: meta.Timestamp.UnixNano(), Behind: meta.NumPending}
+	if f.Newest && m.Sequence <= f.Last.Sequence { // it came before the feed began anew
+		return m, false, false
+	}
+	missed = len(f.Subjects) == 0 && m.Sequence != f.Last.Sequence+1
+	f.Last, f.barren = m, 0
+	return m, missed, true
 }
 
 func (f *Feed) open(ctx context.Context) error {
@@ -166,7 +171,7 @@ func (f *Feed) open(ctx context.Context) error {
 		FilterSubjects: f.Subjects, AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq: f.Last.Sequence + 1, InactiveThreshold: feedInactiveMax, MemoryStorage: true, Replicas: 1,
 	}
-	if f.Newest && f.Last.Sequence == 0 {
+	if f.Newest {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverLastPerSubjectPolicy, 0
 	}
 	consumer, err := f.JS.CreateConsumer(ctx, f.Stream, c)

@@ -62,6 +62,28 @@ func TestEachVisitsWhatThereIsNow(t *testing.T) {
 	}
 }
 
+// A reading of the newest message of each subject visits no other one where it loses its consumer.
+func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
+	js, _ := startStream(t, 1)
+	for _, subject := range []string{"s.1", "s.1", "s.2", "s.2", "s.2"} {
+		if _, err := js.Publish(t.Context(), subject, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lostAfter := range uint64(7) {
+		feed, got := Feed{JS: js, Stream: "S", Subjects: []string{"s.*"}, Newest: true}, []uint64(nil)
+		err := feed.Each(t.Context(), 0, func(m Message) (bool, error) {
+			if got = append(got, m.Sequence); m.Sequence == lostAfter {
+				feed.Stop()
+			}
+			return true, nil
+		})
+		if want := []uint64{1, 3, 6}; !slices.Equal(got, want) || err != nil {
+			t.Errorf("lost after %d: %d, %v; want %d", lostAfter, got, err, want)
+		}
+	}
+}
+
 // A feed goes on in a stream that was made anew, from its beginning, and says what was discarded unread.
 func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	js, stream := startStream(t, 9)
