@@ -146,7 +146,7 @@ func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
 
 // Close frees what the source holds on the broker.
 func (s *JetStreamSource) Close() error {
-	s.tail.close()
+	s.tail.feed.Close()
 	return nil
 }
 

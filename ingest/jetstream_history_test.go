@@ -128,7 +128,8 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 	if p := positions(t, b.open(JetStreamConfig{Step: singles, From: Resume{Position: 10}}), 1); p != 11 {
 		t.Errorf("after 10 comes %d", p)
 	}
-	if err := s.tail.reopen(testContext(t), errors.New("test")); !errors.Is(err, ErrWrongHistory) {
+	s.tail.feed.Stop()
+	if _, err := s.tail.next(testContext(t)); !errors.Is(err, ErrWrongHistory) {
 		t.Errorf("the live source opens again: %v", err)
 	}
 }
@@ -237,7 +238,11 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := strings.TrimPrefix(b.URL(), "nats://")
-	s := outside(t, b.URL(), singles)
+	s, begun := outside(t, b.URL(), singles), 0
+	s.tail.feed.Trouble = func(err error) error {
+		begun++
+		return s.tail.finalError(err)
+	}
 	for i := range restarts {
 		b.edges(1+i*each, each)
 		positions(t, s, each/2) // the rest is in buffers, or not yet sent
@@ -247,8 +252,8 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 			t.Fatalf("restart %d: at %d, want %d", i, p, (i+1)*each)
 		}
 	}
-	if n := s.tail.reopened.Load(); n < restarts-1 { // what came after the last one may all have been in buffers
-		t.Errorf("opened again %d times in %d restarts", n, restarts)
+	if begun < restarts-1 { // what came after the last one may all have been in buffers
+		t.Errorf("begun anew %d times in %d restarts", begun, restarts)
 	}
 }
 
@@ -261,7 +266,15 @@ func TestLostConsumerIsReplaced(t *testing.T) {
 		if p := positions(t, s, 10); int(p) != (i+1)*10 {
 			t.Fatalf("at %d, want %d", p, (i+1)*10)
 		}
-		if err := b.js.DeleteConsumer(testContext(t), "GQL", s.tail.run.name); err != nil {
+		stream, err := b.js.Stream(testContext(t), "GQL")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := stream.ConsumerNames(testContext(t))
+		for name := range names.Name() {
+			err = errors.Join(err, stream.DeleteConsumer(testContext(t), name))
+		}
+		if err = errors.Join(err, names.Err()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,10 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 
 // settledWithin is how long a server may miss the end of a stream that several keep: one that has just become the
 // leader answers for what it has stored so far, and may have the rest still to take from the others' log.
-const settledWithin = 10 * time.Second
+const (
+	settledWithin     = 10 * time.Second
+	identityRetryWait = 500 * time.Millisecond
+)
 
 // missingEnd is an error that matches ErrWrongHistory, unless the server that was asked lags.
 type missingEnd struct{ error }
@@ -86,7 +89,7 @@ func insist(ctx context.Context, check func() error) error {
 			return err
 		}
 		select {
-		case <-time.After(tailReopenWaitMax):
+		case <-time.After(identityRetryWait):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,66 +13,34 @@ import (
 	"gqlstream/request"
 )
 
-// Limits of a tail.
-const (
-	tailPullBytesMax  = 16 << 20 // asked of the broker at once; the client holds at most twice this
-	tailBuffer        = 16       // messages between the client's goroutine and the owner
-	tailInactiveMax   = 2 * time.Minute
-	tailReopenWaitMin = 50 * time.Millisecond
-	tailReopenWaitMax = 500 * time.Millisecond
-	tailStopWaitMax   = time.Second
-	tailPullExpiry    = 30 * time.Second
-	tailHeartbeat     = 2 * time.Second // asked of the broker; twice this without a word is silence
-)
-
-// stored is a message as the broker stored it.
+// stored is a message of the log as the broker stored it.
 type stored struct {
-	jetstream.Msg
+	request.Message
 	Position event.Position
 	Time     time.Time  // the broker's
 	Log      event.Time // of the log, by received times; see logClock
-	Behind   uint64     // messages that were after it in the stream when it was delivered
 }
 
-// tail reads a stream in order from a position, without acknowledgements, and survives lost connections. Invariant:
-// the message it delivers has the position after the one before, in the stream in which it began; everything else is
-// an error that matches ErrWrongHistory. The library's ordered consumer does not promise that: it silently jumps over
-// trimmed or recreated history. Messages that the client dropped, because a buffer overflowed, are fetched again.
+// tail reads a log in order from a position. Invariant: the message it delivers has the position after the one
+// before, in the stream in which it began; everything else is an error that matches ErrWrongHistory.
 type tail struct {
-	js       jetstream.JetStream
+	feed     request.Feed
 	identity Identity // of the last message delivered; Digest "" stands for last
 	last     stored
 	before   Identity // of the log before the last message delivered, for the message previous
 	previous stored
 	clock    logClock
-
-	run    *tailRun
-	status chan nats.Status
-	gapAt  event.Position // what was missing when a gap made the tail reopen; 0: none
-	barren int            // times reopened since the last message
-	closed bool
-
-	removing sync.WaitGroup // consumers that the broker is told to forget
-
-	reopened atomic.Uint64
-}
-
-// tailRun is one consumer on the broker and the goroutines that feed from it.
-type tailRun struct {
-	name     string
-	context  jetstream.ConsumeContext
-	messages chan jetstream.Msg
-	trouble  chan error // capacity 1; the first is enough
-	stop     chan struct{}
 }
 
 // openTail begins after the identity's position, where the log's time was at. An identity without Created is
 // taken from the stream as it is.
 func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time) (*tail, error) {
-	t := &tail{js: js, identity: id, clock: logClock{time: at}}
-	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
-	if err := t.open(ctx); err != nil {
-		t.close()
+	t := &tail{identity: id, clock: logClock{time: at}}
+	t.feed = request.Feed{
+		JS: js, Stream: id.Stream, Last: request.Message{Sequence: uint64(id.Position)}, Verify: t.verify, Trouble: t.finalError,
+	}
+	if err := t.feed.Open(ctx); err != nil {
+		t.feed.Close()
 		return nil, err
 	}
 	return t, nil
@@ -82,66 +48,19 @@ func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event
 
 // next returns the next message of the log; it waits for it.
 func (t *tail) next(ctx context.Context) (stored, error) {
-	for {
-		ok, err := t.advance(ctx)
-		if err != nil {
-			return stored{}, err
-		}
-		if ok {
-			return t.last, nil
-		}
-	}
-}
-
-// advance waits for what comes next and reports whether it is the next message. While messages
-// are there nothing else is listened to: a select of four takes longer than a message.
-func (t *tail) advance(ctx context.Context) (bool, error) {
-	select {
-	case m := <-t.run.messages:
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		return t.accept(ctx, m)
-	default:
-	}
-	select {
-	case m := <-t.run.messages:
-		return t.accept(ctx, m)
-	case err := <-t.run.trouble:
-		return false, t.reopen(ctx, err)
-	case status := <-t.status:
-		if status == nats.CLOSED {
-			return false, fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, nats.ErrConnectionClosed)
-		}
-		return false, t.reopen(ctx, nats.ErrDisconnected)
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
-// accept checks that m is the next message and makes it the last one.
-func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
-	meta, err := m.Metadata()
+	m, err := t.feed.Next(ctx)
 	if err != nil {
-		return false, t.reopen(ctx, err)
+		return stored{}, err
 	}
-	at := event.Position(meta.Sequence.Stream)
-	switch want := t.identity.Position + 1; {
-	case at < want: // delivered twice
-		return false, nil
-	case at > want && t.gapAt == want:
-		return false, t.identity.wrong("messages %d to %d are gone: they were deleted or purged, or the"+
-			" broker lost them", want, at-1)
-	case at > want:
-		t.gapAt = want
-		return false, t.reopen(ctx, fmt.Errorf("message %d came after %d", at, want-1))
+	if m.Missed {
+		return stored{}, t.identity.wrong("messages %d to %d are gone: they were deleted or purged, or the"+
+			" broker lost them", t.identity.Position+1, m.Sequence-1)
 	}
+	at := time.Unix(0, m.Stamp)
 	t.before, t.previous = t.identity, t.last
-	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
-	t.last = stored{
-		Msg: m, Position: at, Time: meta.Timestamp, Log: t.clock.advance(meta.Timestamp), Behind: meta.NumPending,
-	}
-	return true, nil
+	t.identity.Position, t.identity.Digest = event.Position(m.Sequence), ""
+	t.last = stored{Message: m, Position: t.identity.Position, Time: at, Log: t.clock.advance(at)}
+	return t.last, nil
 }
 
 // whoAmI returns the identity of the log at the last message delivered.
@@ -155,108 +74,46 @@ func (id Identity) after(last *stored) Identity {
 	return id
 }
 
-// reopen starts over after the last message, however long the broker is away. A
+// finalError returns the error with which reading ends, of what makes the feed begin anew; nil if it can. A
 // stream that is not the same any more ends it. After silence the connection is made
 // anew: the server at its other end may be gone without a word, and another be there.
-func (t *tail) reopen(ctx context.Context, cause error) error {
-	t.reopened.Add(1)
-	if errors.Is(cause, jetstream.ErrNoHeartbeat) {
-		_ = t.js.Conn().ForceReconnect() // an error says that it is closed, which open finds
+func (t *tail) finalError(cause error) error {
+	nc := t.feed.JS.Conn()
+	switch {
+	case errors.Is(cause, ErrWrongHistory):
+		return cause
+	case errors.Is(cause, jetstream.ErrStreamNotFound):
+		return t.identity.wrong("it does not exist any more")
+	case nc.IsClosed():
+		return fmt.Errorf("ingest: stream %s: %w, after: %w", t.identity.Stream, nats.ErrConnectionClosed, cause)
+	case errors.Is(cause, jetstream.ErrNoHeartbeat):
+		_ = nc.ForceReconnect() // an error says that it is closed, which the next attempt finds
 	}
-	t.stop()
-	var silence request.Silence
-	for ; ; t.barren++ {
-		if err := t.pause(ctx); err != nil {
-			return err
-		}
-		err := t.open(ctx)
-		silence.After(t.js.Conn(), err)
-		switch {
-		case err == nil:
-			t.barren++
-			return nil
-		case errors.Is(err, ErrWrongHistory):
-			return err
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return t.identity.wrong("it does not exist any more")
-		case t.js.Conn().IsClosed():
-			return fmt.Errorf("ingest: stream %s: %w, after: %w", t.identity.Stream, err, cause)
-		}
-	}
-}
-
-// pause waits before another attempt, longer each time, but not before the first
-// one since a message arrived, and not once the connection is restored.
-func (t *tail) pause(ctx context.Context) error {
-	if t.barren == 0 {
-		return ctx.Err()
-	}
-	select {
-	case <-time.After(min(tailReopenWaitMin<<min(t.barren, 10), tailReopenWaitMax)):
-	case <-t.status:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
-// open begins to read after the last message.
-func (t *tail) open(ctx context.Context) error {
-	return insist(ctx, func() error { return t.tryOpen(ctx) })
-}
-
-// tryOpen creates a consumer and only then looks at the stream, so that no other
-// stream can take its place unseen in between.
-func (t *tail) tryOpen(ctx context.Context) error {
-	ctx, cancel := request.Context(ctx, t.js.Conn())
-	defer cancel()
-	consumer, err := t.js.CreateConsumer(ctx, t.identity.Stream, jetstream.ConsumerConfig{
-		AckPolicy:         jetstream.AckNonePolicy,
-		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       uint64(t.identity.Position) + 1,
-		InactiveThreshold: tailInactiveMax,
-		MemoryStorage:     true,
-		Replicas:          1,
-	})
-	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
-	}
-	name := consumer.CachedInfo().Name
-	if err := t.verify(ctx); err != nil {
-		t.remove(name)
-		return err
-	}
-	run := &tailRun{
-		name: name, messages: make(chan jetstream.Msg, tailBuffer),
-		trouble: make(chan error, 1), stop: make(chan struct{}),
-	}
-	if run.context, err = consumer.Consume(run.deliver, jetstream.PullMaxBytes(tailPullBytesMax),
-		jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat),
-		jetstream.ConsumeErrHandler(run.report)); err != nil {
-		t.remove(name)
-		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
-	}
-	t.run = run
 	return nil
 }
 
 // verify compares the stream with the one that was read before.
 func (t *tail) verify(ctx context.Context) error {
-	s, err := t.js.Stream(ctx, t.identity.Stream)
-	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
-	}
-	if t.identity.Created.IsZero() {
-		id, err := identityAt(ctx, s, t.identity.Position)
+	return insist(ctx, func() error {
+		ctx, cancel := request.Context(ctx, t.feed.JS.Conn())
+		defer cancel()
+		s, err := t.feed.JS.Stream(ctx, t.identity.Stream)
 		if err != nil {
-			return fmt.Errorf("%w; it cannot be read on from there", err)
+			return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
 		}
-		t.identity = id
-	}
-	received, err := t.whoAmI().check(ctx, s)
-	if err == nil {
-		t.clock.begin(received)
-	}
-	return err
+		if t.identity.Created.IsZero() {
+			id, err := identityAt(ctx, s, t.identity.Position)
+			if err != nil {
+				return fmt.Errorf("%w; it cannot be read on from there", err)
+			}
+			t.identity = id
+		}
+		received, err := t.whoAmI().check(ctx, s)
+		if err == nil {
+			t.clock.begin(received)
+		}
+		return err
+	})
 }
 
 // logClock is the log's time by the broker's. It advances by the differences between the
@@ -292,63 +149,4 @@ func (c *logClock) ahead(now time.Time) time.Duration {
 		return 0
 	}
 	return time.Duration(c.time - event.Time(min(c.received.UnixNano(), now.UnixNano())))
-}
-
-// stop ends the goroutines of the present consumer.
-func (t *tail) stop() {
-	if t.run == nil {
-		return
-	}
-	close(t.run.stop)
-	t.run.context.Stop()
-	select {
-	case <-t.run.context.Closed():
-	case <-time.After(tailStopWaitMax): // the client does not say so when the connection closes meanwhile
-	}
-	t.remove(t.run.name)
-	t.run = nil
-}
-
-func (t *tail) close() {
-	if t.closed {
-		return
-	}
-	t.closed = true
-	t.stop()
-	t.removing.Wait()
-	t.js.Conn().RemoveStatusListener(t.status)
-}
-
-// remove deletes a consumer, which is waited for only at the end: a cluster that elects says nothing
-// for long. If it fails, the broker does it after tailInactiveMax.
-func (t *tail) remove(name string) {
-	stream := t.identity.Stream // the owner's
-	if t.js.Conn().IsConnected() {
-		t.removing.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_ = t.js.DeleteConsumer(ctx, stream, name)
-		})
-	}
-}
-
-// deliver runs in the client's goroutine.
-func (r *tailRun) deliver(m jetstream.Msg) {
-	select {
-	case r.messages <- m:
-		return
-	default: // it is full, and the owner may not come back
-	}
-	select {
-	case r.messages <- m:
-	case <-r.stop:
-	}
-}
-
-// report runs in the client's goroutines.
-func (r *tailRun) report(_ jetstream.ConsumeContext, err error) {
-	select {
-	case r.trouble <- err:
-	default:
-	}
 }

@@ -80,10 +80,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 			var batch event.Batch
 			for {
 				for range rng.IntN(3) { // lose what was fetched
-					s.tail.barren = 0 // without a pause
-					if err := s.tail.reopen(testContext(t), errors.New("test")); err != nil {
-						t.Fatal(err)
-					}
+					s.tail.feed.Stop()
 				}
 				if err := s.Next(testContext(t), &batch); errors.Is(err, io.EOF) {
 					break

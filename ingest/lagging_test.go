@@ -78,7 +78,7 @@ func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a reader: %v", err)
 	}
-	reader.close()
+	reader.feed.Close()
 }
 
 // What a copy that lags does not have yet must not be said to be gone: neither the place of a

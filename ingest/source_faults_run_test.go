@@ -163,11 +163,7 @@ func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, ou
 		}
 		return false
 	}
-	b.source.Store(source)
-	defer func() {
-		b.source.Store(nil)
-		source.Close()
-	}()
+	defer source.Close()
 	var batch event.Batch
 	for {
 		err := source.Next(t.Context(), &batch)
@@ -258,7 +254,7 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 				log = faultyLog(run / runsOfLog)
 				want = (&faultyBroker{messages: log, rand: rand.New(rand.NewPCG(0, 0))}).run(t, decoder)
 			}
-			b := &faultyBroker{messages: log, faulty: true, rand: rand.New(rand.NewPCG(run, 42)), skipped: map[uint64]bool{}}
+			b := &faultyBroker{messages: log, faulty: true, rand: rand.New(rand.NewPCG(run, 42))}
 			got := b.run(t, decoder)
 			if !slices.Equal(got.published, want.published) {
 				t.Fatalf("run %d: published\n%s", run, firstDifference(got.published, want.published))

@@ -25,8 +25,6 @@ type faultyBroker struct {
 	faulty              bool
 	rand                *rand.Rand // of the owner of the source
 	consumers           uint64
-	skipped             map[uint64]bool // positions before which one was left out
-	source              atomic.Pointer[JetStreamSource]
 	count               [faultKinds]atomic.Int64
 }
 
@@ -155,12 +153,11 @@ func (c *faultyConsumer) fault(deliver jetstream.MessageHandler, next *uint64) (
 		n[faultBadReply].Add(1)
 		deliver(&faultyMessage{})
 	case 4:
-		if source := c.b.source.Load(); source != nil {
-			n[faultBreak].Add(1)
-			return reconnect(source.tail.status) && c.rand.IntN(2) == 0
-		}
+		n[faultBreak].Add(1)
+		deliver(&faultyMessage{}) // by which the reader learns of it
+		return true
 	case 5: // a buffer overflowed: the message comes only to a reader that asks for it
-		if c.rand.IntN(2) == 0 && c.firstSkip(*next) && *next < uint64(len(c.b.messages)) {
+		if c.rand.IntN(2) == 0 && *next < uint64(len(c.b.messages)) {
 			n[faultSkip].Add(1)
 			*next++
 		}
@@ -168,39 +165,18 @@ func (c *faultyConsumer) fault(deliver jetstream.MessageHandler, next *uint64) (
 	return false
 }
 
-// reconnect tells a source that the connection was lost and is there again, unless
-// it has ceased to listen.
-func reconnect(status chan nats.Status) (told bool) {
-	defer func() { _ = recover() }() // closed meanwhile, as in the client
-	select {
-	case status <- nats.CONNECTED:
-		return true
-	default:
-		return false
-	}
-}
-
-// firstSkip reports whether the message was never left out: two consumers that both
-// begin after it would say that it is gone.
-func (c *faultyConsumer) firstSkip(sequence uint64) bool {
-	if c.b.skipped[sequence] {
-		return false
-	}
-	c.b.skipped[sequence] = true
-	return true
-}
-
 func (c *faultyConsumer) Stop()                   { close(c.stop) }
 func (c *faultyConsumer) Drain()                  { c.Stop() }
 func (c *faultyConsumer) Closed() <-chan struct{} { return c.closed }
 
 func (c *faultyConsumer) message(sequence uint64) jetstream.Msg {
-	return &faultyMessage{stored: c.b.messages[sequence-1], behind: uint64(len(c.b.messages)) - sequence}
+	return &faultyMessage{nil, c.b.messages[sequence-1], sequence + 1 - c.from, uint64(len(c.b.messages)) - sequence}
 }
 
 type faultyMessage struct {
 	jetstream.Msg
 	stored *jetstream.RawStreamMsg // nil: a reply that is no message
+	number uint64                  // of those of the consumer
 	behind uint64
 }
 
@@ -209,7 +185,7 @@ func (m *faultyMessage) Metadata() (*jetstream.MsgMetadata, error) {
 		return nil, jetstream.ErrNotJSMessage
 	}
 	return &jetstream.MsgMetadata{
-		Sequence: jetstream.SequencePair{Stream: m.stored.Sequence}, NumPending: m.behind, Timestamp: m.stored.Time,
+		Sequence: jetstream.SequencePair{Stream: m.stored.Sequence, Consumer: m.number}, NumPending: m.behind, Timestamp: m.stored.Time,
 	}, nil
 }
 func (m *faultyMessage) Data() []byte         { return m.stored.Data }

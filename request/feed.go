@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Limits of a feed.
 const (
-	feedPullMax      = 1000 // messages asked of the broker at once; with a limit of bytes the client drops some
-	feedExpiry       = 10 * time.Second
-	feedHeartbeat    = 2 * time.Second // twice this without a word, and the feed begins anew
-	feedInactiveMax  = time.Minute     // then the broker forgets a reader
+	feedPullMax      = 4096     // messages asked of the broker at once
+	feedPullBytesMax = 16 << 20 // of these; the client holds at most twice this
+	feedBuffer       = 16       // messages between the client's goroutine and the owner
+	feedExpiry       = 30 * time.Second
+	feedHeartbeat    = 2 * time.Second // asked of the broker; twice this without a word, and the feed begins anew
+	feedInactiveMax  = 2 * time.Minute // then the broker forgets a reader
 	feedRetryWaitMin = 50 * time.Millisecond
-	feedRetryWaitMax = 2 * time.Second
+	feedRetryWaitMax = 500 * time.Millisecond
 	eachSilenceMax   = 5 * time.Second // then Each asks the broker whether there is more
 	eachTriesMax     = 3               // of Each without a message, after the first
 )
@@ -24,28 +27,37 @@ const (
 // Feed delivers every message of a stream in order from a cursor on, for as long as it
 // takes, over lost connections and restarts of the broker. The library's ordered
 // consumer would jump over discarded messages without saying so, and wait for ever where a
-// stream was made anew. A stream that has another message at the cursor than was read there is read
-// from its beginning: who reads it leaves out what it knows. It has one owner.
+// stream was made anew. It has one owner.
 type Feed struct {
 	JS       jetstream.JetStream
 	Stream   string
-	Subjects []string    // none: every message, so that it shows what was discarded
-	Newest   bool        // whenever it begins, it goes on with the newest message of each subject
-	Last     Message     // the newest that was delivered; where it begins, what the cursor says
-	Trouble  func(error) // is told why the feed begins anew; nil: nobody is
+	Subjects []string // none: every message, so that it shows what was discarded
+	Newest   bool     // whenever it begins, it goes on with the newest message of each subject
+	Last     Message  // the newest that was delivered; where it begins, what the cursor says
 
-	run       jetstream.MessagesContext
-	received  chan received // what it has received
-	stopped   chan struct{} // closed when it is stopped
-	name      string        // of the consumer
-	pending   uint64        // messages that there were for it when it was made
-	delivered uint64        // of those of the consumer
-	barren    int           // attempts since the last message
+	// Verify compares the stream with what was read of it, whenever the feed has begun and before it delivers. nil: a
+	// stream that has another message at the cursor than was read there is read from its beginning; who reads it
+	// leaves out what it knows.
+	Verify func(context.Context) error
+
+	// Trouble is told why the feed begins anew. What it returns is final, unless it is nil. nil: nobody is told.
+	Trouble func(error) error
+
+	run     *feedRun
+	status  chan nats.Status // of the connection, from the first beginning until Stop
+	name    string           // of the consumer
+	pending uint64           // messages that there were for it when it was made
+	barren  int              // attempts since the last message
+	silence Silence
 }
 
-type received struct {
-	msg jetstream.Msg
-	err error
+// feedRun is one consumer, and what the client's goroutines have received of it.
+type feedRun struct {
+	consume   jetstream.ConsumeContext
+	messages  chan jetstream.Msg
+	trouble   chan error // capacity 1; the first is enough
+	stopped   chan struct{}
+	delivered uint64 // messages of the consumer
 }
 
 // Message is one message of a stream, with the sequence and the time that identify it.
@@ -54,63 +66,61 @@ type Message struct {
 	Sequence uint64
 	Stamp    int64
 	Behind   uint64 // messages that were in the stream after it
+	Missed   bool   // messages before it were discarded unread
 }
 
 // anyStamp is that of a message whose time is not known.
 const anyStamp = -1
 
-// Next returns the next message; it waits for it, however long the broker is away. missed says that
-// messages before it were discarded unread.
-func (f *Feed) Next(ctx context.Context) (m Message, missed bool, err error) {
+// errRepeated says that a message was delivered before.
+var errRepeated = errors.New("a message that was delivered before")
+
+// Next returns the next message; it waits for it, however long the broker is away.
+func (f *Feed) Next(ctx context.Context) (Message, error) {
 	for ctx.Err() == nil {
-		got, err := f.receive(ctx)
-		if err != nil && ctx.Err() == nil {
+		m, err := f.receive(ctx)
+		if err == nil {
+			return m, nil
+		}
+		if ctx.Err() == nil && err != errRepeated {
+			f.end()
 			if f.Trouble != nil {
-				f.Trouble(fmt.Errorf("stream %s: %w", f.Stream, err))
+				if err := f.Trouble(err); err != nil {
+					return m, err
+				}
 			}
-			f.Stop()
-		}
-		if err != nil {
-			continue
-		}
-		if m, missed, ok := f.accept(got); ok {
-			return m, missed, nil
 		}
 	}
-	return m, false, ctx.Err()
+	return Message{}, ctx.Err()
 }
 
 // Each calls visit for every message that the stream has now after a sequence, until visit returns false or
 // an error. It does not wait for long for a broker that is away.
 func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (further bool, err error)) error {
 	f.Last = Message{Sequence: after}
-	defer func() {
-		f.Stop()
-		_ = f.JS.DeleteConsumer(context.WithoutCancel(ctx), f.Stream, f.name)
-	}()
+	defer f.Close()
 	for further, more := true, true; further && more; {
 		if f.run == nil {
 			f.Last.Stamp = anyStamp // what was visited is not visited again, though it may have been removed since
-			if err := f.open(ctx); err != nil || f.pending == 0 {
+			if err := f.Open(ctx); err != nil || f.pending == 0 {
 				return err
 			}
 		}
 		waiting, cancel := context.WithTimeout(ctx, eachSilenceMax)
-		got, err := f.wait(waiting)
+		m, err := f.receive(waiting)
 		cancel()
-		if err != nil && ctx.Err() == nil && f.barren < eachTriesMax { // the rest is removed, or a cluster lost the consumer
-			f.Stop()
-			f.barren++
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		m, _, ok := f.accept(got)
-		if ok {
+		switch {
+		case err == nil:
 			if further, err = visit(m); err != nil {
 				return err
 			}
+		case err == errRepeated:
+		case ctx.Err() == nil && f.barren < eachTriesMax: // the rest was removed, or a cluster lost the consumer
+			f.end()
+			f.barren++
+			continue
+		default:
+			return err
 		}
 		more = f.run == nil || m.Behind > 0
 	}
@@ -118,54 +128,73 @@ func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (furt
 }
 
 // receive returns what comes, after it has begun anew where the feed was stopped.
-func (f *Feed) receive(ctx context.Context) (jetstream.Msg, error) {
+func (f *Feed) receive(ctx context.Context) (m Message, err error) {
 	if f.run == nil {
-		if f.barren > 0 {
-			if err := Pause(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
-				return nil, err
-			}
+		if err := f.pause(ctx); err != nil {
+			return m, err
 		}
 		f.barren++
-		if err := f.open(ctx); err != nil {
-			return nil, err
+		err := f.Open(ctx)
+		if f.silence.After(f.JS.Conn(), err); err != nil {
+			return m, err
 		}
 	}
-	return f.wait(ctx)
+	select { // while messages are there nothing else is listened to: a select of four takes longer than a message
+	case got := <-f.run.messages:
+		return f.accept(got)
+	default:
+	}
+	select {
+	case got := <-f.run.messages:
+		return f.accept(got)
+	case err = <-f.run.trouble:
+	case status := <-f.status:
+		if err = nats.ErrDisconnected; status == nats.CLOSED {
+			err = nats.ErrConnectionClosed
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return m, err
 }
 
-// wait returns what comes, or the error of ctx when that ends.
-func (f *Feed) wait(ctx context.Context) (jetstream.Msg, error) {
-	select {
-	case got := <-f.received:
-		return got.msg, got.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// pause waits before another attempt, longer each time, but not before the first
+// one since a message arrived, and not once the connection is restored.
+func (f *Feed) pause(ctx context.Context) error {
+	if f.barren > 0 {
+		select {
+		case <-time.After(min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)):
+		case <-f.status:
+		case <-ctx.Done():
+		}
 	}
+	return ctx.Err()
 }
 
 // accept checks that a message is the next one of the consumer, and that none before it has delivered it. Messages that the
 // client dropped are fetched again; what else is missing was discarded.
-func (f *Feed) accept(got jetstream.Msg) (m Message, missed, ok bool) {
+func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	meta, err := got.Metadata()
-	if err != nil || meta.Sequence.Consumer != f.delivered+1 {
-		f.Stop()
-		return m, false, false
+	if err != nil {
+		return m, err
 	}
-	f.delivered = meta.Sequence.Consumer
+	if meta.Sequence.Consumer != f.run.delivered+1 {
+		return m, fmt.Errorf("message %d of the consumer came after %d", meta.Sequence.Consumer, f.run.delivered)
+	}
+	f.run.delivered++
 	m = Message{Msg: got, Sequence: meta.Sequence.Stream, Stamp: meta.Timestamp.UnixNano(), Behind: meta.NumPending}
-	if f.Newest && m.Sequence <= f.Last.Sequence { // it came before the feed began anew
-		return m, false, false
+	if f.Newest && m.Sequence <= f.Last.Sequence {
+		return m, errRepeated
 	}
-	missed = len(f.Subjects) == 0 && m.Sequence != f.Last.Sequence+1
+	m.Missed = len(f.Subjects) == 0 && m.Sequence != f.Last.Sequence+1
 	f.Last, f.barren = m, 0
-	return m, missed, true
+	return m, nil
 }
 
-func (f *Feed) open(ctx context.Context) error {
-	ctx, cancel := Context(ctx, f.JS.Conn())
-	defer cancel()
-	if err := f.verify(ctx); err != nil {
-		return err
+// Open begins after the last message. Next does so by itself; who calls it is told at once what is wrong.
+func (f *Feed) Open(ctx context.Context) error {
+	if f.status == nil {
+		f.status = f.JS.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
 	}
 	c := jetstream.ConsumerConfig{
 		FilterSubjects: f.Subjects, AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
@@ -174,47 +203,62 @@ func (f *Feed) open(ctx context.Context) error {
 	if f.Newest {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverLastPerSubjectPolicy, 0
 	}
-	consumer, err := f.JS.CreateConsumer(ctx, f.Stream, c)
+	asking, cancel := Context(ctx, f.JS.Conn())
+	consumer, err := f.JS.CreateConsumer(asking, f.Stream, c)
+	cancel()
 	if err != nil {
+		return fmt.Errorf("consumer of stream %s: %w", f.Stream, err)
+	}
+	f.name, f.pending = consumer.CachedInfo().Name, consumer.CachedInfo().NumPending
+	verify := f.verify
+	if f.Verify != nil {
+		verify = f.Verify
+	}
+	if err := verify(ctx); err != nil { // only now, so that no other stream can take its place unseen in between
 		return err
 	}
-	f.name, f.pending, f.delivered = consumer.CachedInfo().Name, consumer.CachedInfo().NumPending, 0
-	f.run, err = consumer.Messages(jetstream.PullMaxMessages(feedPullMax), jetstream.PullExpiry(feedExpiry),
-		jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	run := &feedRun{messages: make(chan jetstream.Msg, feedBuffer), trouble: make(chan error, 1), stopped: make(chan struct{})}
+	run.consume, err = consumer.Consume(run.deliver, jetstream.PullMaxMessagesWithBytesLimit(feedPullMax, feedPullBytesMax),
+		jetstream.PullExpiry(feedExpiry), jetstream.PullHeartbeat(feedHeartbeat), jetstream.ConsumeErrHandler(run.report))
 	if err != nil {
-		f.run = nil
-		return err
+		return fmt.Errorf("consumer of stream %s: %w", f.Stream, err)
 	}
-	f.received, f.stopped = make(chan received), make(chan struct{})
-	go pump(f.run, f.received, f.stopped)
+	f.run = run
 	return nil
 }
 
-// pump passes on what is received until it is stopped. The library measures the silence of a broker from the beginning of
-// each wait, and would never hear it if whoever reads waits for a moment only, however often.
-func pump(run jetstream.MessagesContext, to chan<- received, stopped <-chan struct{}) {
-	for {
-		m, err := run.Next()
-		select {
-		case to <- received{m, err}:
-		case <-stopped:
-			return
-		}
-		if err != nil {
-			return
-		}
+// deliver runs in the client's goroutine.
+func (r *feedRun) deliver(m jetstream.Msg) {
+	select {
+	case r.messages <- m:
+		return
+	default: // it is full, and the owner may not come back
+	}
+	select {
+	case r.messages <- m:
+	case <-r.stopped:
 	}
 }
 
-// verify compares the stream with what was read of it, and goes back to its beginning
-// where the two differ.
+// report runs in the client's goroutines.
+func (r *feedRun) report(_ jetstream.ConsumeContext, err error) {
+	select {
+	case r.trouble <- err:
+	default:
+	}
+}
+
+// verify compares the stream with what was read of it, and goes back to its beginning, by
+// an error, where the two differ.
 func (f *Feed) verify(ctx context.Context) error {
 	if f.Last.Sequence == 0 || f.Last.Stamp == anyStamp {
 		return nil
 	}
+	ctx, cancel := Context(ctx, f.JS.Conn())
+	defer cancel()
 	stream, err := f.JS.Stream(ctx, f.Stream)
 	if err != nil {
-		return err
+		return fmt.Errorf("stream %s: %w", f.Stream, err)
 	}
 	info := Leader(stream)
 	if f.Last.Sequence < info.State.FirstSeq {
@@ -225,18 +269,37 @@ func (f *Feed) verify(ctx context.Context) error {
 	case err == nil && m.Time.UnixNano() == f.Last.Stamp:
 		return nil
 	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
-		return err
+		return fmt.Errorf("stream %s: message %d: %w", f.Stream, f.Last.Sequence, err)
 	}
+	err = fmt.Errorf("stream %s is another one at message %d than was read, and is read from its beginning", f.Stream, f.Last.Sequence)
 	f.Last.Sequence = max(info.State.FirstSeq, 1) - 1
-	return nil
+	return err
 }
 
-// Stop ends the present consumer, which the broker forgets after feedInactiveMax: to tell it would
-// be waited for.
-func (f *Feed) Stop() {
+// end ends the present consumer.
+func (f *Feed) end() {
 	if f.run != nil {
-		f.run.Stop()
-		close(f.stopped)
+		f.run.consume.Stop()
+		close(f.run.stopped)
 		f.run = nil
+	}
+}
+
+// Stop ends the feed. The broker forgets its consumer after feedInactiveMax; to tell it would be waited for, see Close.
+func (f *Feed) Stop() {
+	f.end()
+	if f.status != nil {
+		f.JS.Conn().RemoveStatusListener(f.status)
+		f.status = nil
+	}
+}
+
+// Close ends the feed and has the broker forget its consumer, if it answers soon.
+func (f *Feed) Close() {
+	f.Stop()
+	if f.name != "" && f.JS.Conn().IsConnected() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = f.JS.DeleteConsumer(ctx, f.Stream, f.name)
 	}
 }

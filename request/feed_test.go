@@ -49,7 +49,7 @@ func TestEachVisitsWhatThereIsNow(t *testing.T) {
 		feed.JS, feed.Stream = js, "S"
 		err := feed.Each(t.Context(), c.after, func(m Message) (bool, error) {
 			if got = append(got, m.Sequence); len(got) == 2 {
-				feed.delivered-- // as if one had been lost
+				feed.run.delivered-- // as if one had been lost
 				if name == "of a subject" {
 					return true, stream.DeleteMsg(t.Context(), m.Sequence)
 				}
@@ -96,9 +96,9 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	defer feed.Stop()
 	next := func(sequence uint64, discarded bool) {
 		t.Helper()
-		m, missed, err := feed.Next(ctx)
-		if err != nil || m.Sequence != sequence || missed != discarded {
-			t.Fatalf("message %d, missed %v, %v; want %d, %v", m.Sequence, missed, err, sequence, discarded)
+		m, err := feed.Next(ctx)
+		if err != nil || m.Sequence != sequence || m.Missed != discarded {
+			t.Fatalf("message %d, missed %v, %v; want %d, %v", m.Sequence, m.Missed, err, sequence, discarded)
 		}
 	}
 	next(4, true)
@@ -113,7 +113,7 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for feed.Last.Sequence != 1 { // what the client has already comes first
-		if _, _, err := feed.Next(ctx); err != nil {
+		if _, err := feed.Next(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
 	js, stream := startStream(t, messages)
 	feed := Feed{JS: js, Stream: "S"}
 	defer feed.Stop()
-	if _, _, err := feed.Next(t.Context()); err != nil {
+	if _, err := feed.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for delivered := uint64(0); delivered < feedPullMax; { // else the broker says that it is gone
@@ -140,7 +140,7 @@ func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
 	}
 	for begun := time.Now(); feed.Last.Sequence < messages; {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_, _, err := feed.Next(ctx)
+		_, err := feed.Next(ctx)
 		if cancel(); err != nil && time.Since(begun) > 30*time.Second {
 			t.Fatalf("message %d is the last one after %v", feed.Last.Sequence, time.Since(begun))
 		}
@@ -150,16 +150,16 @@ func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
 // silentBroker says that there is a message, and never sends it.
 type silentBroker struct {
 	jetstream.JetStream
+	conn      nats.Conn
 	consumers int
 }
 
-func (*silentBroker) Conn() *nats.Conn { return &nats.Conn{} }
+func (b *silentBroker) Conn() *nats.Conn { return &b.conn }
 
 func (b *silentBroker) CreateConsumer(context.Context, string, jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	b.consumers++
 	return silentConsumer{}, nil
 }
-func (*silentBroker) DeleteConsumer(context.Context, string, string) error { return nil }
 
 type silentConsumer struct{ jetstream.Consumer }
 
@@ -167,21 +167,12 @@ func (silentConsumer) CachedInfo() *jetstream.ConsumerInfo {
 	return &jetstream.ConsumerInfo{NumPending: 1}
 }
 
-func (silentConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
-	return silence{stopped: make(chan struct{})}, nil
+func (c silentConsumer) Consume(jetstream.MessageHandler, ...jetstream.PullConsumeOpt) (jetstream.ConsumeContext, error) {
+	return c, nil
 }
-
-type silence struct {
-	jetstream.MessagesContext
-	stopped chan struct{}
-}
-
-func (s silence) Stop() { close(s.stopped) }
-
-func (s silence) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
-	<-s.stopped
-	return nil, jetstream.ErrMsgIteratorClosed
-}
+func (silentConsumer) Closed() <-chan struct{} { return nil }
+func (silentConsumer) Drain()                  {}
+func (silentConsumer) Stop()                   {}
 
 // A reading of what there is now ends when it gets nothing of it, however often it asks.
 func TestEachGivesUpASilentBroker(t *testing.T) {

@@ -200,7 +200,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 	feed := &request.Feed{JS: js, Stream: names.Estimates, Subjects: []string{names.markSubjects()}, Newest: true}
 	defer feed.Stop()
 	for {
-		m, _, err := feed.Next(ctx)
+		m, err := feed.Next(ctx)
 		if err != nil {
 			return
 		}

@@ -69,7 +69,10 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards)}
 	r.feed = &request.Feed{
 		JS: js, Stream: c.Names.Estimates, Last: request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp},
-		Trouble: func(err error) { c.Report.Warn("the log out cannot be read", "error", err) },
+		Trouble: func(err error) error {
+			c.Report.Warn("the log out cannot be read", "error", err)
+			return nil
+		},
 	}
 	if c.Alerts {
 		r.feed.Stream = c.Names.Alerts
@@ -88,12 +91,12 @@ func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 			return e, nil
 		}
 		before := r.feed.Last
-		m, missed, err := r.feed.Next(ctx)
+		m, err := r.feed.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if m.Sequence != before.Sequence+1 {
-			r.jump(missed, before.Sequence, m.Sequence)
+			r.jump(m.Missed, before.Sequence, m.Sequence)
 			before = request.Message{Sequence: m.Sequence - 1}
 		}
 		before.Msg = nil
