@@ -14,6 +14,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // JetStreamConfig configures what to read of a stream, and how to cut it.
@@ -35,10 +36,24 @@ type JetStreamConfig struct {
 	UntilLast bool
 }
 
-// JetStreamSource delivers a stream as steps. It has one owner, except for the methods that say otherwise.
+// stored is a message of the log as the broker stored it.
+type stored struct {
+	request.Message
+	Position event.Position
+	Time     time.Time  // the broker's
+	Log      event.Time // of the log, by received times; see logClock
+}
+
+// JetStreamSource delivers a stream as steps. Invariant: the message it takes has the position after the one
+// before, in the stream in which it began; everything else is an error that matches ErrWrongHistory. It has one owner,
+// except for the methods that say otherwise.
 type JetStreamSource struct {
 	decoder *wire.Decoder
-	tail    *tail
+	feed    request.Feed
+	began   Identity // of the log, at the position after which it began
+	read    stored   // the newest message that was read; where it begins, its position alone
+	taken   stored   // into a step
+	clock   logClock
 	cutter  *Cutter
 	mode    TimeMode
 	until   event.Position // 0: never
@@ -84,13 +99,17 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTail(ctx, js, id, c.From.Time)
-	if err != nil {
-		return nil, err
-	}
 	s := &JetStreamSource{
-		decoder: decoder, tail: t, cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until,
-		prefix: broker.Subjects(c.Stream), skips: skipSubjects(c.Stream), skipped: skipped, limits: limits,
+		decoder: decoder, began: id, read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
+		cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until, limits: limits,
+		prefix: broker.Subjects(c.Stream), skips: skipSubjects(c.Stream), skipped: skipped,
+	}
+	s.feed = request.Feed{
+		JS: js, Stream: c.Stream, Last: request.Message{Sequence: uint64(id.Position)}, Verify: s.verify, Trouble: s.finalError,
+	}
+	if err := s.feed.Open(ctx); err != nil {
+		s.feed.Close()
+		return nil, err
 	}
 	if (c.Until > 0 || c.UntilLast) && (until == 0 || until < c.From.Position) {
 		s.err = io.EOF // all of it is behind us; at the very end an emission can still be owed
@@ -146,18 +165,13 @@ func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
 
 // Close frees what the source holds on the broker.
 func (s *JetStreamSource) Close() error {
-	s.tail.feed.Close()
+	s.feed.Close()
 	return nil
 }
 
 // Identity returns the identity for a checkpoint at the last position delivered by Next. The owner
 // calls it between two calls of Next.
-func (s *JetStreamSource) Identity() Identity {
-	if s.held.Msg != nil {
-		return s.tail.before.after(&s.tail.previous) // the message that is held belongs to the next step
-	}
-	return s.tail.whoAmI()
-}
+func (s *JetStreamSource) Identity() Identity { return s.began.at(&s.taken) }
 
 // Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.
 func (s *JetStreamSource) Limits() event.Limits { return s.limits }
@@ -183,10 +197,25 @@ func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 		s.held = stored{}
 		return m, nil
 	}
-	if s.until > 0 && max(s.tail.identity.Position, s.cutter.last) >= s.until {
+	if s.until > 0 && max(s.read.Position, s.cutter.last) >= s.until {
 		return stored{}, io.EOF
 	}
-	return s.tail.next(ctx)
+	return s.next(ctx)
+}
+
+// next returns the next message of the log; it waits for it.
+func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
+	m, err := s.feed.Next(ctx)
+	if err != nil {
+		return stored{}, err
+	}
+	if m.Missed {
+		return stored{}, s.began.wrong("messages %d to %d are gone: they were deleted or purged, or the"+
+			" broker lost them", s.read.Position+1, m.Sequence-1)
+	}
+	at := time.Unix(0, m.Stamp)
+	s.read = stored{Message: m, Position: event.Position(m.Sequence), Time: at, Log: s.clock.advance(at)}
+	return s.read, nil
 }
 
 // add decodes m into the step being filled, or holds it for the next one.
@@ -214,6 +243,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 		s.held = m
 		return complete, nil
 	}
+	s.taken = m
 	s.behind.Store(m.Behind)
 	if s.mode == EventTime {
 		s.ahead.Store(int64(max(s.cutter.time-event.Time(m.Time.UnixNano()), 0)))
@@ -274,7 +304,7 @@ func (s *JetStreamSource) timeMax(m stored) event.Time {
 // stepped keeps the totals after a step.
 func (s *JetStreamSource) stepped(b *event.Batch) {
 	if s.mode == ReceivedTime {
-		s.ahead.Store(int64(s.tail.clock.ahead(time.Now())))
+		s.ahead.Store(int64(s.clock.ahead(time.Now())))
 	}
 	if b.Emit {
 		s.pending.Store(false)
@@ -283,7 +313,7 @@ func (s *JetStreamSource) stepped(b *event.Batch) {
 
 // fail empties the batch, which holds a part of a step, and makes err final.
 func (s *JetStreamSource) fail(b *event.Batch, err error) error {
-	s.err = fmt.Errorf("ingest: after position %d: %w", s.tail.identity.Position, err)
+	s.err = fmt.Errorf("ingest: after position %d: %w", s.read.Position, err)
 	b.Reset()
 	b.First, b.Last = 1, 0
 	return s.err

@@ -128,8 +128,8 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 	if p := positions(t, b.open(JetStreamConfig{Step: singles, From: Resume{Position: 10}}), 1); p != 11 {
 		t.Errorf("after 10 comes %d", p)
 	}
-	s.tail.feed.Stop()
-	if _, err := s.tail.next(testContext(t)); !errors.Is(err, ErrWrongHistory) {
+	s.feed.Stop()
+	if _, err := s.next(testContext(t)); !errors.Is(err, ErrWrongHistory) {
 		t.Errorf("the live source opens again: %v", err)
 	}
 }
@@ -239,9 +239,9 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 	}
 	address := strings.TrimPrefix(b.URL(), "nats://")
 	s, begun := outside(t, b.URL(), singles), 0
-	s.tail.feed.Trouble = func(err error) error {
+	s.feed.Trouble = func(err error) error {
 		begun++
-		return s.tail.finalError(err)
+		return s.finalError(err)
 	}
 	for i := range restarts {
 		b.edges(1+i*each, each)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
@@ -135,6 +136,56 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 func (id Identity) wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: stream %s: %s. Restore the stream, or start a new state directory",
 		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...))
+}
+
+// at returns the identity of the log at a later message of it; without a message it is the same.
+func (id Identity) at(m *stored) Identity {
+	if m.Msg != nil {
+		id.Position, id.Digest = m.Position, messageDigest(m.Subject(), m.Time, m.Data())
+	}
+	return id
+}
+
+// finalError returns the error with which reading ends, of what makes the feed begin anew; nil if it can. A
+// stream that is not the same any more ends it. After silence the connection is made
+// anew: the server at its other end may be gone without a word, and another be there.
+func (s *JetStreamSource) finalError(cause error) error {
+	nc := s.feed.JS.Conn()
+	switch {
+	case errors.Is(cause, ErrWrongHistory):
+		return cause
+	case errors.Is(cause, jetstream.ErrStreamNotFound):
+		return s.began.wrong("it does not exist any more")
+	case nc.IsClosed():
+		return fmt.Errorf("ingest: stream %s: %w, after: %w", s.began.Stream, nats.ErrConnectionClosed, cause)
+	case errors.Is(cause, jetstream.ErrNoHeartbeat):
+		_ = nc.ForceReconnect() // an error says that it is closed, which the next attempt finds
+	}
+	return nil
+}
+
+// verify compares the stream with the one that was read before.
+func (s *JetStreamSource) verify(ctx context.Context) error {
+	return insist(ctx, func() error {
+		ctx, cancel := request.Context(ctx, s.feed.JS.Conn())
+		defer cancel()
+		stream, err := s.feed.JS.Stream(ctx, s.began.Stream)
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: %w", s.began.Stream, err)
+		}
+		if s.began.Created.IsZero() {
+			id, err := identityAt(ctx, stream, s.began.Position)
+			if err != nil {
+				return fmt.Errorf("%w; it cannot be read on from there", err)
+			}
+			s.began = id
+		}
+		received, err := s.began.at(&s.read).check(ctx, stream)
+		if err == nil {
+			s.clock.begin(received)
+		}
+		return err
+	})
 }
 
 // messageDigest identifies a stored message: xxhash64 over its broker time, its

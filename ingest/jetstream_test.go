@@ -80,7 +80,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 			var batch event.Batch
 			for {
 				for range rng.IntN(3) { // lose what was fetched
-					s.tail.feed.Stop()
+					s.feed.Stop()
 				}
 				if err := s.Next(testContext(t), &batch); errors.Is(err, io.EOF) {
 					break

@@ -74,11 +74,13 @@ func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	if err := id.Check(testContext(t), laggingCopy(t, b.nc, 2)); err != nil {
 		t.Errorf("a restart: %v", err)
 	}
-	reader, err := openTail(testContext(t), laggingCopy(t, b.nc, 2), id, 0)
+	source, err := OpenJetStream(testContext(t), laggingCopy(t, b.nc, 2), testDecoder(t), JetStreamConfig{
+		From: Resume{Position: id.Position}, Identity: &id,
+	})
 	if err != nil {
 		t.Fatalf("a reader: %v", err)
 	}
-	reader.feed.Close()
+	source.Close()
 }
 
 // What a copy that lags does not have yet must not be said to be gone: neither the place of a
