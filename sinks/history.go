@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,11 +19,8 @@ import (
 	"gqlstream/request"
 )
 
-// Bounds of one reading of what is stored.
-const (
-	storedReadMax = 50_000 // records of a community; of more the newest are read
-	storedKeepMax = 10_000 // records returned; of more every second is left out
-)
+// recordsMax bounds the records of one reading.
+const recordsMax = 10_000
 
 // History reads back what was published of a log in; what was published of another one is left out.
 // Any number of goroutines may use it.
@@ -30,12 +28,11 @@ type History struct {
 	js    jetstream.JetStream
 	names Names
 	log   string // identity of the log in
-	most  int    // records of a community that are read at once; of more the newest are
 }
 
 // NewHistory returns a reader of what is published.
 func NewHistory(js jetstream.JetStream, names Names, log string) *History {
-	return &History{js, names, log, storedReadMax}
+	return &History{js, names, log}
 }
 
 // Latest returns the newest record of each community and method, where its position
@@ -51,84 +48,75 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 	return list, err
 }
 
-// RecordsQuery asks for the records of a community by a method.
+// RecordsQuery asks for the newest records of a community by a method.
 type RecordsQuery struct {
 	Community, Method string
 	From, To          time.Time // of log time; zero: unbounded
+	Most              int       // the newest so many, at most recordsMax; 0: recordsMax
 }
 
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
-// included. Unless whole is set, some are left out, because there are too many.
+// included. Unless whole is set there are older ones. It reads some more than it returns: a part of the stream
+// that would have them were all records spread evenly, and twice as much until they are there.
 func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
 	records := s.records(q.Community, q.Method)
-	after, whole, err := s.startOf(ctx, records, q)
+	stream, err := s.js.Stream(ctx, records.stream)
 	if err != nil {
-		return nil, false, err
+		return nil, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
+	if err != nil {
+		return nil, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
+	}
+	state, end := info.State, info.State.LastSeq
+	if !q.To.IsZero() {
+		last, _, err := inForce(ctx, records, 0, q.To)
+		if err != nil {
+			return nil, false, err
+		}
+		end = last.sequence
+	}
+	most := min(cmp.Or(q.Most, recordsMax), recordsMax)
+	span := (state.LastSeq-state.FirstSeq)/max(state.Subjects[records.subjects[0]], 1)*uint64(most) + uint64(most)
+	for ; len(list) <= most && !whole; span *= 2 {
+		after := end - min(end, span)
+		if list, whole, err = s.readAfter(ctx, records, q, after, most); err != nil {
+			return nil, false, err
+		}
+		whole = whole || after < max(state.FirstSeq, 1)
+	}
+	if len(list) > most {
+		list, whole = list[len(list)-most:], false
+	}
+	return list, whole, nil
+}
+
+// readAfter returns the newest records in [From, To] that come after a sequence, one more than are wanted at
+// most or some more, and whether there is one before them.
+func (s *History) readAfter(ctx context.Context, records reading[quant.Estimate], q RecordsQuery, after uint64, most int) (list []quant.Estimate, begun bool, err error) {
 	estimated := after > 0 // else what was suppressed before the first estimate is no history of the method
 	records.subjects = append(records.subjects, s.names.EstimateSubject(q.Community, "", 0))
 	err = records.each(ctx, after, func(e quant.Estimate) (further bool) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if estimated = estimated || e.Method == q.Method; !estimated || err != nil && (!q.From.IsZero() || !q.To.IsZero()) || at.Before(q.From) {
+			begun = begun || at.Before(q.From)
 			return true
 		}
 		if !q.To.IsZero() && at.After(q.To) {
 			return false
 		}
 		e.Method = q.Method
-		if list = append(list, e); len(list) > storedKeepMax {
-			half := list[:(len(list)+1)/2]
-			for i := range half {
-				half[i] = list[2*i] // every second one
-			}
-			list, whole = half, false
+		if list = append(list, e); len(list) > 2*most {
+			list = slices.Delete(list, 0, len(list)-most-1)
 		}
 		return true
 	})
-	return list, whole, err
+	return list, begun, err
 }
 
 // records are those of a community by a method that name it.
 func (s *History) records(community, method string) reading[quant.Estimate] {
 	return reading[quant.Estimate]{s.js, s.names.Estimates, s.log, []string{s.names.EstimateSubject(community, method, 0)}}
-}
-
-// startOf returns after which sequence the newest records in [From, To] lie, about as many as are read at
-// once, and whether those are all of them.
-func (s *History) startOf(ctx context.Context, records reading[quant.Estimate], q RecordsQuery) (after uint64, whole bool, err error) {
-	stream, err := s.js.Stream(ctx, records.stream)
-	if err != nil {
-		return 0, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
-	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
-	if err != nil {
-		return 0, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
-	}
-	if !q.From.IsZero() {
-		before, ok, err := inForce(ctx, records, 0, q.From.Add(-1))
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			after = before.sequence
-		}
-	}
-	n, end := info.State.Subjects[records.subjects[0]], info.State.LastSeq
-	if n <= uint64(s.most) {
-		return after, true, nil
-	}
-	if !q.To.IsZero() {
-		last, ok, err := inForce(ctx, records, 0, q.To)
-		if err != nil || !ok {
-			return after, true, err // what is there is suppressed
-		}
-		end = last.sequence
-	}
-	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(s.most) / float64(n) // that holds so many, were they spread evenly
-	if cut := end - min(end, uint64(max(span, 1))); cut > max(after, info.State.FirstSeq) {
-		return cut, false, nil
-	}
-	return after, true, nil
 }
 
 // InForce returns the record of a community and method that was in force at a position of the

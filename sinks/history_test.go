@@ -50,20 +50,25 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" || err != nil || !list[9].Suppressed || list[9].Method != "pcc" {
 		t.Errorf("with a suppressed one: %v\n%s", err, diff)
 	}
-	// Of a window with more records than are read the newest are, wherever it lies.
-	for most, want := range map[int][]uint64{4: {6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
-		h.most = most
-		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0)})
-		got := positions(list)
-		if err != nil || whole != (most == 8) || !slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
+	// Of a window with more records than are wanted the newest are read, wherever it lies.
+	for most, want := range map[int][]uint64{1: {9}, 4: {6, 7, 8, 9}, 6: {4, 5, 6, 7, 8, 9}, 7: {3, 4, 5, 6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
+		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0), Most: most})
+		if got := positions(list); err != nil || whole != (most >= 7) || !slices.Equal(got, want) {
 			t.Errorf("%d of an old window: %v, %v, %v", most, got, whole, err)
 		}
 	}
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	h.most = 4
-	list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far})
-	if got := positions(list); err != nil || whole || len(got) > 5 || !slices.Contains(got, 20) {
-		t.Errorf("up to %v: %v, %v, %v", far, got, whole, err)
+	for most, want := range map[int][]uint64{1: {20}, 4: {17, 18, 19, 20}} {
+		list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far, Most: most})
+		if got := positions(list); err != nil || whole || !slices.Equal(got, want) {
+			t.Errorf("%d up to %v: %v, %v, %v", most, far, got, whole, err)
+		}
+	}
+	for _, most := range []int{0, 19, 20} { // the first is suppressed before there is an estimate
+		list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", Most: most})
+		if err != nil || !whole || len(list) != 19 || list[0].Position != 2 {
+			t.Errorf("%d of all: %v, %v, %v", most, positions(list), whole, err)
+		}
 	}
 	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: far}); len(list) > 0 || err != nil {
 		t.Errorf("from %v: %v, %v", far, positions(list), err)
@@ -120,6 +125,27 @@ func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 	r.add(append(e.Estimates, estimate("c0000", "pcc", 1), e.Estimates[0]), e.Time)
 	if len(r.state.Series) != 2 || r.state.Series[0].Rollups[0][0].Count != 1 {
 		t.Errorf("%d series", len(r.state.Series))
+	}
+}
+
+// To answer with few records few must be read, of however many and wherever they lie.
+func TestFewRecordsAreReadForFew(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	for p := range uint64(400) {
+		communities := 2
+		if p >= 200 { // c0001 has gone; the newest of its records are further back than the average says
+			communities = 1
+		}
+		l.publish(w, emissionAt(p+1, communities))
+	}
+	received := l.nc.Stats().InMsgs
+	list, whole, err := NewHistory(l.js, DefaultNames(), "log").Read(t.Context(), RecordsQuery{Community: "c0001", Method: "auto", Most: 1})
+	if err != nil || whole || len(list) != 1 || list[0].Position != 200 {
+		t.Errorf("%v, %v, %v", list, whole, err)
+	}
+	if n := l.nc.Stats().InMsgs - received; n > 100 {
+		t.Errorf("%d messages came for one record", n)
 	}
 }
 

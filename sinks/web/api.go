@@ -106,7 +106,7 @@ const (
 type historyAnswer struct {
 	Community string           `json:"community"`
 	Method    string           `json:"method"`
-	Truncated bool             `json:"truncated"` // others were left out: older ones by the limit, or every second one
+	Truncated bool             `json:"truncated"` // there are older ones
 	Estimates []quant.Estimate `json:"estimates"`
 }
 
@@ -119,11 +119,7 @@ func askEstimates(ctx context.Context, s *Server, q *params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.records(ctx, latest, from, to)
-	if n := len(out.Estimates); n > limit {
-		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
-	}
-	return out, err
+	return s.records(ctx, latest, from, to, limit)
 }
 
 // spread keeps at most n estimates, n > 1, evenly spaced, the first and the last included.
@@ -153,10 +149,10 @@ func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 	return nil, refuse(http.StatusNotFound, "no such community or method: %s", name)
 }
 
-// records returns what was published of the community and method of an estimate in [from, to].
-func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time) (historyAnswer, error) {
+// records returns the newest that were published of the community and method of an estimate in [from, to].
+func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time, most int) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
-	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to})
+	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Most: most})
 	out.Truncated = !whole
 	for i := range stored {
 		if fits(&stored[i], len(s.config.Classes)) {

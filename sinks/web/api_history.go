@@ -55,7 +55,7 @@ func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 		if n > 0 && from.IsZero() {
 			from = found.Rollups[0].Time
 		}
-		out.historyAnswer, err = s.records(ctx, latest, from, to)
+		out.historyAnswer, err = s.records(ctx, latest, from, to, estimatesMax)
 		out.Estimates = spread(out.Estimates, points)
 		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err

@@ -45,8 +45,8 @@ type Config struct {
 	RequestsMax    int           // requests that are answered at a time, beside probes; 0 is 256
 	Quiet          time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 
-	// Records returns what was published of a community by a method, oldest first. Unless whole
-	// is set, some are left out.
+	// Records returns the newest that were published of a community by a method, oldest first. Unless
+	// whole is set, there are older ones.
 	Records func(context.Context, sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error)
 
 	// InForce returns the record of a community and method that was in force at a log time.

@@ -23,7 +23,7 @@ func (l *Log) Add(records ...quant.Estimate) {
 	l.list = append(l.list, records...)
 }
 
-// Read returns the records that a question asks for, all of them.
+// Read returns the records that a question asks for.
 func (l *Log) Read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,6 +35,9 @@ func (l *Log) Read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estima
 		}
 		e.Method = q.Method
 		list = append(list, e)
+	}
+	if n := len(list) - q.Most; n > 0 && q.Most > 0 {
+		return list[n:], false, nil
 	}
 	return list, true, nil
 }
