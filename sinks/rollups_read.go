@@ -21,35 +21,39 @@ type RollupAnswer struct {
 }
 
 // Read returns the roll-ups of the finest resolution that has no more than what is asked
-// for, and is kept so long. Anyone may call it at any time. It reads a few messages for
+// for, and reaches as far back as the next one. Anyone may call it at any time. It reads a few messages for
 // every hour, day or month that it returns.
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
-	for i := range resolutions {
+	for i, row := range resolutions {
 		list, fits, err := r.read(ctx, i, q)
-		if i < notes && fits && q.From.IsZero() && len(list) > 0 { // days reach back beyond the minutes and hours that are kept
-			days, _, failed := r.read(ctx, notes, RollupQuery{Community: q.Community, Method: q.Method, To: list[0].Time.Add(-24 * time.Hour)})
-			fits, err = len(days) == 0, failed
+		if i < notes && fits && len(list) > 0 { // the broker may have removed older ones, by its clock
+			before := q
+			before.Points, before.To = 0, list[0].Time.Add(-resolutions[i+1].period)
+			coarser, _, failed := r.read(ctx, i+1, before)
+			fits, err = len(coarser) == 0, failed
 		}
 		if err != nil {
 			return answer, err
 		}
 		if fits && len(list) > 0 {
-			return RollupAnswer{resolutions[i].name, list}, nil
+			return RollupAnswer{row.name, list}, nil
 		}
 	}
 	return answer, nil
 }
 
-// read returns the roll-ups of one resolution; fits is false if a coarser one is wanted, because
-// they are too many or not kept for so long.
+// read returns the roll-ups of one resolution that are there; fits is false if they are too many, and
+// those that follow may be missing then.
 func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup, fits bool, err error) {
-	under, now := r.underWay(i, q)
+	var under []Rollup // that no chunk holds yet
+	r.mu.Lock()
+	if at, found := r.find(q.Community, q.Method); found {
+		under = slices.Clone(r.state.Series[at].Rollups[i])
+	}
+	r.mu.Unlock()
 	row, most := resolutions[i], q.Points
-	switch {
-	case row.keep == 0:
+	if row.keep == 0 {
 		most = math.MaxInt
-	case !q.From.IsZero() && now.Sub(q.From) >= row.keep:
-		return nil, false, nil
 	}
 	stored, after := r.reading(i, r.config.Streams.Names.historySubject(row.name, q.Community, q.Method)), uint64(0)
 	if !q.From.IsZero() {
@@ -78,19 +82,6 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 // covers reports whether a question is about a part of the period of a roll-up.
 func (q *RollupQuery) covers(one *Rollup) bool {
 	return (q.From.IsZero() || !one.Until.Before(q.From)) && (q.To.IsZero() || !one.Time.After(q.To))
-}
-
-// underWay returns the roll-ups that no chunk holds yet, and the log time.
-func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, found := r.find(q.Community, q.Method); found {
-		list = slices.Clone(r.state.Series[at].Rollups[i])
-	}
-	if r.state.Minute == 0 {
-		return list, time.Now()
-	}
-	return list, time.Unix(0, r.state.Minute)
 }
 
 // reading reads the chunks of a resolution on a subject.
