@@ -445,6 +445,24 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 	}
 }
 
+// An emptied file whose position cannot be read must not begin anew: what was moved away has records that
+// would be written again. One of another log may.
+func TestAnEmptyFileWithADamagedPositionIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	for position, ours := range map[string]bool{"rubbish": false, `{"log": "log", "bytes": "rubbish"}`: false, `{}`: false, `{"log": "another"}`: true, `{"log": "log", "bytes": 5}`: true} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.WriteFile(path+positionSuffix, []byte(position), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		f, _, err := OpenLinesFile(path, "log")
+		if errors.Is(err, ErrNotOurs) == ours || ours != (err == nil) {
+			t.Errorf("%s: %v", position, err)
+		}
+		if err == nil {
+			_ = f.Close()
+		}
+	}
+}
+
 // Parts abut where nothing was missed, and where the stream had discarded emissions
 // before they were read, no part claims to hold them, after a restart neither.
 func TestPartsShowWhatWasDiscarded(t *testing.T) {

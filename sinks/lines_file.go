@@ -65,7 +65,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	p, err := readShelf(context.Background(), s.shelf, s.log)
 	none := errors.Is(err, os.ErrNotExist)
 	switch {
-	case end == 0 && (none || errors.Is(err, ErrNotOurs)): // nothing there, so nothing to be mixed with
+	case end == 0 && (none || err != nil && p.Log != ""): // nothing of another log there to be mixed with
 		p = progress{Log: s.log}
 	case none:
 		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)

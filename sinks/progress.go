@@ -29,14 +29,14 @@ type Shelf interface {
 }
 
 // readShelf reads the progress on a shelf; if it is empty the error is os.ErrNotExist, and ErrNotOurs if it is
-// of another log.
+// damaged, or of another log, whose progress is returned.
 func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error) {
 	data, err := s.Read(ctx)
 	if err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return p, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", s, err, ErrNotOurs)
+		return progress{}, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", s, err, ErrNotOurs)
 	}
 	if p.Log != log {
 		return p, fmt.Errorf("%s is of another log: %w", s, ErrNotOurs)
