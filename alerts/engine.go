@@ -187,7 +187,7 @@ func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Tr
 }
 
 // evaluateDue moves the alerts that are due by time alone, and those whose rule has
-// gone, which it forgets.
+// gone. It forgets these, and those of communities that are gone; then others may find room.
 func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	if m.Time < e.due {
 		return out
@@ -196,10 +196,16 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	for _, a := range e.list {
 		if a.rule == nil || m.Time >= a.Due {
 			out = e.evaluate(out, a, false, m)
+			if a.rule != nil && m.Time >= a.forgottenAt() {
+				a.rule = nil
+			}
 		}
 		e.due = min(e.due, a.Due)
 	}
-	e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return a.rule == nil })
+	n := len(e.list)
+	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return a.rule == nil }); len(e.list) < n {
+		e.index()
+	}
 	return out
 }
 

@@ -421,6 +421,37 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 }
 
 // What there is no room for must be counted once, not again with every reload.
+// Alerts of communities that are gone must leave their room to others, and begin as new ones when the
+// communities come back.
+func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
+	s := begin(t, rule(t, "low > 0.3", nil), rule(t, "low > 0.4", func(r *Rule) { r.Name, r.Communities = "named", Patterns{"here", "gone"} }))
+	gone := record("gone", 0.5, 0.01, 0.01, quant.FlagNoMembers)
+	named := func() string {
+		return fmt.Sprint(s.engine.Counts()[0].NoData, s.engine.Counts()[1].NoData, len(s.engine.list))
+	}
+	day := int64(24 * time.Hour / time.Second)
+	s.want(0, []quant.Estimate{record("gone", 0.5, 0.01, 0.01), record("here", 0.5, 0.01, 0.01)}, "r gone left firing", "r here left firing", "named gone left firing", "named here left firing")
+	s.want(1, one(gone))
+	s.want(8*day, nil) // what fires is not forgotten
+	if got := named(); got != "1 1 4" {
+		t.Errorf("while it fires: %s", got)
+	}
+	s.want(8*day+1, one(record("gone", 0.1, 0.01, 0.01)), "r gone left resolved", "named gone left resolved")
+	s.want(8*day+2, one(gone))
+	s.want(14*day, nil)
+	if got := named(); got != "1 1 4" {
+		t.Errorf("within a week: %s", got)
+	}
+	s.want(15*day+3, nil)
+	if got := named(); got != "0 1 3" {
+		t.Errorf("after a week: %s", got)
+	}
+	s.want(16*day, one(record("gone", 0.5, 0.01, 0.01)), "r gone left firing", "named gone left firing")
+	if got := named(); got != "0 0 4" {
+		t.Errorf("when it comes back: %s", got)
+	}
+}
+
 func TestAlertsWithoutRoomAreCountedOnce(t *testing.T) {
 	const over = 10
 	r := rule(t, "point > 0.5", func(r *Rule) { r.Communities = nil })

@@ -45,6 +45,9 @@ func history(t testing.TB, seed uint64, n int) []emission {
 	now, version := start, 0
 	for i := range out {
 		now += second/2 + random.Int64N(2*second)
+		if random.IntN(40) == 0 { // those without data are forgotten meanwhile
+			now += int64(goneAfter)
+		}
 		e := emission{at: Moment{Position: uint64(10*i + random.IntN(9)), Time: now}}
 		for k, name := range names {
 			if random.IntN(3) == 0 {
