@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -169,7 +170,7 @@ type Names struct {
 // the empty one is prefixDefault.
 func NewNames(prefix string) (Names, error) {
 	prefix = cmp.Or(prefix, prefixDefault)
-	if len(prefix) > prefixBytesMax || strings.ContainsFunc(prefix, func(r rune) bool { return r > 127 || !plain(byte(r)) }) {
+	if len(prefix) > prefixBytesMax || Token(prefix) != prefix {
 		return Names{}, fmt.Errorf("sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"", prefix, prefixBytesMax)
 	}
 	upper, lower := strings.ToUpper(prefix), strings.ToLower(prefix)
@@ -242,23 +243,11 @@ func (n Names) historySubjects(r Resolution) string {
 // byte becomes "=" and two hexadecimal digits, and the empty name is "=".
 // Different names have different tokens.
 func Token(name string) string {
-	if name == "" {
-		return "="
-	}
-	var b strings.Builder
-	for _, c := range []byte(name) {
-		if plain(c) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "=%02X", c)
-		}
-	}
-	return b.String()
+	return cmp.Or(escapedBytes.Replace(url.QueryEscape(name)), "=")
 }
 
-func plain(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
-}
+// escapedBytes turns the escapes of a query, which has three more bytes that stand for themselves, into those of a token.
+var escapedBytes = strings.NewReplacer("%", "=", "+", "=20", ".", "=2E", "~", "=7E")
 
 const secretBytesMax = 4096
 
