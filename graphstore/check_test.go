@@ -41,7 +41,7 @@ func (s *Store) Check() error {
 func (s *Store) checkRules() error {
 	for i := range s.members.communities {
 		c := &s.members.communities[i]
-		if c.retired || c.rule.Kind == Explicit {
+		if c.rule.Kind == Explicit {
 			continue
 		}
 		want, hops := s.searchMembers(c.rule, s.ids.len()).vertices, 0

@@ -2,68 +2,53 @@ package graphstore
 
 import (
 	"fmt"
+	"slices"
 
 	"gqlstream/graphstore/rule"
 	"gqlstream/ingest/event"
 )
 
-// SetCommunities replaces the configured communities by rules and returns what
-// that changed, valid until the next Apply. A rule that is configured already
-// keeps its community. One that is gone, or is defined anew under its old name,
-// retires: its members leave, its name is free, its index is never used again.
-// Other rules get the next indices, after Delta.FirstCommunity, and their members
-// join. Communities that member events created stay, and a rule for
-// an explicit community of the same name adopts them.
+// SetCommunities replaces the configured communities by rules. A rule that is configured already keeps its
+// community, and one for an explicit community of the same name adopts it. One that is gone, or is defined
+// anew under its old name, loses its community. Those that member events created stay.
 //
-// An error changes nothing.
-func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
+// Communities are counted anew: those that stay get the first indices, in their order, then come those of the
+// other rules, in theirs. It ends every View and Delta. An error changes nothing.
+func (s *Store) SetCommunities(rules []Rule) error {
 	if err := validateRules(rules); err != nil {
-		return nil, fmt.Errorf("graphstore: set communities: %w", err)
+		return fmt.Errorf("graphstore: set communities: %w", err)
 	}
-	m := &s.members
 	wanted := make(map[string]Rule, len(rules))
-	var fresh []Rule
 	for _, r := range rules {
 		wanted[r.Name] = r
-		if c, known := m.byName[r.Name]; !known || m.communities[c].rule != r {
-			fresh = append(fresh, r)
+	}
+	var stay []*community
+	stays, room := map[string]bool{}, s.config.Limits.Memberships
+	for i := range s.members.communities {
+		c := &s.members.communities[i]
+		rule, configured := wanted[c.rule.Name]
+		if rule == c.rule || !configured && !c.configured {
+			stay, room = append(stay, c), room-len(c.vertices)-c.rule.egoMembersMax()
+			stays[c.rule.Name] = true
 		}
 	}
-	if n := len(m.communities) + len(fresh); n > s.config.Limits.Communities {
-		return nil, fmt.Errorf("graphstore: set communities: %d with the retired ones, above the limit of %d",
-			n, s.config.Limits.Communities)
+	fresh := slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return stays[r.Name] })
+	if n := len(stay) + len(fresh); n > s.config.Limits.Communities {
+		return fmt.Errorf("graphstore: set communities: %d, above the limit of %d", n, s.config.Limits.Communities)
 	}
-	room := s.config.Limits.Memberships - s.members.total - s.members.egoMembers + s.leaving(wanted)
 	joins, ok := s.findMembers(fresh, room)
 	if !ok {
-		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.Limits.Memberships)
+		return fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.Limits.Memberships)
+	}
+	s.members = newMembers(s.members.most, len(s.members.of))
+	for _, c := range stay {
+		_, c.configured = wanted[c.rule.Name]
+		s.members.adopt(c)
 	}
 	s.begin(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
-	for i := range m.communities {
-		if s.retires(&m.communities[i], wanted) {
-			m.assertAll(Community(i), m.communities[i].vertices, 0)
-			m.retire(Community(i))
-		}
-	}
-	s.addRules(rules, joins)
-	m.apply(&s.step)
-	return &s.step.delta, nil
-}
-
-// retires reports whether the rules wanted leave no place for a community as it is.
-func (s *Store) retires(c *community, wanted map[string]Rule) bool {
-	rule, ok := wanted[c.rule.Name]
-	return !c.retired && (c.configured || ok) && rule != c.rule
-}
-
-// leaving returns the number of memberships that end when the wanted rules hold.
-func (s *Store) leaving(wanted map[string]Rule) (n int) {
-	for i := range s.members.communities {
-		if c := &s.members.communities[i]; s.retires(c, wanted) {
-			n += len(c.vertices) + c.rule.egoMembersMax()
-		}
-	}
-	return n
+	s.addRules(fresh, joins)
+	s.members.apply(&s.step)
+	return nil
 }
 
 // joining are the members that a rule to be added finds.
@@ -124,10 +109,6 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 // before, but for those of ego networks, which are searched now.
 func (s *Store) addRules(rules []Rule, found map[string]joining) {
 	for _, r := range rules {
-		if c, known := s.members.byName[r.Name]; known {
-			s.members.communities[c].configured = true
-			continue
-		}
 		id := s.members.add(r, true)
 		if r.Kind == Ego {
 			s.members.rebuildEgo(s.graph(), id)

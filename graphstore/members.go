@@ -19,7 +19,6 @@ const multiplicitiesMax = 1 << 47
 type community struct {
 	rule           Rule
 	configured     bool // by a rule; else a member event created it
-	retired        bool
 	sum            uint64
 	vertices       []Vertex
 	multiplicities []uint32
@@ -41,27 +40,26 @@ type members struct {
 	byName      map[string]Community
 	byAttribute map[attributeIs][]Community
 	rules       rules
-	egos        []Community // that are not retired, sorted
+	egos        []Community // sorted
 	egoMembers  int         // that they may have together
 	total       int         // memberships
 
 	of [][]Membership // by vertex
 
-	most     int            // memberships
-	asserted []entry        // of the batch: community and vertex, and the multiplicity
-	joining  uint64         // what the member events of the batch assert together
-	loading  []MemberChange // of one community, while a snapshot is loaded
+	most     int     // memberships
+	asserted []entry // of the batch: community and vertex, and the multiplicity
+	joining  uint64  // what the member events of the batch assert together
 
 	vertices       []Vertex // scratch: the members of a community that changes
 	multiplicities []uint32
 }
 
-// newMembers returns no communities, which may have so many memberships at most.
-func newMembers(most int) members {
+// newMembers returns no communities of so many vertices, which may have so many memberships at most.
+func newMembers(most, vertices int) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},
 		rules: rules{byKey: map[string][]Community{}},
-		most:  most,
+		of:    make([][]Membership, vertices), most: most,
 	}
 }
 
@@ -87,25 +85,23 @@ func (m *members) add(rule Rule, configured bool) Community {
 	return id
 }
 
-// retire frees the name of a community and takes it out of the indices by rule.
-func (m *members) retire(id Community) {
+// adopt gives a community, as it is, the next index.
+func (m *members) adopt(old *community) {
+	id := m.add(old.rule, old.configured)
 	c := &m.communities[id]
-	c.retired = true
-	delete(m.byName, c.rule.Name)
-	is := func(other Community) bool { return other == id }
-	switch c.rule.Kind {
-	case ByAttribute:
-		key := attributeIs{c.rule.Key, c.rule.Value}
-		if m.byAttribute[key] = slices.DeleteFunc(m.byAttribute[key], is); len(m.byAttribute[key]) == 0 {
-			delete(m.byAttribute, key)
-		}
-	case ByExpression, Everyone:
-		m.rules.remove(id, c)
-	case Ego:
-		c.ego = nil
-		m.egos = slices.DeleteFunc(m.egos, is)
-		m.egoMembers -= c.rule.egoMembersMax()
+	c.mismatches, c.ego = old.mismatches, old.ego
+	for i, v := range old.vertices {
+		m.append(id, v, old.multiplicities[i])
 	}
+}
+
+// append adds a member to the last community that has any, or to one behind it, where it is the last vertex.
+func (m *members) append(id Community, v Vertex, multiplicity uint32) {
+	c := &m.communities[id]
+	c.vertices, c.multiplicities = append(c.vertices, v), append(c.multiplicities, multiplicity)
+	c.sum += uint64(multiplicity)
+	m.of[v] = append(m.of[v], Membership{id, multiplicity})
+	m.total++
 }
 
 // multiplicity returns the multiplicity of v in c.

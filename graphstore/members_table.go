@@ -8,11 +8,11 @@ import (
 
 // communityRow is the definition of a community.
 type communityRow struct {
-	Community           Community
-	Name                string
-	Rule                RuleKind
-	Configured, Retired bool
-	Key                 nullable[string]
+	Community  Community
+	Name       string
+	Rule       RuleKind
+	Configured bool
+	Key        nullable[string]
 	valueRow
 	Expression, Root nullable[string]
 	Hops             uint32
@@ -25,7 +25,7 @@ func (m *members) communityRows(yield func(communityRow) bool) {
 		c := &m.communities[i]
 		r := &c.rule
 		if !yield(communityRow{
-			Community: Community(i), Name: r.Name, Rule: r.Kind, Configured: c.configured, Retired: c.retired,
+			Community: Community(i), Name: r.Name, Rule: r.Kind, Configured: c.configured,
 			Key: nullable[string]{r.Key, r.Kind == ByAttribute}, valueRow: rowOf(r.Value),
 			Expression: nullable[string]{r.Expression, r.Kind == ByExpression},
 			Root:       nullable[string]{r.Root, r.Kind == Ego},
@@ -49,10 +49,7 @@ func (m *members) loadCommunity(r *communityRow) error {
 	if _, known := m.byName[rule.Name]; known {
 		return fmt.Errorf("community %q: %w", rule.Name, errTable)
 	}
-	c := m.add(rule, r.Configured)
-	if r.Retired {
-		m.retire(c)
-	}
+	m.add(rule, r.Configured)
 	return nil
 }
 
@@ -75,24 +72,20 @@ func (m *members) rows(yield func(memberRow) bool) {
 	}
 }
 
-// load adds a membership. They are sorted by community, and those of one are added
-// together.
+// load adds a membership. They are sorted by community, then vertex.
 func (m *members) load(r *memberRow) error {
 	if int(r.Community) >= len(m.communities) || int(r.Vertex) >= len(m.of) || r.Multiplicity == 0 {
 		return fmt.Errorf("member %d of community %d: %w", r.Vertex, r.Community, errTable)
 	}
-	if n := len(m.loading); n > 0 && m.loading[n-1].Community != r.Community || n == chunkRowsMax {
-		m.change(m.loading)
-		m.loading = m.loading[:0]
+	list, of := m.communities[r.Community].vertices, m.of[r.Vertex]
+	if n := len(list); n > 0 && list[n-1] >= r.Vertex {
+		return fmt.Errorf("member %d of community %d comes late: %w", r.Vertex, r.Community, errTable)
 	}
-	m.loading = append(m.loading, MemberChange{Community: r.Community, V: r.Vertex, After: r.Multiplicity})
+	if n := len(of); n > 0 && of[n-1].Community >= r.Community {
+		return fmt.Errorf("community %d of member %d comes late: %w", r.Community, r.Vertex, errTable)
+	}
+	m.append(r.Community, r.Vertex, r.Multiplicity)
 	return nil
-}
-
-// finishLoad adds the memberships that wait.
-func (m *members) finishLoad() {
-	m.change(m.loading)
-	m.loading = nil
 }
 
 // loadEgos searches the ego networks, whose members the tables told already.

@@ -30,13 +30,13 @@ func TestRulesBeyondTheMembershipsAreRefused(t *testing.T) {
 		})
 	}
 	s.Apply(&b)
-	if _, err := s.SetCommunities(rulesOf(20, func(int) string { return "a >= 0" })); err != nil {
+	if err := s.SetCommunities(rulesOf(20, func(int) string { return "a >= 0" })); err != nil {
 		t.Fatal(err)
 	}
 	poison := rulesOf(12_000, func(i int) string { return fmt.Sprintf("a > %d or a != %d", i, i) })
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := s.SetCommunities(poison)
+	err := s.SetCommunities(poison)
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "more memberships than 100000") {
 		t.Fatalf("error %v", err)
@@ -62,7 +62,7 @@ func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 	for want, rules := range map[string][]Rule{"instructions": one, "steps that evaluating all rules": many} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := s.SetCommunities(rules)
+		err := s.SetCommunities(rules)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d rules: error %v, want one about %s", len(rules), err, want)
@@ -84,7 +84,7 @@ func TestScratchOfALargeBatchIsGivenBack(t *testing.T) {
 		b.Vertices = append(b.Vertices, event.Vertex{Vertex: event.NumberID(i)})
 	}
 	s.Apply(&b)
-	if _, err := s.SetCommunities(rulesOf(1000, func(int) string { return "a == nil" })); err != nil {
+	if err := s.SetCommunities(rulesOf(1000, func(int) string { return "a == nil" })); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(s.step.delta.Members); n != 2_000_000 {

@@ -37,21 +37,6 @@ func (r *rules) add(id Community, c *community) {
 	}
 }
 
-// remove forgets the expression of a community, if it has one.
-func (r *rules) remove(id Community, c *community) {
-	is := func(other Community) bool { return other == id }
-	r.matchNone = slices.DeleteFunc(r.matchNone, is)
-	if c.program == nil {
-		return
-	}
-	for _, key := range c.program.Keys() {
-		if r.byKey[key] = slices.DeleteFunc(r.byKey[key], is); len(r.byKey[key]) == 0 {
-			delete(r.byKey, key)
-		}
-	}
-	c.program = nil
-}
-
 // evaluate applies the expression of a community to a vertex as it stands.
 func (m *members) evaluate(id Community, attributes attributes, v Vertex) rule.Outcome {
 	r, c := &m.rules, &m.communities[id]

@@ -34,7 +34,7 @@ func dump(s *Store) map[string]any {
 	}
 	for i := range s.members.communities {
 		c := &s.members.communities[i]
-		text := fmt.Sprint(c.rule, c.configured, c.retired, c.sum, c.vertices, c.multiplicities)
+		text := fmt.Sprint(c.rule, c.configured, c.sum, c.vertices, c.multiplicities)
 		if e := c.ego; e != nil {
 			text += fmt.Sprint(e.root, e.vertex, e.known, e.radius, e.reach)
 		}

@@ -40,7 +40,7 @@ func New(config Config) (*Store, error) {
 	}
 	config = config.withDefaults()
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(), attributes: attributes{}, members: newMembers(config.Limits.Memberships),
+		ids: newIDs(), attributes: attributes{}, members: newMembers(config.Limits.Memberships, 0),
 		edges: edges{adjacency: newAdjacency(config.hubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)

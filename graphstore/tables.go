@@ -80,8 +80,7 @@ func (s *Store) table(t Table, meta *metaRow) table {
 		return tableOf(t, columnsOf[communityRow](k), m.communityRows, m.loadCommunity,
 			func() error { return agree(len(m.communities), meta.Communities) })
 	case membersTable:
-		return tableOf(t, columnsOf[memberRow](k), m.rows, m.load,
-			func() error { m.finishLoad(); return agree(m.total, meta.Memberships) })
+		return tableOf(t, columnsOf[memberRow](k), m.rows, m.load, func() error { return agree(m.total, meta.Memberships) })
 	case expiryTable:
 		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:

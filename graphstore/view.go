@@ -35,7 +35,7 @@ func (w View) Versions() []string { return w.s.labelling.versions.names }
 // Present returns the number of vertices without the erased ones.
 func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
-// Communities returns the number of communities that there are or ever were.
+// Communities returns the number of communities.
 func (w View) Communities() int { return len(w.s.members.communities) }
 
 // CommunityName returns the name of c.
@@ -64,11 +64,7 @@ func (w View) CutShort(c Community) bool {
 // that met types which do not go together.
 func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c].mismatches }
 
-// Retired reports whether SetCommunities took c out of the configuration. Its
-// index is never used again.
-func (w View) Retired(c Community) bool { return w.s.members.communities[c].retired }
-
-// CommunityNames returns the names of the communities that are not retired, sorted.
+// CommunityNames returns the names of the communities, sorted.
 func (w View) CommunityNames() []string { return slices.Sorted(maps.Keys(w.s.members.byName)) }
 
 // EdgesOf visits the neighbours of v with the weights of the edges to them.
@@ -87,7 +83,7 @@ func (w View) EdgesOf(v Vertex) iter.Seq2[Vertex, float64] {
 	}
 }
 
-// FindCommunity returns the community of that name that is not retired.
+// FindCommunity returns the community of that name.
 func (w View) FindCommunity(name string) (Community, bool) {
 	c, ok := w.s.members.byName[name]
 	return c, ok

@@ -122,7 +122,7 @@ func (c *Core) configure(config json.RawMessage) error {
 	}
 	rules, selected, err := parseCommunities(config)
 	if err == nil {
-		_, err = c.store.SetCommunities(rules)
+		err = c.store.SetCommunities(rules)
 	}
 	if err == nil {
 		c.selectedBy = selected

@@ -135,7 +135,7 @@ const (
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
 	c.moveRefitted()
-	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
+	moved := c.disown(c.tallies.Moved(nil), view)
 	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {
 		return moved, false

@@ -210,7 +210,7 @@ func (c Config) crowdMost() int { return cmp.Or(c.crowdMembers, crowdMembers) }
 // crowds lists the communities of more members, of whichever shard, in order.
 func (c *Core) crowds(view graphstore.View) (list []graphstore.Community) {
 	for id := range graphstore.Community(view.Communities()) {
-		if c.tallies.Vertices(id, view) > c.config.crowdMost() && !view.Retired(id) {
+		if c.tallies.Vertices(id, view) > c.config.crowdMost() {
 			list = append(list, id)
 		}
 	}

@@ -102,7 +102,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	}
 	for name, e := range latest {
 		id, known := view.FindCommunity(name)
-		if !known || view.Retired(id) || e.Suppressed {
+		if !known || e.Suppressed {
 			continue
 		}
 		read := core.masses.Statistics(id, view)

@@ -202,7 +202,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	}
 	texts, misses := map[string]string{}, map[string]uint64{}
 	for c := range graphstore.Community(view.Communities()) {
-		if text := inWords(view, c); text != "" && !view.Retired(c) {
+		if text := inWords(view, c); text != "" {
 			texts[view.CommunityName(c)] = text
 		}
 		if n := view.Mismatches(c); n > 0 {

@@ -84,7 +84,7 @@ func keepCrowds(s *State, view graphstore.View) (kept int) {
 		return 0
 	}
 	for id := range graphstore.Community(view.Communities()) {
-		if s.inside.crowds[id] == nil && !view.Retired(id) {
+		if s.inside.crowds[id] == nil {
 			factors := [2][]float64{make([]float64, s.classes), make([]float64, s.classes)}
 			for i := range s.classes {
 				factors[0][i], factors[1][i] = 1+float64(i), 1/(2+float64(i))
@@ -107,9 +107,6 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) error {
 	}
 	for id := range s.inside.edges {
 		edges, distinct, degrees := s.Inside(graphstore.Community(id))
-		if view.Retired(graphstore.Community(id)) {
-			continue
-		}
 		if wantEdges, want, wantDegrees := twin.Inside(graphstore.Community(id)); edges != wantEdges || distinct != want || degrees != wantDegrees {
 			return fmt.Errorf("posterior: community %s has %d edges between %d open members of %d degrees, a recount gives %d between %d of %d",
 				view.CommunityName(graphstore.Community(id)), edges, distinct, degrees, wantEdges, want, wantDegrees)
