@@ -14,8 +14,8 @@ import (
 // by a search of the whole network; other changes of edges cost two look-ups.
 type ego struct {
 	root   event.ID
-	vertex Vertex // of the root
-	known  bool   // whether the root is a vertex
+	vertex Vertex // of the root, as of the last search
+	known  bool   // whether there was one
 
 	hops, membersMax int // of the rule
 	radius           int
@@ -51,9 +51,9 @@ func (m *members) applyEgos(g graph, d *Delta) {
 			m.touchEgos(g, change.V, change.U, change.After != 0)
 		}
 	}
-	fresh := int(d.FirstVertex) < g.ids.len() || len(d.Reused) > 0
 	for _, c := range m.egos {
-		if e := m.communities[c].ego; e.moved || e.known && g.ids.Erased(e.vertex) || !e.known && fresh {
+		e := m.communities[c].ego
+		if v, known := g.ids.Lookup(e.root); e.moved || v != e.vertex || known != e.known {
 			m.rebuildEgo(g, c)
 		}
 	}
