@@ -150,7 +150,7 @@ func (t *Tallies) newMasses(cells int) masses {
 // countRows has the rows be counted anew, when somebody asks: before they change again.
 func (t *Tallies) countRows(view graphstore.View, sums *neighborhood.Sums) {
 	t.counts = sync.OnceValue(func() [families]masses {
-		return t.weighAll(view, sums, func(Vertex) float64 { return 1 }, false)
+		return t.weighAll(view, sums, func(Vertex) float64 { return 1 }, t.keep.Means)
 	})
 }
 
