@@ -47,7 +47,6 @@ type coreRow struct {
 
 type keptRow struct {
 	ofCommunity
-	Name           string
 	tally.Progress // since its last estimate
 	gate           // since then, too
 }
@@ -128,7 +127,7 @@ func rowsOf[T any](rows []T) func() ([]byte, error) {
 func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 	view := c.View()
 	for id := range graphstore.Community(view.Communities()) {
-		row := keptRow{ofCommunity: ofCommunity{uint32(id)}, Name: view.CommunityName(id), Progress: c.tallies.Progress(id)}
+		row := keptRow{ofCommunity: ofCommunity{uint32(id)}, Progress: c.tallies.Progress(id)}
 		if int(id) < len(c.published) {
 			last := &c.published[id]
 			row.gate = last.gate
