@@ -49,7 +49,8 @@ type table struct {
 
 // tableOf returns a table whose rows are structs, which load takes one by one: what it
 // keeps of their texts and lists it must copy.
-func tableOf[T any](t Table, columns []rowColumn, rows iter.Seq[T], load func(*T) error, finish func() error) table {
+func tableOf[T any](t Table, classes int, rows iter.Seq[T], load func(*T) error, finish func() error) table {
+	columns := columnsOf[T](classes)
 	return table{
 		recordsOf(columns, rows),
 		func(data []byte) error { return eachRow(t, columns, data, false, load) },
@@ -63,31 +64,27 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	k, l, m := s.config.Classes, &s.labelling, &s.members
 	switch t {
 	case metaTable:
-		return tableOf(t, columnsOf[metaRow](k), s.metaRows, func(r *metaRow) error { *meta = *r; return nil },
+		return tableOf(t, k, s.metaRows, func(r *metaRow) error { *meta = *r; return nil },
 			func() error { return s.loadMeta(meta) })
 	case versionsTable:
-		return tableOf(t, columnsOf[versionRow](k), l.versionRows, l.loadVersion, nil)
+		return tableOf(t, k, l.versionRows, l.loadVersion, nil)
 	case verticesTable:
-		return tableOf(t, columnsOf[vertexRow](k), s.vertexRows, s.loadVertex,
-			func() error { return agree(s.ids.len(), meta.Vertices) })
+		return tableOf(t, k, s.vertexRows, s.loadVertex, func() error { return agree(s.ids.len(), meta.Vertices) })
 	case adjacencyTable:
-		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows, s.edges.load,
-			func() error { return s.edges.finishLoad(meta.Edges) })
+		return tableOf(t, k, s.edges.rows, s.edges.load, func() error { return s.edges.finishLoad(meta.Edges) })
 	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
-		return tableOf(t, columnsOf[attributeRow](k), s.attributes.rows, load, nil)
+		return tableOf(t, k, s.attributes.rows, load, nil)
 	case communitiesTable:
-		return tableOf(t, columnsOf[communityRow](k), m.communityRows, m.loadCommunity,
-			func() error { return agree(len(m.communities), meta.Communities) })
+		return tableOf(t, k, m.communityRows, m.loadCommunity, func() error { return agree(len(m.communities), meta.Communities) })
 	case membersTable:
-		return tableOf(t, columnsOf[memberRow](k), m.rows, m.load, func() error { return agree(m.total, meta.Memberships) })
+		return tableOf(t, k, m.rows, m.load, func() error { return agree(m.total, meta.Memberships) })
 	case expiryTable:
-		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows, s.loadExpiry, nil)
+		return tableOf(t, k, s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:
-		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows, l.loadPending,
-			func() error { l.recountModels(); return nil })
+		return tableOf(t, k, l.pendingRows, l.loadPending, func() error { l.recountModels(); return nil })
 	}
-	return tableOf(t, columnsOf[auditRow](k), l.auditRows, l.loadAudit, nil)
+	return tableOf(t, k, l.auditRows, l.loadAudit, nil)
 }
 
 // agree returns an error when a table holds another number of things than the meta table
