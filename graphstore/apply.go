@@ -55,7 +55,7 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 	switch {
 	case known:
 		return v, ""
-	case n >= s.config.Limits.Vertices && len(s.ids.free) == 0 || !s.roomForMatchNone(1):
+	case !s.roomFor(1):
 		return 0, event.LimitExceeded
 	case len(id.Name) > IDBytesMax:
 		return 0, event.BadID
@@ -76,11 +76,11 @@ func (s *Store) grow(n int) {
 	s.labelling.grow(n)
 }
 
-// roomForMatchNone reports whether n new vertices may become members of the
-// communities that hold a vertex without attributes.
-func (s *Store) roomForMatchNone(n int) bool {
-	joins := len(s.members.rules.matchNone)
-	return joins == 0 || s.members.room(n*joins)
+// roomFor reports whether n new vertices fit, and their memberships in the communities
+// that hold a vertex without attributes.
+func (s *Store) roomFor(n int) bool {
+	joins := n * len(s.members.rules.matchNone)
+	return n == 0 || s.View().Present()+n <= s.config.Limits.Vertices && (joins == 0 || s.members.room(joins))
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when

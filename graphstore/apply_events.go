@@ -26,7 +26,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 		reason = event.BadWeight
 	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
 		reason = event.BadID
-	case (s.ids.len()+2 > s.config.Limits.Vertices || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
+	case !s.roomFor(2) && !s.roomFor(s.countNew(e.Src, e.Dst)):
 		reason = event.LimitExceeded
 	default:
 		src, _ := s.vertex(e.Src)
@@ -37,18 +37,14 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	return 0, false
 }
 
-// roomFor reports whether those of the two that are new still fit.
-func (s *Store) roomFor(src, dst event.ID) bool {
-	room := s.config.Limits.Vertices - s.ids.len() + len(s.ids.free)
-	if !s.roomForMatchNone(2) {
-		room = 0
-	}
+// countNew returns how many of two different vertices there are not yet.
+func (s *Store) countNew(src, dst event.ID) (n int) {
 	for _, id := range [...]event.ID{src, dst} {
 		if _, known := s.ids.Lookup(id); !known {
-			room--
+			n++
 		}
 	}
-	return room >= 0
+	return n
 }
 
 // assertLabels tells the labelling what the batch says of labels.
