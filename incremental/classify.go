@@ -1,11 +1,8 @@
 package incremental
 
 import (
-	"fmt"
-
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
@@ -32,19 +29,6 @@ func (c *Core) startClassifier(view graphstore.View) {
 	}
 	c.walks = classifier.New(c.config.Classes, view)
 	c.count(view, c.store.Derive(c.walks.Derive(view), classifier.Name))
-}
-
-// restoreClassifier restores the field of the classifier.
-func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byte) error {
-	if c.config.Classifier == "" {
-		return nil
-	}
-	parts, err := readRows[diffusion.DualState](sections, classifierSection)
-	if err != nil {
-		return err
-	}
-	c.walks, err = classifier.Restore(c.config.Classes, view, parts)
-	return err
 }
 
 // noVersion is the index of no model version.
@@ -74,9 +58,6 @@ func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (vers
 	return c.tallies.ModelVersion(id, active)
 }
 
-// scoredSection keeps the accuracy of each model version: prequential.Row.
-const scoredSection = "judged.arrow"
-
 // scorePredictions holds every calibration label that arrived in a step against the
 // prediction that its vertex had before the step, which it cannot have influenced. It
 // reports whether that shows that a model version has become worse, or is well again.
@@ -96,14 +77,3 @@ func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (
 // Judged returns the accuracy of the model versions: the core's own, read-only,
 // until the next Step.
 func (c *Core) Judged() []prequential.Version { return c.scores.Versions() }
-
-func (c *Core) restoreScores(sections map[string][]byte) error {
-	rows, err := readRows[prequential.Row](sections, scoredSection)
-	if err != nil {
-		return err
-	}
-	if c.scores, err = prequential.Restore(c.config.Classes, rows); err != nil {
-		return fmt.Errorf("section %s: %w", scoredSection, err)
-	}
-	return nil
-}

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
+	"gqlstream/incremental/prequential"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -30,6 +33,7 @@ const (
 	communitiesSection = "kernels.arrow"    // keptRow: one for each community
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
 	classifierSection  = "classifier.arrow" // diffusion.DualState
+	scoredSection      = "judged.arrow"     // prequential.Row: the accuracy of each model version
 )
 
 // coreRow, keptRow and publishedRow are what a core holds besides its graph and
@@ -171,7 +175,10 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 	if err == nil && all {
 		c.position, c.time = state.Position, state.Time
 		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
-		err = c.restoreScores(sections)
+		var scores []prequential.Row
+		if scores, err = readRows[prequential.Row](sections, scoredSection); err == nil {
+			c.scores, err = prequential.Restore(config.Classes, scores)
+		}
 		if err == nil && state.Engine != "" {
 			err = c.restoreLive(state.Engine, sections)
 		}
@@ -186,8 +193,14 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 // restoreLive makes the core warm: tallies are counted anew, the rest is read.
 func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error) {
 	view := c.store.View()
-	if err := c.restoreClassifier(view, sections); err != nil {
-		return err
+	if c.config.Classifier != "" {
+		parts, err := readRows[diffusion.DualState](sections, classifierSection)
+		if err == nil {
+			c.walks, err = classifier.Restore(c.config.Classes, view, parts)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	switch engine {
