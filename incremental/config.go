@@ -117,38 +117,30 @@ func clearDefault[T comparable](field *T, fallback T) {
 // Validate reports every violation at once.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
-	var errs []error
 	store := c.store()
-	errs = append(errs, store.Validate())
-	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
-		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
+	errs := []error{store.Validate(), c.diffusion().Validate(), c.Late.Validate(), checkSelections(c.SelectedBy)}
+	want := func(holds bool, format string, args ...any) {
+		if !holds {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	if c.Classifier != "" && c.Classifier != classifier.Name {
-		errs = append(errs, fmt.Errorf("classifier: there is no %q; there is %s", c.Classifier, classifier.Name))
-	}
-	errs = append(errs, c.diffusion().Validate(), c.Late.Validate())
-	errs = append(errs, checkSelections(c.SelectedBy))
-	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
-		errs = append(errs, fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax))
-	}
-	if c.Shards < 0 || c.Shards > shardsMax {
-		errs = append(errs, fmt.Errorf("group.shards: %d, want 1 to %d", c.Shards, shardsMax))
-	}
-	if !(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax) {
-		errs = append(errs, fmt.Errorf("emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax))
-	}
-	if c.Emit.AtLeastEvery < 0 {
-		errs = append(errs, fmt.Errorf("emit.at_least_every: %v is negative", c.Emit.AtLeastEvery))
-	}
-	if c.MembersMin < 0 {
-		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
-	}
+	want(slices.Contains(diffusion.KernelNames, c.Kernel),
+		"kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames)
+	want(c.Classifier == "" || c.Classifier == classifier.Name,
+		"classifier: there is no %q; there is %s", c.Classifier, classifier.Name)
+	want(c.HalfLife >= 0 && c.HalfLife <= tally.HalfLifeMax,
+		"label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax)
+	want(c.Shards >= 0 && c.Shards <= shardsMax, "group.shards: %d, want 1 to %d", c.Shards, shardsMax)
+	want(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax,
+		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)
+	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
+	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
 	for _, o := range c.Estimates {
 		errs = append(errs, o.Validate())
-		if pair, _, hardPair := o.Method.Needs(); c.Classes > pairClassesMax && (pair || hardPair || o.Method == quant.Auto) {
-			errs = append(errs, fmt.Errorf("estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d "+
-				"classes (pacc, sis and diff take more)", o.Method, c.Classes, pairClassesMax))
-		}
+		pair, _, hardPair := o.Method.Needs()
+		want(c.Classes <= pairClassesMax || !pair && !hardPair && o.Method != quant.Auto,
+			"estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d classes (pacc, sis and diff take more)",
+			o.Method, c.Classes, pairClassesMax)
 	}
 	return errors.Join(errs...)
 }
