@@ -32,14 +32,14 @@ func inferClasses(inputs []Input, columns map[string]string, ordered bool) (even
 		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
 			continue
 		}
-		rows, err := openRows(input, &Config{Columns: columns}, nil)
+		file, err := openStream(input, &Config{Columns: columns}, nil)
 		if err != nil {
 			return event.ClassSet{}, err
 		}
-		if err = found.read(rows); err != nil {
-			err = fmt.Errorf("ingest: %s: after row %d: %w", input.Path, rows.table.place(), err)
+		if err = found.read(file); err != nil {
+			err = fmt.Errorf("ingest: %s: after row %d: %w", input.Path, file.table.place(), err)
 		}
-		if err = errors.Join(err, rows.file.Close()); err != nil {
+		if err = errors.Join(err, file.file.Close()); err != nil {
 			return event.ClassSet{}, err
 		}
 	}
@@ -58,8 +58,8 @@ type classFinder struct {
 }
 
 // read reads the labels or predictions of a table, or both of a log.
-func (f *classFinder) read(rows *fileRows) error {
-	path, isLog, columns := rows.input.Path, rows.input.Log, rows.columns
+func (f *classFinder) read(s *fileStream) error {
+	path, isLog, columns := s.input.Path, s.input.Log, s.columns
 	if !isLog && columns.header && columns.highest > 0 {
 		return f.sawColumns(columns, path) // no need to read the rows
 	}
@@ -68,7 +68,7 @@ func (f *classFinder) read(rows *fileRows) error {
 		ofLog[kind] = &jsonTable{columns: newColumns(kind, nil, nil)}
 	}
 	for {
-		err := rows.table.next(&rows.row)
+		err := s.table.next(&s.row)
 		switch {
 		case err == io.EOF && !isLog && columns.highest > 0:
 			return f.sawColumns(columns, path) // keys of NDJSON
@@ -79,15 +79,15 @@ func (f *classFinder) read(rows *fileRows) error {
 		case err != nil:
 			return err
 		case isLog:
-			log := rows.table.(*jsonTable)
+			log := s.table.(*jsonTable)
 			kind, problem := log.kindOf(log.raw)
 			table := ofLog[kind]
-			if problem != nil || table == nil || table.parse(log.raw, &rows.row) != nil {
+			if problem != nil || table == nil || table.parse(log.raw, &s.row) != nil {
 				continue
 			}
 			columns = table.columns
 		}
-		if err := f.sawRow(columns, &rows.row, path); err != nil {
+		if err := f.sawRow(columns, &s.row, path); err != nil {
 			return err
 		}
 	}

@@ -80,14 +80,14 @@ func (t *jsonTable) parse(line []byte, row *fileRow) error {
 
 // decodeLine appends the event of the last line of a log to b, and returns its kind and time, or an
 // *event.Problem. The event is good for as long as anybody holds it, unless b is reset.
-func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
+func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
 		return kind, 0, problem
 	}
 	before := b.Mark()
 	kept := bytes.Clone(t.raw) // its events alias it
-	err := r.decoder.Decode(wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)
+	err := s.decoder.Decode(wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)

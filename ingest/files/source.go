@@ -134,35 +134,27 @@ func NewSource(config Config) (*Source, error) {
 // open opens a file whose rows will come in the order of the log. A table with times is read to its
 // end once, or until a time is before the one of the row before.
 func (s *Source) open(input Input) (*fileStream, error) {
-	in, err := s.openStream(input)
-	if err != nil || input.Log || !in.rows.mayHaveTimes() {
+	in, err := openStream(input, &s.config, s.decoder)
+	if err != nil || !in.mayHaveTimes() {
 		return in, err
 	}
 	for err == nil && !in.unsorted {
 		err = in.fill(aheadRows)
 	}
 	unsorted := in.unsorted
-	in.close()
+	in.file.Close()
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	if in, err = s.openStream(input); err != nil || !unsorted {
+	if in, err = openStream(input, &s.config, s.decoder); err != nil || !unsorted {
 		return in, err
 	}
 	if err = in.fill(math.MaxInt); err != nil {
-		in.close()
+		in.file.Close()
 		return nil, err
 	}
 	slices.SortStableFunc(in.entries, func(a, b fileEntry) int { return cmp.Compare(a.key, b.key) })
 	return in, nil
-}
-
-func (s *Source) openStream(input Input) (*fileStream, error) {
-	rows, err := openRows(input, &s.config, s.decoder)
-	if err != nil {
-		return nil, err
-	}
-	return &fileStream{rows: rows, last: math.MinInt64, tally: Tally{Path: input.Path}}, nil
 }
 
 // Next implements ingest.Source.
@@ -178,7 +170,7 @@ func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 func (s *Source) Close() error {
 	var errs []error
 	for _, in := range s.inputs {
-		errs = append(errs, in.close())
+		errs = append(errs, in.file.Close())
 	}
 	s.inputs = nil
 	return errors.Join(errs...)
@@ -290,7 +282,7 @@ func (s *Source) Tallies() (all []Tally) {
 // Warnings lists, so far, the columns of the files that are ignored.
 func (s *Source) Warnings() (all []string) {
 	for _, in := range s.inputs {
-		if c := in.rows.columns; c != nil && len(c.ignored) > 0 {
+		if c := in.columns; c != nil && len(c.ignored) > 0 {
 			all = append(all, in.tally.Path+": ignored columns "+strings.Join(c.ignored, ", "))
 		}
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"fmt"
 	"io"
 	"math"
 
@@ -8,19 +9,55 @@ import (
 	"gqlstream/ingest/wire"
 )
 
+// fileTable is a file as a table of rows.
+type fileTable interface {
+	// next reads the next row. It returns io.EOF after the last, an *event.Problem when this row cannot be
+	// read but the ones after it can, and any other error when the file cannot be read on.
+	next(row *fileRow) error
+	// text is the last row as it stands in the file.
+	text() []byte
+	// place is the line of the last row, or its number in files without lines.
+	place() int64
+}
+
+// fileRow is one row of a table: its cells by slot (see columns). They are valid until
+// the next row.
+type fileRow struct {
+	cells []wire.Cell
+	list  []float64 // backing of lists
+}
+
+// reset makes every cell absent and makes room for n of them.
+func (r *fileRow) reset(n int) {
+	if cap(r.cells) < n {
+		r.cells = make([]wire.Cell, n, 2*n)
+	}
+	r.cells = r.cells[:n]
+	clear(r.cells)
+	r.list = r.list[:0]
+}
+
 // aheadRows is the number of rows of a file that are read ahead.
 const aheadRows = 1024
 
-// fileEntry is one row of a fileStream.
+// fileEntry is one row of a fileStream that was read ahead.
 type fileEntry struct {
 	key   event.Time // orders the log
 	kind  event.Kind
 	index int32 // in the batch's slice of its kind; refusals at -1, -2, ...
 }
 
-// fileStream is one file on its way into the log: the rows read ahead, or all.
+// fileStream is one file on its way into the log: the rows of a table, which are events of one kind, or the lines
+// of a log. Some of them are read ahead, or all.
 type fileStream struct {
-	rows     *fileRows
+	input    Input
+	file     *openedFile
+	columns  *columns // nil of a log
+	table    fileTable
+	decoder  *wire.Decoder
+	defaults wire.RowDefaults
+	row      fileRow
+
 	ahead    event.Batch
 	entries  []fileEntry
 	next     int        // of entries
@@ -29,10 +66,46 @@ type fileStream struct {
 	tally    Tally
 }
 
-func (s *fileStream) head() *fileEntry { return &s.entries[s.next] }
+// openStream opens one file. The classes may be unknown (zero) when only the cells of a table are looked at.
+func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream, error) {
+	file, err := openFile(input.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &fileStream{input: input, file: file, decoder: decoder, last: math.MinInt64, tally: Tally{Path: input.Path}}
+	if input.Log {
+		s.input.Kind, s.table = event.KindControl, newJSONTable(file, nil) // of lines that say none
+		return s, nil
+	}
+	s.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
+	s.defaults = wire.RowDefaults{Kind: input.Kind, Untyped: file.format <= tsvFile, Version: config.Version}
+	switch file.format {
+	case csvFile, tsvFile:
+		s.table, err = newCSVTable(file, s.columns)
+	case ndjsonFile:
+		s.table = newJSONTable(file, s.columns)
+	case parquetFile:
+		s.table, err = newParquetTable(file, s.columns)
+	case arrowFile:
+		s.table, err = newArrowTable(file, s.columns)
+	}
+	if n, k := s.columns.highest, config.Classes.K(); err == nil && s.columns.header && n > 0 && k > 0 && n != k {
+		err = fmt.Errorf("probability columns p0 to p%d for %d classes, want %d of them", n-1, k, k)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("ingest: %s: %w", input.Path, err)
+	}
+	return s, nil
+}
 
-// close closes the file.
-func (s *fileStream) close() error { return s.rows.file.Close() }
+// mayHaveTimes reports whether the file is a table that has a column with times, or one whose columns
+// are not known before its rows.
+func (s *fileStream) mayHaveTimes() bool {
+	return !s.input.Log && (!s.columns.header || s.columns.has(s.columns.slot("time")))
+}
+
+func (s *fileStream) head() *fileEntry { return &s.entries[s.next] }
 
 // fill reads at most n rows ahead. It returns io.EOF when there is nothing more.
 func (s *fileStream) fill(n int) error {
@@ -50,20 +123,35 @@ func (s *fileStream) fill(n int) error {
 	return nil
 }
 
-// read reads one row ahead. A refused row stays with the one before it, and the lines of a log stay
-// in their order.
+// read reads one row ahead: its event, or its refusal. A refused row stays with the one before it, and the lines of a
+// log stay in their order. It returns io.EOF after the last row.
 func (s *fileStream) read() error {
-	refused := len(s.ahead.Refused)
-	kind, t, err := s.rows.next(&s.ahead)
-	if err != nil {
-		return err
+	e, t, slot := fileEntry{key: s.last, kind: s.input.Kind}, event.Time(0), wire.NoColumn
+	err := s.table.next(&s.row)
+	switch {
+	case err != nil:
+	case s.input.Log:
+		e.kind, t, err = s.decodeLine(s.table.(*jsonTable), &s.ahead)
+	default:
+		var p *event.Problem
+		if t, slot, p = s.decoder.DecodeRow(s.defaults, s.row.cells, s.columns.named, &s.ahead); p != nil {
+			err = p
+		}
 	}
-	e := fileEntry{key: s.last, kind: kind, index: int32(s.ahead.Count(kind) - 1)}
-	if len(s.ahead.Refused) > refused {
-		e.index = int32(-1 - refused)
-	} else if key := timeKey(t); key > e.key || !s.rows.input.Log {
-		s.unsorted = s.unsorted || key < e.key
-		e.key = key
+	switch p, refused := err.(*event.Problem); {
+	case refused:
+		s.refuse(e.kind, slot, p)
+		e.index = int32(-len(s.ahead.Refused))
+	case err == io.EOF:
+		return err
+	case err != nil:
+		return fmt.Errorf("ingest: %s: after row %d: %w", s.input.Path, s.table.place(), err)
+	default:
+		e.index = int32(s.ahead.Count(e.kind) - 1)
+		if key := timeKey(t); key > e.key || !s.input.Log {
+			s.unsorted = s.unsorted || key < e.key
+			e.key = key
+		}
 	}
 	s.last = e.key
 	s.entries = append(s.entries, e)
@@ -76,6 +164,21 @@ func timeKey(t event.Time) event.Time {
 		return math.MinInt64
 	}
 	return t
+}
+
+// refuse keeps the refusal of the last row. Its position is the row's place in
+// the file. slot is the column to blame, or negative.
+func (s *fileStream) refuse(kind event.Kind, slot int, p *event.Problem) {
+	column := ""
+	if slot >= 0 {
+		column = "column " + s.columns.slotName(slot) + ": "
+	}
+	place := s.table.place()
+	s.ahead.Refused = append(s.ahead.Refused, event.Refusal{
+		Position: event.Position(place), Kind: kind, Reason: p.Reason,
+		Detail:   fmt.Sprintf("%s:%d: %s%s", s.input.Path, place, column, p.Detail()),
+		Original: append([]byte(nil), s.table.text()...),
+	})
 }
 
 // copyHead appends the head to dst, at a position. What it points to is copied, for the
