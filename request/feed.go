@@ -279,8 +279,8 @@ func (f *Feed) verify(ctx context.Context) error {
 // end ends the present consumer.
 func (f *Feed) end() {
 	if f.run != nil {
-		f.run.consume.Stop()
 		close(f.run.stopped)
+		f.run.consume.Stop()
 		f.run = nil
 	}
 }
