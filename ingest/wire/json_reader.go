@@ -209,12 +209,7 @@ func (r *jsonReader) since(start int64) []byte {
 
 // blank reports whether nothing but white space is left.
 func (r *jsonReader) blank() bool {
-	for _, c := range r.text[r.dec.InputOffset():] {
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return false
-		}
-	}
-	return true
+	return len(bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n")) == 0
 }
 
 // end refuses text after what was read, and reports whether everything was sound.
