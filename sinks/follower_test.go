@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
 )
@@ -218,6 +219,61 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 			}
 		}
 		l.stop()
+	}
+}
+
+// Of what the others publish while a shard is silent few records must be kept, and none be lost: they are read
+// again, and what was discarded meanwhile shows.
+func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
+	l := startLogOut(t)
+	defer l.stop()
+	var writers [2]*Writer
+	for k := range writers {
+		c := run("w")
+		c.Shard, c.Shards = k, 2
+		writers[k] = l.writer(c)
+	}
+	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Shards: 2, Log: "log"})
+	defer r.Close()
+	r.most = 20
+	const positions = 30
+	for at := range uint64(positions) {
+		l.publish(writers[1], emissionAt(at+1, 7))
+	}
+	silent, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := r.Next(silent); err == nil {
+		t.Fatal("an emission is returned before shard 0 is complete")
+	}
+	kept := 0
+	for _, p := range r.shards[1].parts {
+		kept += len(p.records)
+	}
+	if len(r.shards[1].parts) != positions || kept > 20 || kept == 0 {
+		t.Errorf("%d records of %d parts are kept", kept, len(r.shards[1].parts))
+	}
+	for at := range uint64(positions) {
+		l.publish(writers[0], emissionAt(at+1, 1))
+	}
+	stream, err := l.js.Stream(t.Context(), DefaultNames().Estimates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range uint64(positions) {
+		want, discarded := 8, at == positions-1
+		if discarded { // two of the records of shard 1 at the last position
+			if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(8*at+4)); err != nil {
+				t.Fatal(err)
+			}
+			want = 6
+		}
+		e, err := r.Next(t.Context())
+		if err != nil || e.Position != at+1 || len(e.Records) != want || e.Missed != discarded {
+			t.Fatalf("position %d: %d records, %v", at+1, len(e.Records), err)
+		}
+		if _, err := e.Estimates(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -27,8 +27,8 @@ type ReaderConfig struct {
 // logReader yields whole emissions of the log out, in the order of positions and with the
 // records of all shards: each once, none before all shards are complete up to it. What
 // is no emission, such as a message of somebody else on our subjects, or a batch of
-// which the end is missing, is passed over with a warning. While a shard is silent it keeps what others publish, no
-// more than the stream may take: then these wait for whoever follows. It has one owner.
+// which the end is missing, is passed over with a warning. While a shard is silent it keeps what others publish; of
+// more than heldMessagesMax only the marks, and it reads the records again. It has one owner.
 type logReader struct {
 	config ReaderConfig
 	feed   *request.Feed
@@ -37,6 +37,7 @@ type logReader struct {
 	cursor Cursor // of the newest emission that was returned
 	missed bool   // for the next emission
 	behind uint64
+	most   uint64 // heldMessagesMax; tests lower it
 
 	passed   uint64    // messages passed over since it was last reported
 	reported time.Time // when that was
@@ -44,6 +45,9 @@ type logReader struct {
 
 // passedReportEvery bounds how often a reader reports what it passes over.
 const passedReportEvery = time.Minute
+
+// heldMessagesMax bounds how far a reader that waits for a shard keeps records ahead of what it has returned.
+const heldMessagesMax = 50_000
 
 // shardFeed holds what was read of one shard and not returned yet.
 type shardFeed struct {
@@ -59,14 +63,15 @@ type part struct {
 	id      string          // of the batch
 	end     uint64          // sequence of the last record
 	before  request.Message // from after which it is read again
-	records [][]byte
+	mark    request.Message // the same of its records
+	records [][]byte        // empty although the mark says that there are some: they are to be read again
 }
 
 // newLogReader returns a reader. It asks the broker nothing yet.
 func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
 	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
-	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards)}
+	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards), most: heldMessagesMax}
 	r.feed = &request.Feed{
 		JS: js, Stream: c.Names.Estimates, Last: request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp},
 		Trouble: func(err error) error {
@@ -87,8 +92,8 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 // error is that of ctx.
 func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 	for {
-		if e := r.take(); e != nil {
-			return e, nil
+		if e, err := r.take(ctx); e != nil || err != nil {
+			return e, err
 		}
 		before := r.feed.Last
 		m, err := r.feed.Next(ctx)
@@ -145,7 +150,8 @@ func (r *logReader) read(m request.Message, before request.Message) {
 		r.passOver(m, "not part of an emission")
 		return
 	}
-	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.Sequence + uint64(mark.Records), before: before}
+	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.Sequence + uint64(mark.Records), before: before, mark: m}
+	b.mark.Msg = nil
 	if mark.Records == 0 {
 		r.complete(b)
 		return
@@ -200,7 +206,11 @@ func (r *logReader) complete(p *part) {
 			return
 		}
 	}
-	if s.parts = append(s.parts, p); p.Part < p.Parts {
+	s.parts = append(s.parts, p)
+	if p.end-r.again().Sequence > r.most {
+		p.records = nil
+	}
+	if p.Part < p.Parts {
 		return
 	}
 	if s.watermark = p.Position; p.Quiet {
@@ -212,9 +222,28 @@ func (r *logReader) complete(p *part) {
 // forgetBegun forgets the parts of an emission that is not complete.
 func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
+// load reads the records of a part again. An emission some of whose records were discarded meanwhile
+// says that something was missed.
+func (r *logReader) load(ctx context.Context, p *part) (err error) {
+	p.records = nil
+	feed := &request.Feed{JS: r.feed.JS, Stream: r.feed.Stream, Last: p.mark, Trouble: r.feed.Trouble}
+	defer feed.Stop()
+	for m := p.mark; m.Sequence < p.end; {
+		if m, _, err = feed.Next(ctx); err != nil {
+			return err
+		}
+		if r.isRecord(m, p) {
+			p.records = append(p.records, slices.Clone(m.Data()))
+		}
+	}
+	r.missed = r.missed || len(p.records) < p.Records
+	p.Records = len(p.records)
+	return nil
+}
+
 // take returns the emission at the next position, with the parts of all shards, or nil
-// while a shard is not complete up to there.
-func (r *logReader) take() *Stored {
+// while a shard is not complete up to there. Its error is that of ctx.
+func (r *logReader) take(ctx context.Context) (*Stored, error) {
 	next := uint64(math.MaxUint64)
 	for _, s := range r.shards {
 		if s.whole > 0 {
@@ -222,20 +251,30 @@ func (r *logReader) take() *Stored {
 		}
 	}
 	if slices.ContainsFunc(r.shards, func(s shardFeed) bool { return s.watermark < next }) {
-		return nil
+		return nil, nil
 	}
 	var parts []*part
-	for k := range r.shards {
-		for s := &r.shards[k]; s.whole > 0 && s.parts[0].Position == next; s.whole-- {
-			parts, s.parts = append(parts, s.parts[0]), s.parts[1:]
+	for _, s := range r.shards {
+		for i := 0; i < s.whole && s.parts[i].Position == next; i++ {
+			p := s.parts[i]
+			if len(p.records) < p.Records {
+				if err := r.load(ctx, p); err != nil {
+					return nil, err
+				}
+			}
+			parts = append(parts, p)
 		}
+	}
+	for _, p := range parts {
+		s := &r.shards[p.shard]
+		s.parts, s.whole = s.parts[1:], s.whole-1
 	}
 	e, again := joined(parts), r.again()
 	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp}
 	e.Missed, r.missed = r.missed, false
 	e.Behind = r.behind
 	r.cursor = e.Cursor
-	return e
+	return e, nil
 }
 
 // again returns the message after which everything that was not returned begins.
