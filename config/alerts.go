@@ -21,7 +21,7 @@ type Alert struct {
 	When        string            `yaml:"when"`
 	Recover     *float64          `yaml:"recover"`
 	Every       time.Duration     `yaml:"every"`
-	For         string            `yaml:"for"`     // a duration; "3 of 5", which earlier builds knew, is refused in words
+	For         time.Duration     `yaml:"for"`
 	NoData      string            `yaml:"no_data"` // also "alert after 10m"
 	Suppress    []string          `yaml:"suppress"`
 	Labels      map[string]string `yaml:"labels"`
@@ -31,7 +31,7 @@ type Alert struct {
 func (a Alert) rule() (r alerts.Rule, err error) {
 	r = alerts.Rule{
 		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,
-		Drift: -1, Every: a.Every, Suppress: a.Suppress, Labels: a.Labels,
+		Drift: -1, Every: a.Every, For: a.For, Suppress: a.Suppress, Labels: a.Labels,
 	}
 	var errs []error
 	noData, after, _ := strings.Cut(a.NoData, " after ")
@@ -41,9 +41,6 @@ func (a Alert) rule() (r alerts.Rule, err error) {
 			errs = append(errs, fmt.Errorf("when: %w", err))
 			r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
 		}
-	}
-	if r.For, err = time.ParseDuration(cmp.Or(a.For, "0s")); err != nil {
-		errs = append(errs, fmt.Errorf("for: %q: want a duration such as 10m; evaluations are not counted", a.For))
 	}
 	if r.NoDataAfter, err = time.ParseDuration(cmp.Or(after, "0s")); err != nil {
 		errs = append(errs, fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after))

@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"gqlstream/ingest/event"
 )
@@ -35,12 +37,21 @@ func readStrictly(path string, c any) error {
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil
 	}
-	var unknown []string
-	refuseUnknown(file.Docs[0].Body, reflect.TypeOf(c), func(key ast.MapKeyNode, known []string) {
-		name := key.GetToken().Value
-		err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", name), Token: key.GetToken()}
-		unknown = append(unknown, mistake(err)+"\n"+event.Nearest(name, known))
-	})
+	var unknown, durations []string
+	v := visitor{
+		unknown: func(key *token.Token, known []string) {
+			err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", key.Value), Token: key}
+			unknown = append(unknown, mistake(err)+"\n"+event.Nearest(key.Value, known))
+		},
+		duration: func(value *token.Token) { // the library's error says neither where nor what is wanted
+			err := &yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", value.Value), Token: value}
+			durations = append(durations, mistake(err))
+		},
+	}
+	v.visit(file.Docs[0].Body, reflect.TypeOf(c))
+	if len(durations) > 0 {
+		return Usagef("%s", strings.Join(append(unknown, durations...), "\n"))
+	}
 	var options []yaml.DecodeOption
 	if len(unknown) == 0 {
 		options = append(options, yaml.Strict()) // knows what anchors stand for
@@ -55,20 +66,40 @@ func readStrictly(path string, c any) error {
 	return nil
 }
 
-// refuseUnknown refuses the keys below a node that are no fields of the type it is read into.
-func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode, known []string)) {
+// visitor is told what a file holds that its types do not allow: keys that are no fields, with those
+// that are known in their place, and values of durations that are none.
+type visitor struct {
+	unknown  func(key *token.Token, known []string)
+	duration func(value *token.Token)
+}
+
+// visit visits a node that is read into a type, and the nodes below.
+func (v *visitor) visit(node ast.Node, t reflect.Type) {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if items, ok := node.(*ast.SequenceNode); ok {
-		for _, item := range items.Values {
-			refuseUnknown(item, t, refuse)
+	switch n := node.(type) {
+	case *ast.AliasNode: // what it stands for is visited where it stands
+	case *ast.SequenceNode:
+		for _, item := range n.Values {
+			v.visit(item, t)
+		}
+	case ast.MapNode:
+		if t.Kind() == reflect.Struct {
+			v.visitFields(n, t)
+		}
+	case ast.ScalarNode:
+		if t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil {
+			return
+		}
+		text, isText := n.GetValue().(string)
+		if _, err := time.ParseDuration(text); err != nil || !isText {
+			v.duration(n.GetToken())
 		}
 	}
-	object, ok := node.(ast.MapNode)
-	if !ok || t.Kind() != reflect.Struct {
-		return
-	}
+}
+
+func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 	var known []string
 	var types []reflect.Type
 	for _, field := range reflect.VisibleFields(t) {
@@ -78,10 +109,11 @@ func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode
 		}
 	}
 	for each := object.MapRange(); each.Next(); {
-		if at := slices.Index(known, each.Key().GetToken().Value); at >= 0 {
-			refuseUnknown(each.Value(), types[at], refuse)
+		key := each.Key().GetToken()
+		if at := slices.Index(known, key.Value); at >= 0 {
+			v.visit(each.Value(), types[at])
 		} else if !each.Key().IsMergeKey() {
-			refuse(each.Key(), known)
+			v.unknown(key, known)
 		}
 	}
 }
