@@ -2,10 +2,8 @@ package explain
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
-	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -96,70 +94,4 @@ func between(there *state, u, v event.ID) string {
 		return "between members and others"
 	}
 	return "between others"
-}
-
-// candidates returns the changes of a cause that are looked at alone: all, or those
-// of the largest size where there are too many.
-func (w *Walk) candidates(c *cause, there *state, shares []float64) []group {
-	if len(c.groups) <= w.named() {
-		return c.groups
-	}
-	sizes := make(map[*fact]float64, len(c.groups)) // by the first of the group
-	for _, g := range c.groups {
-		sizes[&g[0]] = rough(&g[0], there, shares)
-	}
-	sorted := slices.Clone(c.groups)
-	slices.SortStableFunc(sorted, func(a, b group) int { return cmp.Compare(sizes[&b[0]], sizes[&a[0]]) })
-	return sorted[:w.named()]
-}
-
-// rough guesses how much a change may move the estimate, to choose candidates: by what it does to
-// the plain mean of the predictions, and for edges by how much of the walks at members it turns.
-func rough(f *fact, there *state, shares []float64) float64 {
-	is := there.of(f.u)
-	members := float64(is.multiplicity)
-	switch f.kind {
-	case event.KindMember:
-		times := math.Abs(float64(f.about[after].multiplicity) - float64(f.about[before].multiplicity))
-		off := 0.1
-		for k, unit := range is.units {
-			off += math.Abs(float64(unit)/event.One - shares[k])
-		}
-		return times * off
-	case event.KindPrediction:
-		off := 0.0
-		for k := range shares {
-			off += math.Abs(part(f.about[after].units, k) - part(f.about[before].units, k))
-		}
-		if is.label.Class != event.NoClass {
-			members++
-		}
-		return off * (members + 0.1)
-	case event.KindEdge:
-		return math.Abs(f.weight[after]-f.weight[before]) * (there.turned(there.find(f.u)) + there.turned(there.find(f.v)))
-	}
-	return members + 1
-}
-
-func part(units []uint32, k int) float64 {
-	if units == nil {
-		return 0
-	}
-	return float64(units[k]) / event.One
-}
-
-// turned estimates how many members' walks one unit of edge weight at v diverts. A vertex that is no member counts a tenth.
-func (s *state) turned(v graphstore.Vertex) float64 {
-	if v == nobody {
-		return 0
-	}
-	return (0.1 + float64(s.multiplicity[v])) / (1 + s.view.Degree(v))
-}
-
-// size is the sum of the absolute values.
-func size(v []float64) (sum float64) {
-	for _, x := range v {
-		sum += math.Abs(x)
-	}
-	return sum
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
@@ -102,7 +104,7 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	}
 	w.most = 1<<len(causes) + 1
 	for i := range causes {
-		w.most += min(w.named(), len(causes[i].groups))
+		w.most += len(w.alone(&causes[i]))
 	}
 	end := w.end(p, there.version)
 	values, err := w.values(ctx, causes)
@@ -121,29 +123,30 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 		})
 	}
 	x.Settle()
-	return x, w.largest(ctx, x, causes, &there)
+	return x, w.largest(ctx, x, causes)
 }
 
-func (w *Walk) named() int {
-	if w.options.Named == 0 {
-		return 0
+// aloneMax bounds the changes of a cause that are looked at alone. Where there are more, none is:
+// each is a small part of the whole.
+const aloneMax = 64
+
+// alone returns the changes of a cause that are looked at alone.
+func (w *Walk) alone(c *cause) []group {
+	if w.options.Named == 0 || len(c.groups) > aloneMax {
+		return nil
 	}
-	return max(w.options.Candidates, w.options.Named)
+	return c.groups
 }
 
 // largest looks at changes alone: the copy, in the last state, takes each back, and makes it again.
-func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause, there *state) error {
-	if w.options.Named == 0 {
-		return nil
-	}
+func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause) error {
 	end := x.To.Estimate.Prevalence
 	if w.reading.Gamma != nil { // a change of its own begins no epoch, but moves gamma
 		w.core.Hold(incremental.Reading{Epoch: w.reading.Epoch})
 	}
 	for j := range causes {
-		candidates := w.candidates(&causes[j], there, end)
-		effects := make([]quant.Effect, 0, len(candidates))
-		for _, g := range candidates {
+		var effects []quant.Effect
+		for _, g := range w.alone(&causes[j]) {
 			if err := w.put(ctx, []group{g}, before, true); err != nil {
 				return err
 			}
@@ -153,10 +156,9 @@ func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause
 			}
 		}
 		slices.SortStableFunc(effects, func(a, b quant.Effect) int {
-			return cmp.Compare(size(b.Effect), size(a.Effect))
+			return cmp.Compare(floats.Norm(b.Effect, 1), floats.Norm(a.Effect, 1))
 		})
 		x.Causes[j].Largest = effects[:min(len(effects), w.options.Named)]
-		x.Causes[j].Candidates = len(candidates)
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func explainRandom(
 		known = append(known, graph.View().CommunityName(graphstore.Community(c)))
 	}
 	options := Options{
-		Config: config, Estimate: config.Estimates[0], Named: 2, Candidates: 3,
+		Config: config, Estimate: config.Estimates[0], Named: 2,
 		Community: known[int(seed)%len(known)],
 	}
 	w, err := Begin(context.Background(), graph.View(), Place{graph.Position(), log[from-1].Time}, options)

@@ -36,12 +36,9 @@ type Options struct {
 	// SameFit says that the pipeline did not fit the coefficients of auto anew in between.
 	SameFit bool
 
-	Named      int                  // changes named for each cause; 0 names none
-	Candidates int                  // changes looked at alone for each cause; 0 is 32
-	Progress   func(done, most int) // called now and then; nil: nobody listens
+	Named    int                  // largest changes named for each cause that has few; 0 names none
+	Progress func(done, most int) // called now and then; nil: nobody listens
 }
-
-const candidatesDefault = 32
 
 // config returns the configuration of the copy: the one community, explicit, the one
 // method, no floor, and kernels as good as exact.
@@ -78,7 +75,6 @@ type Walk struct {
 // Begin copies the state of a view, which stands at p, for one community. The view
 // is not needed afterwards. Close frees the copy.
 func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk, error) {
-	o.Candidates = cmp.Or(o.Candidates, candidatesDefault)
 	community, known := view.FindCommunity(o.Community)
 	if !known {
 		return nil, ErrUnknown
@@ -184,7 +180,7 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 	values := make([][]float64, 1<<n)
 	set := uint(1)<<n - 1
 	values[set] = slices.Clone(w.last.Prevalence)
-	for i := uint(1); n > 0 && i < 1<<n+uint(min(w.named(), 1)); i++ {
+	for i := uint(1); n > 0 && i < 1<<n+uint(min(w.options.Named, 1)); i++ {
 		// In a Gray code the i-th change is of bit number "trailing zeros of i". It ends with
 		// one bit off where it began, which a last round turns back.
 		j := order[min(bits.TrailingZeros(i), n-1)]

@@ -60,8 +60,7 @@ type Cause struct {
 	Contribution []float64 `json:"contribution"` // its Shapley value among the causes
 	Changes      int       `json:"changes"`      // members, predictions, labels or edges that differ
 	Details      []Detail  `json:"details"`
-	Largest      []Effect  `json:"largest,omitempty"`
-	Candidates   int       `json:"candidates,omitempty"` // changes of which Largest are the largest
+	Largest      []Effect  `json:"largest,omitempty"` // changes alone, where there are few
 }
 
 // Detail counts some of the changes of a cause.

@@ -26,7 +26,7 @@ type explainCmd struct {
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`
 	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
 	To        string `placeholder:"POSITION|TIME" help:"The later place. [the newest estimate]"`
-	Named     int    `default:"10" placeholder:"N" help:"Name the N changes of each kind that moved it most; 0 names none."`
+	Named     int    `default:"10" placeholder:"N" help:"Name the N changes that moved it most, of each kind of at most 64; 0 names none."`
 
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
 }
@@ -118,17 +118,14 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	}
 	fmt.Fprint(t, "\nLargest single changes: how the estimate at the end differs from what it would be without each alone\n")
 	for _, c := range x.Causes {
-		head, note := c.Kind, ""
-		if c.Candidates < c.Changes {
-			note = fmt.Sprintf("of the %d that plain counting moves most", c.Candidates)
-		}
+		head := c.Kind
 		for _, e := range c.Largest {
 			who := e.Vertex
 			if e.Other != "" {
 				who += " - " + e.Other
 			}
-			row(head+"\t"+who, e.Effect, "%+.3f", 3, note)
-			head, note = "", ""
+			row(head+"\t"+who, e.Effect, "%+.3f", 3, "")
+			head = ""
 		}
 	}
 	return t.Flush()

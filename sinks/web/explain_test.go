@@ -25,7 +25,7 @@ func explanation(q ExplainQuery) *quant.Explanation {
 		},
 		To: quant.ExplanationEnd{Position: 9, Time: "2026-03-01T12:00:09Z", Estimate: estimate(q.Community, q.Method, 9, 0.6)},
 		Causes: []quant.Cause{{
-			Kind: quant.CauseEdges, Contribution: []float64{-0.1, 0.1}, Changes: 2, Candidates: 2,
+			Kind: quant.CauseEdges, Contribution: []float64{-0.1, 0.1}, Changes: 2,
 			Details: []quant.Detail{{What: "new", Count: 2}},
 			Largest: []quant.Effect{{Vertex: "a", Other: "b", Effect: []float64{-0.07, 0.07}}},
 		}},

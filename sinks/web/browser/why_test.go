@@ -44,7 +44,7 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 			{What: "between members", Count: 1764},
 			{What: "new", Count: 11249},
 			{What: "gone", Count: 10383},
-		}, Candidates: 32}
+		}}
 		for k := range from {
 			c.Contribution = append(c.Contribution, part*(to[k]-from[k]))
 		}
