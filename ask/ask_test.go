@@ -86,11 +86,7 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if seed == 0 || len(communities) == 1 {
-				p.spend(count)
-			} else {
-				p.scaleTo(t, pi)
-			}
+			p.spend(count)
 			if seed == 0 {
 				for i := range p.candidates {
 					pi[p.view.ID(p.candidates[i].vertex)] = p.candidates[i].pi
@@ -116,15 +112,6 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 		if worst > 4.5 {
 			t.Errorf("%v: a member is drawn %.1f standard deviations off its pi", communities, worst)
 		}
-	}
-}
-
-// scaleTo gives the candidates probabilities that were computed before, which spares the test
-// the search for the width.
-func (p *plan) scaleTo(t *testing.T, pi map[event.ID]float64) {
-	t.Helper()
-	for i := range p.candidates {
-		p.candidates[i].pi = pi[p.view.ID(p.candidates[i].vertex)]
 	}
 }
 

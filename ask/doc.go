@@ -12,9 +12,9 @@
 // Cleverer draws gain a few percent and can lose everything, because the spread is a guess: the
 // gain is the regression on the predictions in quant.Audits.
 //
-// Several communities are drawn from together: pi of a vertex is the largest that one of
-// them wants, so that every label counts for every community it lies in. How the labels are
-// divided is decided by the half-width of the widest interval, which is the same in all.
+// Several communities are drawn from together, each wants as many labels as another: pi of a
+// vertex is the largest that one of them wants, so that every label counts for every community
+// it lies in.
 // Members that were audited before are taken over with the pi they would have had in this
 // draw, and only the others of their cell are drawn.
 //

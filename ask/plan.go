@@ -27,7 +27,7 @@ type place struct {
 	group   int
 	times   float64 // multiplicity
 	stratum int
-	want    float64 // times the weight of the stratum
+	want    float64 // share of the group's labels
 }
 
 // group is a community that is asked about.
@@ -36,7 +36,6 @@ type group struct {
 	members []*place
 	total   float64
 	strata  []stratum
-	labels  float64 // of the present division
 }
 
 // plan divides labels among the members of communities.
@@ -97,89 +96,55 @@ func probabilities(units []uint32, classes int) []float64 {
 	return p
 }
 
-// spend divides so many labels, those of before included, so that the widest intervals of
-// all groups are equally wide.
+// spend divides so many labels, those of before included, so that every group wants as many.
 func (p *plan) spend(labels float64) {
-	labels = min(labels, float64(len(p.candidates)))
-	if len(p.groups) == 1 {
-		p.divide([]float64{labels})
-		return
-	}
-	narrow, wide := 0.0, 1.0
-	for range widthSteps {
-		width, drawn := (narrow+wide)/2, 0.0
-		p.reach(width)
-		for _, c := range p.candidates {
-			drawn += c.pi // on average
-		}
-		if drawn > labels {
-			narrow = width
-		} else {
-			wide = width
-		}
-	}
-	p.reach(wide)
 	want := make([]float64, len(p.candidates))
 	for i, c := range p.candidates {
-		want[i] = c.pi
+		for _, m := range c.in {
+			want[i] = max(want[i], m.want)
+		}
 	}
-	for i, pi := range shares(want, labels) { // they sum to the number of labels
+	for i, pi := range shares(want, min(labels, float64(len(want)))) {
 		p.candidates[i].pi = pi
 	}
 }
 
-const (
-	widthSteps = 24 // halvings of an interval of widths
-	countSteps = 20 // halvings of a number of labels
-)
+const countSteps = 20 // halvings of a number of labels
 
-// reach divides as many labels as every group needs for a half-width.
+// reach divides as many labels as every group needs for a half-width: a candidate has the largest
+// probability that one of its groups wants.
 func (p *plan) reach(width float64) {
-	counts := make([]float64, len(p.groups))
-	for i := range p.groups {
-		low, high := float64(quant.AuditsMin), float64(len(p.groups[i].members))
+	for g := range p.groups {
+		members := p.groups[g].members
+		low, high := float64(quant.AuditsMin), float64(len(members))
 		for range countSteps {
 			middle := (low + high) / 2
-			if p.halfWidth(i, middle) > width {
+			if p.halfWidth(g, middle) > width {
 				low = middle
 			} else {
 				high = middle
 			}
 		}
-		counts[i] = math.Ceil(min(high, float64(len(p.groups[i].members))))
-	}
-	p.divide(counts)
-}
-
-// halfWidth returns half the width of the group's widest interval if it gets so many labels.
-func (p *plan) halfWidth(g int, labels float64) float64 {
-	p.groups[g].labels = labels
-	pi := p.probabilities(g)
-	return slices.Max(p.widths(g, func(i int) float64 { return pi[i] }))
-}
-
-// divide gives every candidate the largest probability that one of its groups wants.
-func (p *plan) divide(counts []float64) {
-	for _, c := range p.candidates {
-		c.pi = 0
-	}
-	for g := range p.groups {
-		p.groups[g].labels = min(counts[g], float64(len(p.groups[g].members)))
-		for i, pi := range p.probabilities(g) {
-			m := p.groups[g].members[i]
-			m.pi = max(m.pi, pi)
+		for i, pi := range p.probabilities(g, math.Ceil(high)) {
+			members[i].pi = max(members[i].pi, pi)
 		}
 	}
 }
 
-// probabilities returns pi of the members of a group for its number of labels.
-func (p *plan) probabilities(g int) []float64 {
-	group := &p.groups[g]
-	want := make([]float64, len(group.members))
-	for i, m := range group.members {
+// halfWidth returns half the width of the group's widest interval if it gets so many labels.
+func (p *plan) halfWidth(g int, labels float64) float64 {
+	pi := p.probabilities(g, labels)
+	return slices.Max(p.widths(g, func(i int) float64 { return pi[i] }))
+}
+
+// probabilities returns pi of the members of a group if it gets so many labels.
+func (p *plan) probabilities(g int, labels float64) []float64 {
+	members := p.groups[g].members
+	want := make([]float64, len(members))
+	for i, m := range members {
 		want[i] = m.want
 	}
-	return shares(want, group.labels)
+	return shares(want, min(labels, float64(len(members))))
 }
 
 // shares divides labels in proportion to what is wanted, at most one for each.

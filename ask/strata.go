@@ -164,7 +164,7 @@ func (p *plan) stratum(g, class int, members []*place) {
 	p.groups[g].strata = append(p.groups[g].strata, s)
 }
 
-// wants sets what every member of a group wants: its multiplicity times 1/2 + S_h/2S.
+// wants sets what every member of a group wants, in proportion to its multiplicity times 1/2 + S_h/2S.
 func (p *plan) wants(g int) {
 	group := &p.groups[g]
 	spread := make([]float64, len(group.strata))
@@ -182,11 +182,16 @@ func (p *plan) wants(g int) {
 		spread[h] = math.Sqrt(spread[h] / sizes[h])
 		mean += spread[h] * sizes[h] / float64(len(group.members))
 	}
+	all := 0.0
 	for _, m := range group.members {
 		m.want = m.times
 		if mean > 0 {
 			m.want *= 0.5 + 0.5*spread[m.stratum]/mean
 		}
+		all += m.want
+	}
+	for _, m := range group.members {
+		m.want /= all
 	}
 }
 
