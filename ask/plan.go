@@ -46,14 +46,14 @@ type plan struct {
 	classes    int
 	candidates []*candidate
 	groups     []group
-	shown      *shown
+	examples   [][]example // by predicted class
 	solver     quant.Solver
 }
 
 // newPlan lists the members of the communities and their strata.
 func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, error) {
 	k := names.K()
-	p := &plan{question: q, view: view, names: names, classes: k, shown: newShown(view, k)}
+	p := &plan{question: q, view: view, names: names, classes: k, examples: examples(view, k)}
 	index := map[graphstore.Vertex]*candidate{}
 	for i, name := range q.Communities {
 		id, known := view.FindCommunity(name)

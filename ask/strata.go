@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -25,34 +27,25 @@ type stratum struct {
 	yp []float64 // K x K: mean of y p'
 }
 
-// shown holds how calibration labels compare with their predictions, by predicted class, the least sure first.
-type shown struct {
-	byClass [][]example
-}
-
+// example is a calibration label beside its prediction.
 type example struct {
 	class int // the label
-	sure  float64
 	p     []float64
 }
 
-// newShown lists the calibration labels with a prediction.
-func newShown(view graphstore.View, classes int) *shown {
-	s := &shown{byClass: make([][]example, classes)}
+// examples lists the calibration labels with a prediction, by predicted class.
+func examples(view graphstore.View, classes int) [][]example {
+	byClass := make([][]example, classes)
 	for v := range graphstore.Vertex(view.Vertices()) {
 		label, units := view.Label(v), view.Prediction(v)
 		if label.Class == event.NoClass || label.Role != event.Calibrate || units == nil {
 			continue
 		}
-		e := example{class: int(label.Class), p: probabilities(units, classes)}
-		at := likeliest(e.p)
-		e.sure = e.p[at]
-		s.byClass[at] = append(s.byClass[at], e)
+		p := probabilities(units, classes)
+		at := likeliest(p)
+		byClass[at] = append(byClass[at], example{int(label.Class), p})
 	}
-	for _, list := range s.byClass {
-		slices.SortStableFunc(list, func(a, b example) int { return cmp.Compare(a.sure, b.sure) })
-	}
-	return s
+	return byClass
 }
 
 // likeliest returns the class of the largest probability, the first on ties.
@@ -103,24 +96,29 @@ func (p *plan) tilt(g int, shares []float64) {
 			}
 		}
 		for h := range group.strata {
-			s, all := &group.strata[h], 0.0
-			for i := range s.y {
-				s.weigh(i, max(shares[i], floor)/max(mean[i], floor))
-				all += s.y[i]
+			for i := range p.classes {
+				group.strata[h].weigh(i, max(shares[i], floor)/max(mean[i], floor))
 			}
-			for i := range s.y {
-				s.weigh(i, 1/cmp.Or(all, 1)) // of a stratum where nothing is expected, nothing
-			}
+			group.strata[h].normalise()
 		}
 	}
 }
 
 // weigh multiplies the expectations of one class.
 func (s *stratum) weigh(class int, weight float64) {
-	s.y[class] *= weight
 	k := len(s.y)
-	for j := range k {
-		s.yp[class*k+j] *= weight
+	s.y[class] *= weight
+	floats.Scale(weight, s.yp[class*k:(class+1)*k])
+}
+
+// normalise makes what is expected of a member one label, or none where nobody is predicted or labelled.
+func (s *stratum) normalise() {
+	all := 0.0
+	for _, y := range s.y {
+		all += y
+	}
+	for i := range s.y {
+		s.weigh(i, 1/cmp.Or(all, 1))
 	}
 }
 
@@ -130,8 +128,8 @@ func (p *plan) stratum(g, class int, members []*place) {
 	low, high := members[0].p[class], members[len(members)-1].p[class]
 	s := stratum{y: make([]float64, k), yp: make([]float64, k*k)}
 	labels := 0.0
-	for _, e := range p.shown.byClass[class] {
-		if e.sure >= low && e.sure <= high {
+	for _, e := range p.examples[class] {
+		if e.p[class] >= low && e.p[class] <= high {
 			labels++
 			s.y[e.class]++
 			for j, x := range e.p {
@@ -149,18 +147,7 @@ func (p *plan) stratum(g, class int, members []*place) {
 		}
 		m.stratum = len(p.groups[g].strata)
 	}
-	all := 0.0
-	for _, x := range s.y {
-		all += x
-	}
-	if all > 0 { // nobody is predicted, or labelled: nothing is expected
-		for i := range s.y {
-			s.y[i] /= all
-		}
-		for i := range s.yp {
-			s.yp[i] /= all
-		}
-	}
+	s.normalise()
 	p.groups[g].strata = append(p.groups[g].strata, s)
 }
 
