@@ -159,40 +159,22 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 	defer writer.publisher.Close()
 	var begun time.Time
-	for {
-		err := d.tick(ctx, &writer)
-		if errors.Is(err, io.EOF) {
-			return nil
+	_, err = readLog(ctx, d.simulation.Next, newMeter(io.Discard, ""), func(b *event.Batch) ([]event.Refusal, error) {
+		if err := writer.write(ctx, b); err != nil || !b.Emit {
+			return nil, err
 		}
-		if err != nil {
-			return err
+		elapsed := d.simulation.Elapsed()
+		if elapsed >= d.due {
+			d.due = elapsed + demoTruthEvery
+			d.compare(elapsed, d.simulation.AppendTruth(nil))
 		}
 		if begun.IsZero() { // the initial network is out: the clock starts
 			begun = time.Now()
 		}
-		at := begun.Add(time.Duration(float64(d.simulation.Elapsed()) / d.cmd.Speed))
-		if err := request.Pause(ctx, time.Until(at)); err != nil {
-			return err
-		}
-	}
-}
-
-// tick publishes the events of one tick, and compares when that is due.
-func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
-	var batch event.Batch
-	for !batch.Emit {
-		if err := d.simulation.Next(ctx, &batch); err != nil {
-			return err
-		}
-		if err := writer.write(ctx, &batch); err != nil {
-			return err
-		}
-	}
-	if elapsed := d.simulation.Elapsed(); elapsed >= d.due {
-		d.due = elapsed + demoTruthEvery
-		d.compare(elapsed, d.simulation.AppendTruth(nil))
-	}
-	return nil
+		at := begun.Add(time.Duration(float64(elapsed) / d.cmd.Speed))
+		return nil, request.Pause(ctx, time.Until(at))
+	})
+	return err
 }
 
 // take takes published estimates over from the log out.

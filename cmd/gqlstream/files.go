@@ -93,16 +93,16 @@ type refusals struct {
 	further  int
 }
 
-// readLog hands every batch of a log to visit, which returns the events that it refuses, until
+// readLog hands every batch that next reads to visit, which returns the events that it refuses, until
 // the end or until visit returns io.EOF. The meter says now and then how far it is.
 func readLog(
-	ctx context.Context, source ingest.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
+	ctx context.Context, next func(context.Context, *event.Batch) error, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
 ) (r refusals, err error) {
 	var batch event.Batch
 	r.byReason = map[event.Reason]int{}
 	for {
 		var refused []event.Refusal
-		if err = source.Next(ctx, &batch); err == nil {
+		if err = next(ctx, &batch); err == nil {
 			refused, err = visit(&batch)
 		}
 		if errors.Is(err, io.EOF) && meter.count == 0 {
@@ -131,7 +131,7 @@ func readLog(
 func (f *refusedFlags) readFiles(
 	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
 ) (refused, err error) {
-	r, err := readLog(ctx, source, meter, visit)
+	r, err := readLog(ctx, source.Next, meter, visit)
 	for _, warning := range source.Warnings() {
 		fmt.Fprintln(meter.w, "warning:", warning)
 	}

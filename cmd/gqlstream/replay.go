@@ -84,7 +84,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 	if files, is := source.(*files.Source); is {
 		return errors.Join(c.readFiles(ctx, files, r.meter, r.step))
 	}
-	refused, err := readLog(ctx, source, r.meter, r.step)
+	refused, err := readLog(ctx, source.Next, r.meter, r.step)
 	for _, reason := range slices.Sorted(maps.Keys(refused.byReason)) {
 		fmt.Fprintf(con.Err, "replay: refused %d, %s\n", refused.byReason[reason], reason)
 	}

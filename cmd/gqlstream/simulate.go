@@ -131,23 +131,14 @@ func (c *simulateCmd) follow(
 ) error {
 	meter := newMeter(con.Err, "events")
 	defer meter.show()
-	var b event.Batch
-	for {
-		err := s.Next(ctx, &b)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := write(&b); err != nil {
-			return err
-		}
-		if b.Emit && s.Now() >= c.truthDue {
+	_, err := readLog(ctx, s.Next, meter, func(b *event.Batch) ([]event.Refusal, error) {
+		err := write(b)
+		if err == nil && b.Emit && s.Now() >= c.truthDue {
 			c.writeTruth(s)
 		}
-		meter.add(b.Events())
-	}
+		return nil, err
+	})
+	return err
 }
 
 // answer writes the class of every vertex, if that is wanted.
