@@ -10,9 +10,14 @@ import (
 	"gqlstream/quant"
 )
 
-// CoreFlags are the flags that decide results; they win over the file.
+// CoreFlags are the flags of commands that need no pipeline: a file, and what wins over it.
 type CoreFlags struct {
-	Config       string        `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	ResultFlags
+}
+
+// ResultFlags are the flags that decide results; they win over the file.
+type ResultFlags struct {
 	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
 	Community    []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
@@ -38,7 +43,7 @@ func (f *CoreFlags) Settings() (Settings, error) {
 }
 
 // Merge merges the flags over settings.
-func (f *CoreFlags) Merge(c *Settings) (err error) {
+func (f *ResultFlags) Merge(c *Settings) (err error) {
 	if f.Classes != "" {
 		if c.Classes, err = parseClasses(f.Classes); err != nil {
 			return Usage(err)
@@ -79,7 +84,7 @@ func overrideNumber(dst *float64, flag string, value *float64) error {
 
 // mergeEstimates replaces the methods, if any are given, and the preset, lambda and interval of
 // each estimate.
-func (f *CoreFlags) mergeEstimates(c *Settings) error {
+func (f *ResultFlags) mergeEstimates(c *Settings) error {
 	if f.Method != "" {
 		methods, err := quant.ParseMethods(f.Method)
 		if err != nil {

@@ -47,19 +47,18 @@ Examples:
 
 // Run draws.
 func (c *askCmd) Run(ctx context.Context, con console) error {
-	settings, err := (&config.CoreFlags{Config: c.Config, Classes: c.Classes}).Settings()
-	if err != nil {
+	if err := (&config.ResultFlags{Classes: c.Classes}).Merge(&c.settings); err != nil {
 		return err
 	}
 	switch {
-	case c.Publish && c.NATS == "":
+	case c.Publish && c.settings.NATS.URL == "":
 		return config.Usagef("ask: --publish needs a server; give --nats URL, or --config FILE with nats.url")
 	case c.any() && c.State != "":
 		return config.Usagef("ask: files and --state are given; choose one")
-	case !c.Publish && c.NATS != settings.NATS.URL:
+	case !c.Publish && c.NATS != "":
 		return config.Usagef("ask: --nats is the server of --publish, which is not given")
 	}
-	list, err := c.draw(ctx, settings, con)
+	list, err := c.draw(ctx, c.settings, con)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
@@ -293,7 +292,7 @@ func parseOnly(t *testing.T, args []string) error {
 // startPipeline runs a configuration until the test ends.
 func startPipeline(t *testing.T, path string) *pipeline.Pipeline {
 	t.Helper()
-	settings, err := (&runCmd{CoreFlags: config.CoreFlags{Config: path}}).settings()
+	settings, err := (&runCmd{serverFlags: serverFlags{Config: path}}).configure()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ Examples:
 
 // Run explains one estimate.
 func (c *explainCmd) Run(ctx context.Context, con console) error {
-	flags := config.CoreFlags{Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
+	flags := config.ResultFlags{Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
 	if err := flags.Merge(&c.settings); err != nil {
 		return err
 	}

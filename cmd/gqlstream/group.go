@@ -32,7 +32,7 @@ Examples:
 
 // Run lists the workers, or drains one.
 func (c *groupCmd) Run(ctx context.Context, con console) error {
-	if c.NATS == "" {
+	if c.settings.NATS.URL == "" {
 		return config.Usagef("group: no server; give --nats URL, or --config FILE with nats.url")
 	}
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))

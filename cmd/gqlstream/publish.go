@@ -127,7 +127,7 @@ func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Br
 	defer p.out.publisher.Close()
 	refused, err = c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
-	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
+	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.settings.NATS.URL), b.Where))
 	if ctx.Err() != nil {
 		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
@@ -163,14 +163,14 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	case !c.any() && c.Note == "":
 		return conf, config.Usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
 			"--vertices or --log, or --note")
-	case c.NATS == "" && c.settings.State == "":
+	case c.settings.NATS.URL == "" && c.settings.State == "":
 		return conf, config.Usagef("publish: no stream; give --nats URL, --state DIR or --config FILE")
-	case c.NATS != "" && c.State != "":
+	case c.settings.NATS.URL != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")
 	case !(c.Rate >= 0):
 		return conf, config.Usagef("publish: --rate %v is negative", c.Rate)
 	}
-	err := (&config.CoreFlags{Classes: c.Classes}).Merge(&c.settings)
+	err := (&config.ResultFlags{Classes: c.Classes}).Merge(&c.settings)
 	conf.Classes = c.settings.Classes.ClassSet()
 	return conf, err
 }

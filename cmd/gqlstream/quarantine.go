@@ -36,7 +36,7 @@ Examples:
 
 // withQuarantine opens the quarantine and calls use.
 func (f *serverFlags) withQuarantine(ctx context.Context, con console, use func(*ingest.Quarantine) error) error {
-	if f.NATS != "" && f.State != "" {
+	if f.settings.NATS.URL != "" && f.State != "" {
 		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
 	b, err := f.openExisting(ctx, con)

@@ -25,9 +25,8 @@ import (
 type replayCmd struct {
 	fileFlags
 	refusedFlags
-	config.CoreFlags
-	State         string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using. [gqlstream-state]"`
-	NATS          string `name:"nats" placeholder:"URL" help:"Replay the stream of this NATS server."`
+	serverFlags
+	config.ResultFlags
 	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
 	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
 	UseCheckpoint bool   `help:"Begin at the newest checkpoint up to --from POSITION, or of all, instead of at the beginning of the log."`
@@ -52,12 +51,11 @@ Examples:
 
 // Run replays to the end of the log, or to the place asked for.
 func (c *replayCmd) Run(ctx context.Context, con console) error {
-	settings, err := c.Settings()
-	if err != nil {
+	settings := &c.settings
+	if err := c.Merge(settings); err != nil {
 		return err
 	}
-	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
-	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
+	settings.State = cmp.Or(settings.State, config.StateDefault)
 	r, err := c.newReplay(con)
 	if err != nil {
 		return err
@@ -70,11 +68,11 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	if err := c.openAlerts(r, settings); err != nil {
+	if err := c.openAlerts(r, *settings); err != nil {
 		return err
 	}
 	defer func() { r.core.Close() }()
-	source, err := c.openLog(ctx, &settings, con, r.to.Position, from)
+	source, err := c.openLog(ctx, settings, con, r.to.Position, from)
 	if err != nil {
 		return err
 	}
@@ -104,15 +102,14 @@ func (c *replayCmd) openLog(
 	case c.any():
 		return c.openFiles(con, settings, steps)
 	}
-	b, err := (&serverFlags{NATS: settings.NATS.URL, settings: *settings}).openExisting(ctx, con)
+	b, err := c.openExisting(ctx, con)
 	if err != nil {
 		return nil, err
 	}
 	from.Step, from.Until, from.UntilLast = steps, to, to == 0
 	source, err := pipeline.OpenLog(ctx, b.JS, settings, from)
 	if errors.Is(err, ingest.ErrWrongHistory) && from.Identity == nil {
-		in, _, _ := settings.Names()
-		if log, e := b.JS.Stream(ctx, in.Log); e == nil {
+		if log, e := b.JS.Stream(ctx, c.names.Log); e == nil {
 			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
 				log.CachedInfo().State.FirstSeq)
 		}

@@ -12,9 +12,8 @@ import (
 )
 
 type runCmd struct {
-	config.CoreFlags
-	State           string `placeholder:"DIR" help:"State directory: the embedded server's streams and checkpoints. [gqlstream-state]"`
-	NATS            string `name:"nats" placeholder:"URL" help:"Use this NATS server instead of the embedded one."`
+	serverFlags
+	config.ResultFlags
 	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
 	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
 	Parquet         string `placeholder:"DIR" help:"Also write the estimates as Parquet files to this directory."`
@@ -40,23 +39,25 @@ Examples:
 
 // Run follows the stream until it is drained, if asked to, or interrupted.
 func (c *runCmd) Run(ctx context.Context, con console) error {
-	if settings, err := c.settings(); err == nil { // else the pipeline says what is wrong
+	if settings, err := c.configure(); err == nil { // else the pipeline says what is wrong
 		noteSilentAlerts(con.Err, &settings)
 	}
-	return pipeline.Run(ctx, c.settings, pipeline.Options{
+	return pipeline.Run(ctx, c.configure, pipeline.Options{
 		Version: version, Skip: event.Position(c.Skip), Drain: c.ExitWhenDrained, Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
 		Group: c.Group, Worker: c.Worker, Same: !c.AcceptNewConfig,
 	})
 }
 
-// settings merges the flags over the configuration file.
-func (c *runCmd) settings() (config.Settings, error) {
-	settings, err := c.CoreFlags.Settings()
+// configure reads the configuration file, and merges the flags over it.
+func (c *runCmd) configure() (config.Settings, error) {
+	settings, err := c.load()
+	if err == nil {
+		err = c.Merge(&settings)
+	}
 	if err != nil {
 		return settings, err
 	}
-	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
-	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
+	settings.State = cmp.Or(settings.State, config.StateDefault)
 	settings.NATS.Listen = cmp.Or(c.Listen, settings.NATS.Listen)
 	settings.Output.File = cmp.Or(c.Output, settings.Output.File)
 	settings.Output.Parquet = cmp.Or(c.Parquet, settings.Output.Parquet)

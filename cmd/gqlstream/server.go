@@ -32,19 +32,22 @@ type serverFlags struct {
 	out      sinks.Names
 }
 
-// AfterApply reads the configuration, over which the flags win.
+// AfterApply reads the configuration when a command begins.
 func (f *serverFlags) AfterApply() (err error) {
-	if f.settings, err = config.Load(f.Config); err != nil {
-		return err
+	if f.settings, err = f.load(); err == nil {
+		f.names, f.out, err = f.settings.Names()
 	}
-	n := &f.settings.NATS
-	n.URL = cmp.Or(f.NATS, n.URL)
-	n.Prefix = cmp.Or(f.Prefix, n.Prefix)
-	n.Credentials = cmp.Or(f.Credentials, n.Credentials)
-	f.NATS = n.URL
-	f.settings.State = cmp.Or(f.State, f.settings.State)
-	f.names, f.out, err = f.settings.Names()
 	return err
+}
+
+// load reads the configuration, over which the flags win.
+func (f *serverFlags) load() (config.Settings, error) {
+	c, err := config.Load(f.Config)
+	c.NATS.URL = cmp.Or(f.NATS, c.NATS.URL)
+	c.NATS.Prefix = cmp.Or(f.Prefix, c.NATS.Prefix)
+	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
+	c.State = cmp.Or(f.State, c.State)
+	return c, err
 }
 
 // open connects to the server, or starts the embedded one of a state directory. It waits a while for a
@@ -53,7 +56,7 @@ func (f *serverFlags) AfterApply() (err error) {
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
 	f.settings.NATS.Listen = "" // nobody else shall reach it meanwhile
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
+	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.settings.NATS.URL), func() (away bool) {
 		b, err = config.OpenBroker(f.settings, log)
 		return errors.Is(err, nats.ErrNoServers)
 	})
@@ -69,7 +72,7 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 // openExisting is open for commands that read what is there: it makes no state directory.
 func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Broker, error) {
 	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)
-	if _, err := os.Stat(f.settings.State); err != nil && f.NATS == "" {
+	if _, err := os.Stat(f.settings.State); err != nil && f.settings.NATS.URL == "" {
 		return nil, config.Usagef("no log; give --nats URL or --state DIR: %w", err)
 	}
 	return f.open(ctx, con)

@@ -48,7 +48,7 @@ func (c *simulateCmd) BeforeReset() error {
 
 // Run simulates into a file or a stream.
 func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
-	live := c.NATS != "" || c.State != ""
+	live := c.settings.NATS.URL != "" || c.State != ""
 	if (c.Out == "") != live {
 		return config.Usagef("simulate: want either --out FILE or --nats URL")
 	}
