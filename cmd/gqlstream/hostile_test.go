@@ -120,6 +120,8 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"ask --community berlin --community berlin --count 1 " + files:       "named twice",
 		"ask --community berlin --count 1 --state x " + files:                "choose one",
 		"replay --classes 2 --state nowhere":                                 "no log",
+		"replay --classes 2 --state " + t.TempDir():                          "there is no log GQL at ",
+		"quarantine list --prefix other --state " + t.TempDir():              "there is no log OTHER at ",
 		"replay --classes 2 --state x --to 9999-01-01T00:00:00Z":             "neither a position",
 		"simulate --out x.ndjson --rate NaN":                                 "--rate",
 		"simulate --out x.ndjson --duration 1s --start 9999-01-01T00:00:00Z": "want a year",

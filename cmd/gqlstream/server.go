@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/config"
 	"gqlstream/ingest/broker"
@@ -69,13 +70,21 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 	return b, err
 }
 
-// openExisting is open for commands that read what is there: it makes no state directory.
+// openExisting is open for commands that read what is there: it makes no state directory, and misses
+// a log that nobody has published to.
 func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Broker, error) {
 	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)
 	if _, err := os.Stat(f.settings.State); err != nil && f.settings.NATS.URL == "" {
 		return nil, config.Usagef("no log; give --nats URL or --state DIR: %w", err)
 	}
-	return f.open(ctx, con)
+	b, err := f.open(ctx, con)
+	if err == nil {
+		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(missing, jetstream.ErrStreamNotFound) {
+			err = config.Usagef("there is no log %s at %s; --state, --nats and --prefix say where the pipeline has it",
+				f.names.Log, cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State))
+		}
+	}
+	return b, err
 }
 
 // A server or page that was started a moment ago is looked for every serverLookEvery, for
