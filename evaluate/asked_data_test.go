@@ -171,7 +171,7 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := d.estimate(t.Context(), config, config.runs(), bags, calibration, func(int) {}); err != nil {
+			if err := d.estimate(t.Context(), config, bags, calibration, func(int) {}); err != nil {
 				t.Fatal(err)
 			}
 			store := d.hiddenStore(t, calibration)

@@ -58,7 +58,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 			d.labelled = append(d.labelled, v)
 		}
 	}
-	if slices.Contains(config.Kernels, diffusion.Features) {
+	if config.Core.Kernel == diffusion.Features {
 		if err := diffusion.CheckFeatures(d.view); err != nil {
 			d.release()
 			return nil, err
@@ -141,41 +141,33 @@ func (d *dataset) bag(protocol string, one drawn) *bag {
 
 // estimate fills in the estimates of all communities of a split, those of one core
 // at a time, so that the memory for kernels stays bounded.
-func (d *dataset) estimate(ctx context.Context, config Config, runs []incremental.Config, bags []*bag,
-	calibration []graphstore.Vertex, progress func(done int),
-) error {
+func (d *dataset) estimate(ctx context.Context, config Config, bags []*bag, calibration []graphstore.Vertex, progress func(done int)) error {
 	most, done := max(bagsMin, fieldsMax/max(d.view.Vertices(), 1)), 0
 	if config.Ask > 0 { // labels of one community move all that share members with it
 		most = bagsMin
 	}
-	for at, run := range runs {
-		asking := config
-		if at > 0 {
-			asking.Ask = 0 // with the first kernel alone
+	for chunk := range slices.Chunk(bags, most) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		for chunk := range slices.Chunk(bags, most) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := d.estimateChunk(asking, run, chunk, calibration); err != nil {
-				return err
-			}
-			done += len(chunk)
-			progress(done)
+		if err := d.estimateChunk(config, chunk, calibration); err != nil {
+			return err
 		}
+		done += len(chunk)
+		progress(done)
 	}
 	return nil
 }
 
 // estimateChunk runs one core over the graph with the labels of the split and the
 // members of some of its communities.
-func (d *dataset) estimateChunk(config Config, run incremental.Config, bags []*bag, calibration []graphstore.Vertex) error {
-	core, err := incremental.New(run)
+func (d *dataset) estimateChunk(config Config, bags []*bag, calibration []graphstore.Vertex) error {
+	core, err := incremental.New(config.estimator())
 	if err != nil {
 		return err
 	}
 	defer core.Close()
-	last := d.feed(core, run.Kernel == diffusion.Features)
+	last := d.feed(core, config.Core.Kernel == diffusion.Features)
 	result := core.Step(d.splitBatch(last+1, bags, calibration))
 	if len(result.Refused) > 0 {
 		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
@@ -184,9 +176,6 @@ func (d *dataset) estimateChunk(config Config, run incremental.Config, bags []*b
 		i, err := strconv.Atoi(e.Community)
 		if err != nil {
 			return fmt.Errorf("an estimate of %q, which was not drawn", e.Community)
-		}
-		if !quant.Method(e.Method).UsesKernel() {
-			e.Kernel = ""
 		}
 		e.Community = bags[i].name
 		if e.Method != string(quant.Audits) { // nobody is audited yet

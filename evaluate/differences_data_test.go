@@ -28,7 +28,7 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.estimate(context.Background(), config, config.runs(), bags, calibration, func(int) {}); err != nil {
+		if err := d.estimate(context.Background(), config, bags, calibration, func(int) {}); err != nil {
 			t.Fatal(err)
 		}
 		held, all := map[string]float64{}, map[string]float64{}

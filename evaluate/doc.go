@@ -26,5 +26,5 @@
 // and draws come from PCG generators seeded by (seed, split, protocol), so asking
 // for another method, kernel or protocol does not change the communities of one.
 // Cost: the files are read once; a split feeds the graph to a fresh core and
-// solves every community once for each kernel.
+// solves every community once.
 package evaluate

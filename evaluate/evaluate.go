@@ -7,15 +7,12 @@ import (
 	"slices"
 
 	"gqlstream/incremental"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
 )
 
 // Config configures an evaluation. The tags make fields flags of gqlstream evaluate.
 type Config struct {
-	Core       incremental.Config `kong:"-"` // its kernel is not used; its communities are for the protocol members
-	Kernels    []string           `kong:"-"` // of diffusion.KernelNames: one run each; none is ppr
+	Core       incremental.Config `kong:"-"` // its communities are for the protocol members
 	Protocols  []string           `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, cov, degree, one, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
 	Splits     int                `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
 	PerClass   int                `default:"10" help:"Communities per class and split, of all but members and groups. [${default}]"`
@@ -32,11 +29,8 @@ const (
 	sizeMax     = 10_000_000
 )
 
-// WithDefaults returns the configuration with the defaults of the kernel and of the core.
+// WithDefaults returns the configuration with the defaults of the core.
 func (c Config) WithDefaults() Config {
-	if len(c.Kernels) == 0 {
-		c.Kernels = []string{diffusion.PPR}
-	}
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()
 	return c
@@ -46,12 +40,6 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	errs := []error{c.Core.Validate()}
-	for i, kernel := range c.Kernels {
-		if !slices.Contains(diffusion.KernelNames, kernel) {
-			errs = append(errs, fmt.Errorf("kernels: there is no %q; there are %v", kernel, diffusion.KernelNames))
-		}
-		errs = append(errs, once("kernels", c.Kernels, i))
-	}
 	if len(c.Protocols) == 0 {
 		errs = append(errs, errors.New("protocols: none, nothing would be evaluated"))
 	}
@@ -119,7 +107,6 @@ func Run(ctx context.Context, config Config, load Load, progress func(done, all 
 	}
 	defer data.release()
 	report := newReport(config, data)
-	runs := config.runs()
 	for split := range config.Splits {
 		bags, calibration, err := data.draw(config, split)
 		if err != nil {
@@ -127,11 +114,10 @@ func Run(ctx context.Context, config Config, load Load, progress func(done, all 
 		}
 		done := func(n int) {
 			if progress != nil {
-				each := len(bags) * len(runs)
-				progress(split*each+n, config.Splits*each)
+				progress(split*len(bags)+n, config.Splits*len(bags))
 			}
 		}
-		if err := data.estimate(ctx, config, runs, bags, calibration, done); err != nil {
+		if err := data.estimate(ctx, config, bags, calibration, done); err != nil {
 			return nil, fmt.Errorf("evaluate: split %d: %w", split, err)
 		}
 		report.add(split, bags)
@@ -140,22 +126,9 @@ func Run(ctx context.Context, config Config, load Load, progress func(done, all 
 	return report, nil
 }
 
-// runs returns the configuration of the core for each kernel: all methods with the
-// first, and only those that a kernel makes a difference to with the others.
-func (c Config) runs() []incremental.Config {
-	var runs []incremental.Config
-	for i, kernel := range c.Kernels {
-		run := c.Core
-		run.Patient = true
-		run.Kernel, run.Communities = kernel, nil
-		if i > 0 {
-			run.Estimates = slices.DeleteFunc(slices.Clone(run.Estimates), func(o quant.Options) bool {
-				return !o.Method.UsesKernel()
-			})
-		}
-		if len(run.Estimates) > 0 {
-			runs = append(runs, run)
-		}
-	}
-	return runs
+// estimator returns the configuration of a core that estimates drawn communities.
+func (c Config) estimator() incremental.Config {
+	core := c.Core
+	core.Patient, core.Communities = true, nil
+	return core
 }

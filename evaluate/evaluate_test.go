@@ -21,7 +21,6 @@ import (
 func TestReportIsDeterministic(t *testing.T) {
 	w := &world{seed: 11, n: 300, k: 3, islands: 40, weighted: true}
 	c := w.config("auto", "sis", "mlpe")
-	c.Kernels = []string{"ppr", "constant"}
 	first := run(t, c, w.load())
 	before := runtime.GOMAXPROCS(1)
 	second := run(t, c, w.load())
@@ -35,7 +34,7 @@ func TestReportIsDeterministic(t *testing.T) {
 	}
 }
 
-// Asking for another method, kernel or protocol must not change what the others
+// Asking for another method or protocol must not change what the others
 // give.
 func TestAskingForMoreChangesNothingElse(t *testing.T) {
 	w := &world{seed: 12, n: 300, k: 2}
@@ -43,19 +42,19 @@ func TestAskingForMoreChangesNothingElse(t *testing.T) {
 	c.Protocols = []string{rw}
 	few := run(t, c, w.load())
 	c = w.config("mlpe", "diff", "pacc", "nacc")
-	c.Protocols, c.Kernels = []string{pps, rw, bfs}, []string{"constant", "ppr"}
+	c.Protocols = []string{pps, rw, bfs}
 	many := run(t, c, w.load())
 	for _, want := range few.Outcomes {
 		i := slices.IndexFunc(many.Outcomes, func(o Outcome) bool {
-			return o.Split == want.Split && o.Community == want.Community && o.Method == want.Method && o.Kernel == want.Kernel
+			return o.Split == want.Split && o.Community == want.Community && o.Method == want.Method
 		})
 		if i < 0 {
-			t.Fatalf("%s of %s is gone", nameOf(want.Method, want.Kernel), want.Community)
+			t.Fatalf("%s of %s is gone", want.Method, want.Community)
 		}
 		got := many.Outcomes[i]
 		got.Rank = want.Rank // among more
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s of %s:\n%s", nameOf(want.Method, want.Kernel), want.Community, diff)
+			t.Fatalf("%s of %s:\n%s", want.Method, want.Community, diff)
 		}
 	}
 }
@@ -137,30 +136,26 @@ func TestPerfectClassifierHasNoError(t *testing.T) {
 	}
 }
 
-// Methods without a kernel must be run once, under no kernel's name; those with one
-// once for each; and the constant kernel must turn sis into pacc.
-func TestEachKernelHasItsRows(t *testing.T) {
+// The constant kernel must turn sis into pacc, and another not; the communities must be the same.
+func TestKernelsDecideWhatUsesThem(t *testing.T) {
 	w := &world{seed: 15, n: 300, k: 2}
-	c := w.config("pacc", "sis", "mlpe")
-	c.Kernels, c.Protocols = []string{"ppr", "constant", "shortest-path"}, []string{bfs}
-	report := run(t, c, w.load())
-	rows := map[string]Row{}
-	for _, row := range report.Rows {
-		rows[row.Name()] = row
-	}
-	for _, name := range []string{"pacc", "mlpe", "sis (ppr)", "sis (constant)", "sis (shortest-path)"} {
-		if rows[name].Communities != 2*2*3 {
-			t.Errorf("%s: %d communities, want 3 for each of 2 classes in 2 splits", name, rows[name].Communities)
+	ae := map[string]float64{}
+	for _, kernel := range []string{"ppr", "constant", "shortest-path"} {
+		c := w.config("pacc", "sis")
+		c.Core.Kernel, c.Protocols = kernel, []string{bfs}
+		report := run(t, c, w.load())
+		for _, row := range report.Rows {
+			ae[row.Method+" "+kernel] = row.AE
+		}
+		if len(report.Rows) != 2 || report.Kernel != kernel {
+			t.Errorf("%d rows of %s, want 2 of %s", len(report.Rows), report.Kernel, kernel)
 		}
 	}
-	if len(report.Rows) != 5 {
-		t.Errorf("%d rows, want 5", len(report.Rows))
+	if a, b := ae["pacc constant"], ae["sis constant"]; a != ae["pacc ppr"] || math.Abs(a-b) > 1e-9 {
+		t.Errorf("sis with the constant kernel has AE %v, pacc %v and %v", b, a, ae["pacc ppr"])
 	}
-	if a, b := rows["pacc"].AE, rows["sis (constant)"].AE; math.Abs(a-b) > 1e-9 {
-		t.Errorf("sis with the constant kernel has AE %v, pacc %v", b, a)
-	}
-	if a, b := rows["pacc"].AE, rows["sis (ppr)"].AE; a == b {
-		t.Error("sis with ppr is pacc")
+	if ae["sis ppr"] == ae["pacc ppr"] || ae["sis ppr"] == ae["sis shortest-path"] {
+		t.Errorf("kernels make no difference: %v", ae)
 	}
 }
 
@@ -176,10 +171,9 @@ func TestCoresAreSplitWithoutATrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := c.runs()[0]
-		run.Engine = incremental.EnginePrimal
+		c.Core.Engine = incremental.EnginePrimal
 		for chunk := range slices.Chunk(bags, most) {
-			if err := d.estimateChunk(Config{}, run, chunk, calibration); err != nil {
+			if err := d.estimateChunk(c, chunk, calibration); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -230,11 +224,11 @@ func TestRefusalsAndProgressAreReported(t *testing.T) {
 // Every mistake in the configuration must be named at once.
 func TestConfigReportsEveryMistake(t *testing.T) {
 	c := Config{
-		Protocols: []string{"pps", "dfs", "group:", "pps"}, Kernels: []string{"gauss"}, Splits: -1, PerClass: -2,
+		Protocols: []string{"pps", "dfs", "group:", "pps"}, Splits: -1, PerClass: -2,
 		Size: -3, Share: 1.5,
 	}
 	o := quant.DefaultOptions()
-	c.Core.Estimates = []quant.Options{o, o}
+	c.Core.Kernel, c.Core.Estimates = "gauss", []quant.Options{o, o}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("no error")

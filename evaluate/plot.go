@@ -102,7 +102,7 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 		marks := &errorDots{}
 		for _, row := range r.Rows {
 			if row.Protocol == protocol {
-				at := float64(slices.Index(names, row.Name()))
+				at := float64(slices.Index(names, row.Method))
 				mean, se := value(row)
 				marks.XYs = append(marks.XYs, plotter.XY{X: mean, Y: at + shift})
 				marks.XErrors = append(marks.XErrors, struct{ Low, High float64 }{-2 * se, 2 * se})

@@ -108,7 +108,7 @@ func checkSVG(t *testing.T, path string, data []byte) {
 			text.Write(characters)
 		}
 	}
-	if !strings.Contains(text.String(), "auto (ppr)") && !strings.Contains(text.String(), "bfs") {
+	if !strings.Contains(text.String(), "auto") && !strings.Contains(text.String(), "bfs") {
 		t.Errorf("%s names neither a method nor a protocol", path)
 	}
 }

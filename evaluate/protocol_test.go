@@ -353,7 +353,7 @@ func TestMembersAreAlsoThoseOfRules(t *testing.T) {
 	if len(bags) != 2 || len(bags[0].members) != 170 || len(bags[1].members) != odd {
 		t.Errorf("%d communities; want everyone's 170 hidden vertices and the %d odd ones", len(bags), odd)
 	}
-	if runs := c.runs(); len(runs[0].Communities) != 0 {
+	if len(c.estimator().Communities) != 0 {
 		t.Error("the core tracks the communities of the data, too")
 	}
 }

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,19 +24,19 @@ func (r *Report) Write(w io.Writer, format string) error {
 func (r *Report) markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%d vertices, %d edges, %d classes; "+
-		"%d labelled vertices, of which %d calibrate; splits: %d; seed: %d.\n",
-		r.Vertices, r.Edges, r.Classes, r.Labelled, r.Calibration, r.Splits, r.Seed)
+		"%d labelled vertices, of which %d calibrate; splits: %d; seed: %d; kernel: %s.\n",
+		r.Vertices, r.Edges, r.Classes, r.Labelled, r.Calibration, r.Splits, r.Seed, r.Kernel)
 	protocol := ""
 	for _, row := range r.Rows {
 		if row.Protocol != protocol {
 			protocol = row.Protocol
 			fmt.Fprintf(out, "\n### %s (communities: %d)\n\n", protocol, row.Communities)
-			fmt.Fprintf(out, "| method | kernel | AE | ± | RAE | rank | in the %.0f %% interval | ± | width |\n",
+			fmt.Fprintf(out, "| method | AE | ± | RAE | rank | in the %.0f %% interval | ± | width |\n",
 				100*r.Confidence)
-			fmt.Fprintln(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")
+			fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|---:|")
 		}
-		fmt.Fprintf(out, "| `%s` | %s | %.4f | %.4f | %.3f | %.1f | %.1f %% | %.1f | %.3f |\n", row.Method, cmp.Or(row.Kernel, "-"),
-			row.AE, row.AEError, row.RAE, row.Rank, 100*row.Coverage, 100*row.CoverageError, row.Width)
+		fmt.Fprintf(out, "| `%s` | %.4f | %.4f | %.3f | %.1f | %.1f %% | %.1f | %.3f |\n", row.Method, row.AE,
+			row.AEError, row.RAE, row.Rank, 100*row.Coverage, 100*row.CoverageError, row.Width)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()

@@ -19,37 +19,27 @@ type Report struct {
 	Calibration int     `json:"calibration"` // of them, in each split
 	Splits      int     `json:"splits"`
 	Seed        uint64  `json:"seed"`
+	Kernel      string  `json:"kernel"`
 	Confidence  float64 `json:"confidence"` // nominal, of the intervals
 	MembersMin  int     `json:"members_min"`
 	Rows        []Row   `json:"rows"` // by protocol, then by mean AE
 	Advice      string  `json:"advice"`
 
-	Outcomes []Outcome `json:"outcomes"` // every community, method and kernel, in the order drawn
+	Outcomes []Outcome `json:"outcomes"` // every community and method, in the order drawn
 }
 
-// Row sums up one method with one kernel under one protocol.
+// Row sums up one method under one protocol.
 type Row struct {
 	Protocol      string  `json:"protocol"`
 	Method        string  `json:"method"`
-	Kernel        string  `json:"kernel,omitempty"` // "" for a method that uses none
 	Communities   int     `json:"communities"`
 	AE            float64 `json:"ae"`          // mean over communities
 	AEError       float64 `json:"ae_se"`       // standard error of that mean
 	RAE           float64 `json:"rae"`         // mean over communities
-	Rank          float64 `json:"rank"`        // mean rank by AE among methods and kernels, 1 is best
+	Rank          float64 `json:"rank"`        // mean rank by AE among the methods, 1 is best
 	Coverage      float64 `json:"coverage"`    // share of classes whose truth lies in the interval
 	CoverageError float64 `json:"coverage_se"` // standard error of that share, over communities
 	Width         float64 `json:"width"`       // mean width of the intervals
-}
-
-// Name is the method, with its kernel where it uses one.
-func (r Row) Name() string { return nameOf(r.Method, r.Kernel) }
-
-func nameOf(method, kernel string) string {
-	if kernel == "" {
-		return method
-	}
-	return method + " (" + kernel + ")"
 }
 
 // Outcome is one estimate against its truth.
@@ -59,7 +49,6 @@ type Outcome struct {
 	Community string    `json:"community"`
 	Size      int       `json:"size"`
 	Method    string    `json:"method"`
-	Kernel    string    `json:"kernel,omitempty"`
 	Truth     []float64 `json:"truth"`
 	Estimate  []float64 `json:"estimate"`
 	Low       []float64 `json:"low"`
@@ -76,7 +65,7 @@ func newReport(config Config, d *dataset) *Report {
 	return &Report{
 		Classes: d.classes, Vertices: d.view.Vertices(), Edges: d.view.Edges(),
 		Labelled: len(d.labelled), Calibration: d.calibrating(config.Share),
-		Splits: config.Splits, Seed: config.Seed, MembersMin: config.MembersMin,
+		Splits: config.Splits, Seed: config.Seed, Kernel: config.Core.Kernel, MembersMin: config.MembersMin,
 		Confidence: cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
 	}
 }
@@ -88,8 +77,8 @@ func (r *Report) add(split int, bags []*bag) {
 		for _, e := range b.estimates {
 			o := Outcome{
 				Protocol: b.protocol, Split: split, Community: b.name, Size: b.size,
-				Method: e.Method, Kernel: e.Kernel,
-				Truth: b.truth, Estimate: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
+				Method: e.Method,
+				Truth:  b.truth, Estimate: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
 			}
 			o.score()
 			r.Outcomes = append(r.Outcomes, o)
@@ -135,13 +124,13 @@ func (o *Outcome) score() {
 
 // sumUp makes the rows from the outcomes.
 func (r *Report) sumUp() {
-	type cell struct{ protocol, method, kernel string }
+	type cell struct{ protocol, method string }
 	outcomes := map[cell][]*Outcome{}
 	var order []string
 	var cells []cell
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
-		at := cell{o.Protocol, o.Method, o.Kernel}
+		at := cell{o.Protocol, o.Method}
 		if outcomes[at] == nil {
 			cells = append(cells, at)
 		}
@@ -163,7 +152,7 @@ func (r *Report) sumUp() {
 	r.Advice = r.advice()
 }
 
-// rowOf returns the means over the outcomes of one method, kernel and protocol.
+// rowOf returns the means over the outcomes of one method and protocol.
 func rowOf(outcomes []*Outcome) Row {
 	mean := func(value func(*Outcome) float64) (mean, standardError float64) {
 		n, squares := float64(len(outcomes)), 0.0
@@ -178,7 +167,7 @@ func rowOf(outcomes []*Outcome) Row {
 		return mean, standardError
 	}
 	first := outcomes[0]
-	row := Row{Protocol: first.Protocol, Method: first.Method, Kernel: first.Kernel, Communities: len(outcomes)}
+	row := Row{Protocol: first.Protocol, Method: first.Method, Communities: len(outcomes)}
 	row.AE, row.AEError = mean(func(o *Outcome) float64 { return o.AE })
 	row.Coverage, row.CoverageError = mean(func(o *Outcome) float64 { return o.Covered })
 	row.RAE, _ = mean(func(o *Outcome) float64 { return o.RAE })
@@ -218,22 +207,22 @@ func (r *Report) advice() string {
 		100*r.Confidence, least.Protocol, 100*least.Coverage)
 }
 
-// standing is one method with one kernel over all protocols.
+// standing is one method over all protocols.
 type standing struct {
 	name string
 	ae   float64 // mean over the protocols of the mean AE
 	rows []Row
 }
 
-// ranking lists methods and kernels, the smallest error first; equal ones stay in
+// ranking lists methods, the smallest error first; equal ones stay in
 // the order of the rows.
 func (r *Report) ranking() []standing {
 	var out []standing
 	for _, row := range r.Rows {
-		at := slices.IndexFunc(out, func(s standing) bool { return s.name == row.Name() })
+		at := slices.IndexFunc(out, func(s standing) bool { return s.name == row.Method })
 		if at < 0 {
 			at = len(out)
-			out = append(out, standing{name: row.Name()})
+			out = append(out, standing{name: row.Method})
 		}
 		out[at].rows = append(out[at].rows, row)
 	}

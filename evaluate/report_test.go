@@ -18,39 +18,39 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 // sample is a report of two communities with three methods, small enough to check
 // by hand.
 func sample() *Report {
-	estimate := func(method, kernel string, share, low, high float64) quant.Estimate {
+	estimate := func(method string, share, low, high float64) quant.Estimate {
 		return quant.Estimate{
-			Method: method, Kernel: kernel, Flags: []string{}, Prevalence: []float64{share, 1 - share},
+			Method: method, Flags: []string{}, Prevalence: []float64{share, 1 - share},
 			Low: []float64{low, 1 - high}, High: []float64{high, 1 - low},
 		}
 	}
 	r := &Report{
-		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7,
+		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7, Kernel: "ppr",
 		Confidence: 0.9, MembersMin: 11,
 	}
 	r.add(0, []*bag{
 		{
 			name: "pps/0", protocol: pps, size: 100, truth: []float64{0.5, 0.5},
 			estimates: []quant.Estimate{
-				estimate("auto", "ppr", 0.52, 0.45, 0.59),      // error .02, inside, width .14
-				estimate("auto", "constant", 0.54, 0.51, 0.57), // error .04
-				estimate("mlpe", "", 0.54, 0.53, 0.55),         // error .04: ties with the one above
+				estimate("auto", 0.52, 0.45, 0.59), // error .02, inside, width .14
+				estimate("pcc", 0.54, 0.51, 0.57),  // error .04
+				estimate("mlpe", 0.54, 0.53, 0.55), // error .04: ties with the one above
 			},
 		},
 		{
 			name: "pps/1", protocol: pps, size: 100, truth: []float64{0.2, 0.8},
 			estimates: []quant.Estimate{
-				estimate("auto", "ppr", 0.24, 0.20, 0.28), // the truth is the bound: inside
-				estimate("auto", "constant", 0.23, 0.15, 0.31),
-				estimate("mlpe", "", 0.54, 0.53, 0.55),
+				estimate("auto", 0.24, 0.20, 0.28), // the truth is the bound: inside
+				estimate("pcc", 0.23, 0.15, 0.31),
+				estimate("mlpe", 0.54, 0.53, 0.55),
 			},
 		},
 		{
 			name: "bfs/0", protocol: bfs, size: 50, truth: []float64{1, 0},
 			estimates: []quant.Estimate{
-				estimate("auto", "ppr", 0.9, 0.85, 0.95),
-				estimate("auto", "constant", 0.8, 0.7, 0.9),
-				estimate("mlpe", "", 0.54, 0.53, 0.55),
+				estimate("auto", 0.9, 0.85, 0.95),
+				estimate("pcc", 0.8, 0.7, 0.9),
+				estimate("mlpe", 0.54, 0.53, 0.55),
 			},
 		},
 	})
@@ -62,14 +62,14 @@ func sample() *Report {
 // be what one works out by hand.
 func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	want := []Row{
-		{Protocol: pps, Method: "auto", Kernel: "ppr", Communities: 2, AE: 0.03, AEError: 0.01, Rank: 1.5, Coverage: 1, Width: 0.11},
+		{Protocol: pps, Method: "auto", Communities: 2, AE: 0.03, AEError: 0.01, Rank: 1.5, Coverage: 1, Width: 0.11},
 		{
-			Protocol: pps, Method: "auto", Kernel: "constant", Communities: 2, AE: 0.035, AEError: 0.005, Rank: 1.75,
+			Protocol: pps, Method: "pcc", Communities: 2, AE: 0.035, AEError: 0.005, Rank: 1.75,
 			Coverage: 0.5, CoverageError: 0.5, Width: 0.11,
 		},
 		{Protocol: pps, Method: "mlpe", Communities: 2, AE: 0.19, AEError: 0.15, Rank: 2.75, Width: 0.02},
-		{Protocol: bfs, Method: "auto", Kernel: "ppr", Communities: 1, AE: 0.1, Rank: 1, Width: 0.1},
-		{Protocol: bfs, Method: "auto", Kernel: "constant", Communities: 1, AE: 0.2, Rank: 2, Width: 0.2},
+		{Protocol: bfs, Method: "auto", Communities: 1, AE: 0.1, Rank: 1, Width: 0.1},
+		{Protocol: bfs, Method: "pcc", Communities: 1, AE: 0.2, Rank: 2, Width: 0.2},
 		{Protocol: bfs, Method: "mlpe", Communities: 1, AE: 0.46, Rank: 3, Width: 0.02},
 	}
 	rows := sample().Rows
@@ -78,15 +78,15 @@ func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	}
 	for i, w := range want {
 		g := rows[i]
-		if g.Protocol != w.Protocol || g.Name() != w.Name() || g.Communities != w.Communities {
-			t.Errorf("row %d is %s %s of %d, want %s %s of %d", i, g.Protocol, g.Name(), g.Communities, w.Protocol, w.Name(), w.Communities)
+		if g.Protocol != w.Protocol || g.Method != w.Method || g.Communities != w.Communities {
+			t.Errorf("row %d is %s %s of %d, want %s %s of %d", i, g.Protocol, g.Method, g.Communities, w.Protocol, w.Method, w.Communities)
 		}
 		for name, pair := range map[string][2]float64{
 			"AE": {g.AE, w.AE}, "its error": {g.AEError, w.AEError}, "rank": {g.Rank, w.Rank},
 			"coverage": {g.Coverage, w.Coverage}, "its error ": {g.CoverageError, w.CoverageError}, "width": {g.Width, w.Width},
 		} {
 			if diff := pair[0] - pair[1]; diff > 1e-9 || diff < -1e-9 {
-				t.Errorf("%s %s: %s %v, want %v", w.Protocol, w.Name(), name, pair[0], pair[1])
+				t.Errorf("%s %s: %s %v, want %v", w.Protocol, w.Method, name, pair[0], pair[1])
 			}
 		}
 	}
@@ -104,11 +104,11 @@ func TestRelativeErrorIsSmoothed(t *testing.T) {
 	r := sample()
 	mean := map[string]float64{}
 	for _, o := range r.Outcomes {
-		mean[o.Protocol+nameOf(o.Method, o.Kernel)] += o.RAE
+		mean[o.Protocol+o.Method] += o.RAE
 	}
 	for _, row := range r.Rows {
-		if want := mean[row.Protocol+row.Name()] / float64(row.Communities); math.Abs(row.RAE-want) > 1e-12*want {
-			t.Errorf("%s %s: RAE %v, want %v", row.Protocol, row.Name(), row.RAE, want)
+		if want := mean[row.Protocol+row.Method] / float64(row.Communities); math.Abs(row.RAE-want) > 1e-12*want {
+			t.Errorf("%s %s: RAE %v, want %v", row.Protocol, row.Method, row.RAE, want)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestReportsCanBeReadBack(t *testing.T) {
 // warn where its interval is too short.
 func TestAdviceNamesTheBestAndWarns(t *testing.T) {
 	r := sample()
-	for _, want := range []string{"`auto (ppr)`", "0.0650", "`auto (constant)`", "too short under bfs", "0.0 %"} {
+	for _, want := range []string{"`auto`", "0.0650", "`pcc`", "too short under bfs", "0.0 %"} {
 		if !strings.Contains(r.Advice, want) {
 			t.Errorf("advice %q lacks %q", r.Advice, want)
 		}

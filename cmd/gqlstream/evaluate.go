@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"gqlstream/config"
 	"gqlstream/evaluate"
@@ -40,14 +39,13 @@ and what every method estimates of them is held against the truth:
   members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
-Give labels that the classifier was trained on the role train: they are never hidden. --kernel takes a
-comma list too. Without --method and --config the methods are
-` + methodsEvaluate + `. See docs/evaluate.md.
+Give labels that the classifier was trained on the role train: they are never hidden. Without --method
+and --config the methods are ` + methodsEvaluate + `. See docs/evaluate.md.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv
   gqlstream evaluate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv \
-      --protocol pps,group:language --method all --kernel ppr,constant --plots plots`
+      --protocol pps,group:language --method all --kernel constant --plots plots`
 }
 
 // methodsEvaluate are compared where no methods are asked for: those of the paper
@@ -100,7 +98,6 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 func (c *evaluateCmd) prepare(con console) (conf evaluate.Config, source *files.Source, err error) {
 	conf = evaluate.Config(c.Options)
 	flags := c.CoreFlags
-	flags.Kernel = ""
 	if flags.Method == "" && flags.Config == "" {
 		flags.Method = methodsEvaluate
 	}
@@ -109,13 +106,7 @@ func (c *evaluateCmd) prepare(con console) (conf evaluate.Config, source *files.
 		return conf, nil, err
 	}
 	settings.Tolerance = cmp.Or(settings.Tolerance, toleranceEvaluate)
-	if c.Kernel == "" {
-		setOneShotDefaults(&settings) // the kernel of the configuration or of the preset
-	}
-	if kernels := cmp.Or(c.Kernel, settings.Kernel); kernels != "" {
-		conf.Kernels = strings.Split(kernels, ",")
-	}
-	settings.Kernel = ""
+	setOneShotDefaults(&settings)
 	if source, err = c.openFiles(con, &settings, ingest.StepConfig{Every: -1}); err != nil {
 		return conf, nil, err
 	}
