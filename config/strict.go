@@ -12,7 +12,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"gqlstream/ingest/event"
 )
@@ -29,48 +28,41 @@ func readStrictly(path string, c any) error {
 	if err != nil {
 		return Usage(err)
 	}
-	mistake := func(err error) string { return path + ": " + strings.TrimSpace(yaml.FormatError(err, false, true)) }
+	v := visitor{path: path}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return Usagef("%s", mistake(err))
+		return Usagef("%s", v.mistake(err))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil
 	}
-	var unknown, durations []string
-	v := visitor{
-		unknown: func(key *token.Token, known []string) {
-			err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", key.Value), Token: key}
-			unknown = append(unknown, mistake(err)+"\n"+event.Nearest(key.Value, known))
-		},
-		duration: func(value *token.Token) { // the library's error says neither where nor what is wanted
-			err := &yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", value.Value), Token: value}
-			durations = append(durations, mistake(err))
-		},
-	}
 	v.visit(file.Docs[0].Body, reflect.TypeOf(c))
-	if len(durations) > 0 {
-		return Usagef("%s", strings.Join(append(unknown, durations...), "\n"))
+	if len(v.durations) > 0 {
+		return Usagef("%s", strings.Join(append(v.unknown, v.durations...), "\n"))
 	}
 	var options []yaml.DecodeOption
-	if len(unknown) == 0 {
+	if len(v.unknown) == 0 {
 		options = append(options, yaml.Strict()) // knows what anchors stand for
 	}
-	err = yaml.NodeToValue(file.Docs[0].Body, c, options...)
-	if err != nil {
-		return Usagef("%s", strings.Join(append(unknown, mistake(err)), "\n"))
+	if err = yaml.NodeToValue(file.Docs[0].Body, c, options...); err != nil {
+		return Usagef("%s", strings.Join(append(v.unknown, v.mistake(err)), "\n"))
 	}
-	if len(unknown) > 0 {
-		return Usage(UnknownKeysError(strings.Join(unknown, "\n")))
+	if len(v.unknown) > 0 {
+		return Usage(UnknownKeysError(strings.Join(v.unknown, "\n")))
 	}
 	return nil
 }
 
-// visitor is told what a file holds that its types do not allow: keys that are no fields, with those
-// that are known in their place, and values of durations that are none.
+// visitor lists what a file holds that the types it is read into do not allow, and the library does
+// not tell: every key that is no field, with the nearest, and the places of durations that are none.
 type visitor struct {
-	unknown  func(key *token.Token, known []string)
-	duration func(value *token.Token)
+	path               string
+	unknown, durations []string
+}
+
+// mistake names the file and the place.
+func (v *visitor) mistake(err error) string {
+	return v.path + ": " + strings.TrimSpace(yaml.FormatError(err, false, true))
 }
 
 // visit visits a node that is read into a type, and the nodes below.
@@ -89,13 +81,13 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 			v.visitFields(n, t)
 		}
 	case ast.ScalarNode:
-		if t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil {
+		text, isText := n.GetValue().(string)
+		if _, err := time.ParseDuration(text); t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil || isText && err == nil {
 			return
 		}
-		text, isText := n.GetValue().(string)
-		if _, err := time.ParseDuration(text); err != nil || !isText {
-			v.duration(n.GetToken())
-		}
+		at := n.GetToken()
+		message := fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value)
+		v.durations = append(v.durations, v.mistake(&yaml.SyntaxError{Message: message, Token: at}))
 	}
 }
 
@@ -113,7 +105,8 @@ func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 		if at := slices.Index(known, key.Value); at >= 0 {
 			v.visit(each.Value(), types[at])
 		} else if !each.Key().IsMergeKey() {
-			v.unknown(key, known)
+			err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", key.Value), Token: key}
+			v.unknown = append(v.unknown, v.mistake(err)+"\n"+event.Nearest(key.Value, known))
 		}
 	}
 }
