@@ -10,12 +10,6 @@ import (
 	"gqlstream/quant"
 )
 
-// CoreFlags are the flags of commands that need no pipeline: a file, and what wins over it.
-type CoreFlags struct {
-	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
-	ResultFlags
-}
-
 // ResultFlags are the flags that decide results; they win over the file.
 type ResultFlags struct {
 	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
@@ -31,15 +25,6 @@ type ResultFlags struct {
 	Kernel       string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
 	Alpha        *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
 	Tolerance    *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
-}
-
-// Settings reads the configuration file and merges the flags over it.
-func (f *CoreFlags) Settings() (Settings, error) {
-	c, err := Load(f.Config)
-	if err == nil {
-		err = f.Merge(&c)
-	}
-	return c, err
 }
 
 // Merge merges the flags over settings.

@@ -23,7 +23,7 @@ import (
 type estimateCmd struct {
 	fileFlags
 	refusedFlags
-	config.CoreFlags
+	settingsFlags
 	Format string `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
 }
 
@@ -40,6 +40,21 @@ Examples:
   gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --config rules.yaml`
 }
 
+// settingsFlags are a configuration and what wins over it, of commands that need no pipeline.
+type settingsFlags struct {
+	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	config.ResultFlags
+}
+
+// read reads the configuration, and merges the flags over it.
+func (f *settingsFlags) read() (config.Settings, error) {
+	c, err := config.Load(f.Config)
+	if err == nil {
+		err = f.Merge(&c)
+	}
+	return c, err
+}
+
 // toleranceOneShot is the certificate of one-shot estimates.
 const toleranceOneShot = 1e-6
 
@@ -48,7 +63,7 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
 	}
-	settings, err := c.CoreFlags.Settings()
+	settings, err := c.read()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 type evaluateCmd struct {
 	fileFlags
 	refusedFlags
-	config.CoreFlags
+	settingsFlags
 	Options evaluateOptions `embed:""`
 	Format  string          `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
 	Plots   string          `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
@@ -97,11 +97,11 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 // classes.
 func (c *evaluateCmd) prepare(con console) (conf evaluate.Config, source *files.Source, err error) {
 	conf = evaluate.Config(c.Options)
-	flags := c.CoreFlags
+	flags := c.settingsFlags
 	if flags.Method == "" && flags.Config == "" {
 		flags.Method = methodsEvaluate
 	}
-	settings, err := flags.Settings()
+	settings, err := flags.read()
 	if err != nil {
 		return conf, nil, err
 	}

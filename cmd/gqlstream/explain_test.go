@@ -202,8 +202,7 @@ func TestExplainForThePage(t *testing.T) {
 	}
 	want := mustExplain(t, "--config", conf, "--state", state, "--community", asked.Community,
 		"--method", asked.Method, "--from", asked.From, "--to", asked.To)
-	flags := config.CoreFlags{Config: conf}
-	settings, err := flags.Settings()
+	settings, err := config.Load(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
