@@ -97,13 +97,11 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 	for i, r := range rules {
 		r = r.WithDefaults()
 		a := &c.Alerts[i]
-		a.When, a.Communities, a.Classes = r.When.String(), r.Communities, r.Classes
+		a.Communities, a.Classes = r.Communities, r.Classes
 		a.Method, a.Recover = cmp.Or(a.Method, c.Estimates[0].Method), cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
 		if r.When.Quantity == alerts.CUSUM {
-			a.When = fmt.Sprintf("%s drift %g > %g", a.When, r.Drift, r.Threshold)
-		} else if r.Over != 0 {
-			a.When = strings.Replace(a.When, " ", fmt.Sprintf(" over %v ", r.Over), 1)
+			a.When = fmt.Sprintf("%s drift %g > %g", alerts.CUSUM, r.Drift, r.Threshold)
 		}
 	}
 }
