@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"gqlstream/checkpoint"
@@ -25,20 +27,31 @@ type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
 	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
-	sharing chan struct{}                                 // holds something meanwhile
 	end     context.CancelFunc                            // of what is given
 	given   context.Context
-	writing chan saved     // holds one result when the writer is done; nil when none runs
-	last    web.Checkpoint // the newest that succeeded, and how many failed
-	said    time.Time      // when the log told of one
-	unsaid  int            // since then
-	err     error          // of the newest one
+	writing slot
+	sharing slot
+
+	mu     sync.Mutex     // guards what follows
+	last   web.Checkpoint // the newest that succeeded, and how many failed
+	said   time.Time      // when the log told of one
+	unsaid int            // since then
+	err    error          // of the newest one
 }
 
-type saved struct {
-	web.Checkpoint
-	pause time.Duration // of the loop, for the step with its compaction and the copy
-	err   error
+// slot holds something while work is under way of which there is one at a time.
+type slot chan struct{}
+
+func newSlot() slot { return make(slot, 1) }
+
+// await waits until the work is over, for so long at most, or until ctx ends.
+func (s slot) await(ctx context.Context, most time.Duration) {
+	select {
+	case s <- struct{}{}:
+		<-s
+	case <-time.After(most):
+	case <-ctx.Done():
+	}
 }
 
 func checkpointsIn(state string) string { return filepath.Join(state, "checkpoints") }
@@ -48,20 +61,21 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &checkpoints{Dir: dir, log: log, sharing: make(chan struct{}, 1)}
+	k := &checkpoints{Dir: dir, log: log, writing: newSlot(), sharing: newSlot()}
 	k.given, k.end = context.WithCancel(context.Background())
 	return k, dir.CheckFormat()
 }
 
-// write writes a state beside the loop. The loop has stood still for it since begun, and
+// write writes a state beside the loop, once the one before is written. The loop has stood still for it since begun, and
 // before that for pause.
 func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, begun time.Time, pause time.Duration) {
 	pause += time.Since(begun)
-	k.writing = make(chan saved, 1)
-	go func(done chan<- saved) {
+	k.writing <- struct{}{}
+	go func() {
 		n, err := k.store(m, state)
-		done <- saved{web.Checkpoint{Position: m.Position, At: time.Now().UTC(), Seconds: time.Since(begun).Seconds(), Bytes: n}, pause, err}
-	}(k.writing)
+		k.note(web.Checkpoint{Position: m.Position, At: time.Now().UTC(), Seconds: time.Since(begun).Seconds(), Bytes: n}, pause, err)
+		<-k.writing
+	}()
 }
 
 // store writes a state, and gives it to other workers beside that: one that takes shards over reads the log from there.
@@ -88,73 +102,50 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	return k.Dir.Save(c)
 }
 
-// How long a state that is given to others is waited for.
+// How long what is under way is waited for.
 const (
-	sharedWaitMax = 2 * time.Second // before the next one, of which they are to have all parts, too
-	sharedLastMax = 5 * time.Second // after the end of a run
+	writtenWaitMax = math.MaxInt64   // for ever, a state that is being written
+	sharedWaitMax  = 2 * time.Second // one that is given to others, before the next one, of which they are to have all parts, too
+	sharedLastMax  = 5 * time.Second // and after the end of a run
 )
 
 // finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
 func (k *checkpoints) finish() error {
-	k.await(context.Background())
-	k.awaitShared(context.Background(), sharedLastMax)
+	k.writing.await(context.Background(), writtenWaitMax)
+	k.sharing.await(context.Background(), sharedLastMax)
 	k.end()
 	return k.err
 }
 
-// awaitShared waits for a while until others have the newest state, or until ctx ends.
-func (k *checkpoints) awaitShared(ctx context.Context, most time.Duration) {
-	select {
-	case k.sharing <- struct{}{}:
-		<-k.sharing
-	case <-time.After(most):
-	case <-ctx.Done():
-	}
-}
-
-// await waits for the writer, if there is one, until ctx ends.
-func (k *checkpoints) await(ctx context.Context) {
-	if k.writing == nil {
-		return
-	}
-	select {
-	case now := <-k.writing:
-		k.take(now)
-	case <-ctx.Done():
-	}
-}
-
-// take takes what became of the newest checkpoint.
-func (k *checkpoints) take(now saved) {
-	k.writing = nil
-	if now.err != nil {
+// note keeps what became of the newest checkpoint, for which the loop stood still for pause.
+func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
 		k.last.Failed++
-		k.err = fmt.Errorf("checkpoint: %w", now.err)
-		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position, "reason", now.err)
+		k.err = fmt.Errorf("checkpoint: %w", err)
+		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position, "reason", err)
 		return
 	}
 	now.Failed = k.last.Failed
-	k.last, k.err = now.Checkpoint, nil
+	k.last, k.err = now, nil
 	if k.unsaid++; now.At.Sub(k.said) < checkpointLineEvery {
 		return
 	}
 	took := time.Duration(now.Seconds * float64(time.Second))
 	k.log.Info("checkpoint", "position", now.Position, "bytes", now.Bytes,
-		"pause", now.pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
+		"pause", pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
 	k.said, k.unsaid = now.At, 0
 }
 
-// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has ended yet. The
-// next boundary, which would learn of it, may be a minute away.
+// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has ended yet.
 func (k *checkpoints) newest() *web.Checkpoint {
-	if len(k.writing) > 0 {
-		k.take(<-k.writing)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last := k.last; !last.At.IsZero() || last.Failed > 0 {
+		return &last
 	}
-	if k.last.At.IsZero() && k.last.Failed == 0 {
-		return nil
-	}
-	last := k.last
-	return &last
+	return nil
 }
 
 const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second

@@ -31,7 +31,7 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	}
 	for position := range uint64(2) {
 		k.write(checkpoint.Manifest{Position: position}, nil, time.Now(), 0)
-		if k.await(t.Context()); k.writing != nil || k.last.Position != position {
+		if k.writing.await(t.Context(), writtenWaitMax); k.last.Position != position {
 			t.Fatalf("checkpoint %d is not there: %+v", position, k.last)
 		}
 	}
@@ -42,7 +42,7 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	k.awaitShared(ctx, time.Hour) // a fold that ends does not wait
+	k.sharing.await(ctx, time.Hour) // a fold that ends does not wait
 	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
 		t.Fatalf("the newest checkpoint is at position %d, %d were given, %v", k.last.Position, len(given), err)
 	}
@@ -63,7 +63,7 @@ func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 			t.Fatal("a checkpoint is not shown for a minute")
 		}
 	}
-	if shown := k.newest(); shown.Position != 7 || k.writing != nil {
+	if shown := k.newest(); shown.Position != 7 {
 		t.Errorf("%+v is shown", shown)
 	}
 }

@@ -150,7 +150,7 @@ func (f *fold) loop(ctx context.Context) error {
 		err := f.source.Next(ctx, &batch)
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			f.Checkpoints.await(ctx) // said before a follower is waited for that may be away for long
+			f.Checkpoints.writing.await(ctx, writtenWaitMax) // said before a follower is waited for that may be away for long
 			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.newest), errDone)
 		}
 		if err == nil {
@@ -227,10 +227,10 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 		return nil // shards wait for the processors that it would take
 	}
 	if must || f.group != nil { // others of a group save at the same positions
-		k.await(ctx)
-		k.awaitShared(ctx, sharedWaitMax)
+		k.writing.await(ctx, writtenWaitMax)
+		k.sharing.await(ctx, sharedWaitMax)
 	}
-	if k.newest(); k.writing != nil {
+	if len(k.writing) > 0 {
 		return nil
 	}
 	if err := cmp.Or(f.outlets.settle(ctx), f.quarantine.Settle(ctx)); err != nil {
