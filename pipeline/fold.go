@@ -122,7 +122,7 @@ func (f *fold) run(ctx context.Context) (err error) {
 	if f.main.Load() != f {
 		if err = f.open(ctx, Options{}); err == nil {
 			for _, one := range f.outlets.each {
-				one.rank.Store(int32(f.group.copies)) // until the order of the workers is looked at next
+				one.rank.Store(int32(f.group.copies)) // all others come first, until it takes the place of the main one
 			}
 			f.opened.Store(true)
 		}

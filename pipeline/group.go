@@ -254,15 +254,6 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 		one.gone.Store(place.Order < 0 && place.Served)
 		one.rank.Store(int32(max(place.Order, 0)))
 	}
-	if next := m.p.beside.Load(); next != nil && next.opened.Load() {
-		for _, one := range next.outlets.live() { // the main fold is the first for its own, and another worker for what is its again
-			rank := places[one.shard].Order
-			if rank < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
-				rank = m.copies
-			}
-			one.rank.Store(int32(rank))
-		}
-	}
 	drains := false
 	m.member.Say(func(own *group.Presence) { drains = own.Drains })
 	return drains && len(live) == 0
