@@ -14,5 +14,5 @@
 // It is judged early, because a mistake costs the others the work of a take-over, and no gap.
 //
 // A Store keeps, by position of the log, what a worker needs to take a shard over, in an object
-// bucket, and for as long as presences the digests by which workers find that their states are not the same.
+// bucket, with the digests by which workers find that their states are not the same.
 package group

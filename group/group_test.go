@@ -321,16 +321,19 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 		defer members[i].Leave()
 		stores[i] = openStore(t, members[i])
 	}
-	for _, s := range stores {
-		if err := s.Compare(t.Context(), "digest", 7, GraphPart, "000000000000000a"); err != nil {
+	same := map[string]string{GraphPart: "a", "0": "b"}
+	if err := stores[0].Put(t.Context(), "digest", 8, "0", "state", same); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * presenceTTL)                                                       // however long after one another the workers save
+	others := []map[string]string{same, {GraphPart: "a"}, {GraphPart: "a", "1": "c"}} // who does not have the shard compares the graph
+	for i, s := range stores {
+		if err := errors.Join(s.Compare(t.Context(), "digest", 8, "0", others[i]), s.Compare(t.Context(), "digest", 9, "0", others[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := stores[0].Compare(t.Context(), "digest", 8, GraphPart, "000000000000000a"); err != nil {
-		t.Fatal(err)
-	}
-	err := stores[1].Compare(t.Context(), "digest", 8, GraphPart, "000000000000000b")
-	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of the graph") {
+	err := stores[1].Compare(t.Context(), "digest", 8, "0", map[string]string{GraphPart: "a", "0": "c"})
+	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of shard 0") {
 		t.Fatalf("error %v", err)
 	}
 	for _, m := range members[:2] {
@@ -359,7 +362,7 @@ const testShards = 4
 func put(t *testing.T, s *Store, position uint64, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if err := s.Put(t.Context(), "digest", position, part, fmt.Sprint(part, " at ", position)); err != nil {
+		if err := s.Put(t.Context(), "digest", position, part, fmt.Sprint(part, " at ", position), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -418,7 +421,7 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 		t.Errorf("%d messages, at most %d of what is kept", messages, most)
 	}
 	for _, name := range []string{"other", "digest.2"} { // of another configuration, and of another format
-		if err := s.Put(t.Context(), name, 81, GraphPart, ""); err != nil {
+		if err := s.Put(t.Context(), name, 81, GraphPart, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -468,7 +471,7 @@ func TestAPartIsAskedForAgain(t *testing.T) {
 	for i := range part {
 		part[i] = byte(i * i >> 8)
 	}
-	if err := openStore(t, there).Put(t.Context(), "digest", 7, GraphPart, part); err != nil {
+	if err := openStore(t, there).Put(t.Context(), "digest", 7, GraphPart, part, nil); err != nil {
 		t.Fatal(err)
 	}
 	slow := &standstill{server: s}

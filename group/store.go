@@ -87,44 +87,40 @@ func (m *Member) hearDisagreement(data []byte) {
 	}
 }
 
-// Compare publishes our own digest of a part at a position, or compares it with that of the worker
-// which was first, if that was within presenceTTL. Where they differ both end: see Disagreed.
-func (s *Store) Compare(ctx context.Context, config string, position uint64, part, own string) error {
+// Compare compares our own digests of the parts at a position with those of the worker that has stored one of them, if one
+// has. Where they differ both end: see Disagreed. Workers that store a part at the same time do not see each other's, so that
+// only a later comparison is sure to find the difference.
+func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, own map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	self, kv := s.member.self.Worker, s.member.kv
-	key := fmt.Sprintf("digest.%s.%d.%s", config, position, part)
-	_, err := kv.Create(ctx, key, []byte(own+" "+self))
-	if !errors.Is(err, jetstream.ErrKeyExists) {
-		return err
-	}
-	entry, err := kv.Get(ctx, key)
-	for begun := time.Now(); errors.Is(err, jetstream.ErrKeyNotFound) && time.Since(begun) < presenceTTL; entry, err = kv.Get(ctx, key) {
-		time.Sleep(watchAgain / 10) // a copy that lags was asked
-	}
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil // it has just been forgotten
+	info, err := s.objects.GetInfo(ctx, objectName(config, position, part))
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	digest, worker, _ := strings.Cut(string(entry.Value()), " ")
-	if digest == own || worker == self {
-		return nil
+	self, worker := s.member.self.Worker, info.Description
+	for _, what := range []string{GraphPart, part} {
+		theirs, ours := info.Metadata[what], own[what]
+		if theirs == ours || theirs == "" || ours == "" {
+			continue
+		}
+		text := "shard " + part
+		if what == GraphPart {
+			text = "the graph"
+		}
+		found := fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
+			"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
+			position, worker, self, text, theirs, ours)
+		data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
+		if err == nil {
+			s.member.hearDisagreement(data)
+			_, err = s.member.kv.Put(ctx, disagreementKey, data)
+		}
+		return errors.Join(found, err)
 	}
-	what := "shard " + part
-	if part == GraphPart {
-		what = "the graph"
-	}
-	found := fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
-		"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
-		position, worker, self, what, digest, own)
-	data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
-	if err == nil {
-		s.member.hearDisagreement(data)
-		_, err = kv.Put(ctx, disagreementKey, data)
-	}
-	return errors.Join(found, err)
+	return nil
 }
 
 // objectName begins with the digest of the configuration, which decides the bytes.
@@ -132,8 +128,8 @@ func objectName(config string, position uint64, part string) string {
 	return fmt.Sprintf("%s/%020d/%s", config, position, part)
 }
 
-// Put stores a part at a position, unless it is there already.
-func (s *Store) Put(ctx context.Context, config string, position uint64, part string, state any) error {
+// Put stores a part at a position, unless it is there already, with our own digests of it and of the graph.
+func (s *Store) Put(ctx context.Context, config string, position uint64, part string, state any, digests map[string]string) error {
 	name := objectName(config, position, part)
 	if _, err := s.objects.GetInfo(ctx, name); err == nil {
 		return nil
@@ -141,7 +137,9 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 	var data bytes.Buffer
 	err := gob.NewEncoder(&data).Encode(state)
 	if err == nil {
-		_, err = s.objects.PutBytes(ctx, name, data.Bytes())
+		_, err = s.objects.Put(ctx, jetstream.ObjectMeta{
+			Name: name, Description: s.member.self.Worker, Metadata: map[string]string{GraphPart: digests[GraphPart], part: digests[part]},
+		}, &data)
 	}
 	if err != nil {
 		return fmt.Errorf("group: object %s: %w", name, err)

@@ -26,7 +26,9 @@ type membership struct {
 	member      *group.Member
 	store       *group.Store
 	copies      int
-	checkpoints int // that were given to others
+	checkpoints int               // that were given to others
+	position    uint64            // of the last one
+	digests     map[string]string // of its parts
 }
 
 // joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
@@ -167,25 +169,32 @@ func (m *membership) fetchPart(ctx context.Context, config string, position uint
 // sharedName begins the names of what workers share of a configuration: of another format they share nothing.
 func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
 
-// share compares a state with those of the other workers, and stores what they would need to take
-// a shard over. What does not come about is made good by the next checkpoint.
+// share compares what this worker had at the position before with what others have stored since, and stores of a state what
+// they would need to take a shard over. What does not come about is made good by the next checkpoint.
 func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
 	shared, position, parts := sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
 	m.checkpoints++
 	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
-	errs := make(chan error, len(parts))
+	digests := map[string]string{}
 	for name, part := range parts {
-		go func() {
-			err := m.store.Compare(ctx, shared, position, name, checkpoint.Digest(part.Manifest.Sections))
-			if err == nil && (graph || name != group.GraphPart) {
-				err = m.store.Put(ctx, shared, position, name, part)
-			}
-			errs <- err
-		}()
+		digests[name] = checkpoint.Digest(part.Manifest.Sections)
 	}
+	var sharing sync.WaitGroup
+	errs := make(chan error, m.p.shards+len(parts))
+	for _, shard := range allShards(m.p.shards) {
+		sharing.Go(func() { errs <- m.store.Compare(ctx, shared, m.position, group.Part(shard), m.digests) })
+	}
+	for name, part := range parts {
+		if graph || name != group.GraphPart {
+			sharing.Go(func() { errs <- m.store.Put(ctx, shared, position, name, part, digests) })
+		}
+	}
+	sharing.Wait()
+	close(errs)
+	m.position, m.digests = position, digests
 	var err error
-	for range parts {
-		err = errors.Join(err, <-errs)
+	for one := range errs {
+		err = errors.Join(err, one)
 	}
 	if graph && err == nil {
 		err = m.store.Drop(ctx, shared)
