@@ -26,7 +26,7 @@ import (
 )
 
 // Explainer answers one question about estimates from a log and the checkpoints beside it. It keeps
-// graphs only, no kernels, so it costs what the graph costs.
+// a graph only, no kernels, so it costs what the graph costs.
 type Explainer struct {
 	Config   incremental.Config
 	Settings *config.Settings
@@ -61,7 +61,10 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	if err != nil {
 		return nil, err
 	}
-	if err := e.reach(ctx, from, to); err != nil {
+	if err := e.start(ctx, from, to); err != nil {
+		return nil, err
+	}
+	if err := e.reach(ctx, from); err != nil {
 		return nil, err
 	}
 	core := e.Config
@@ -75,7 +78,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 		return nil, e.unknown(err, q.Community)
 	}
 	defer walk.Close()
-	if err := e.reach(ctx, to, to); err != nil {
+	if err := e.reach(ctx, to); err != nil {
 		return nil, err
 	}
 	x, err := walk.To(ctx, e.core.View(), e.place)
@@ -174,23 +177,16 @@ func (e *Explainer) tellSeldom(format string, args ...any) {
 }
 
 func (e *Explainer) close() {
+	if e.source != nil {
+		_ = e.source.Close() // which fails for files only
+	}
 	if e.core != nil {
 		e.core.Close()
-		_ = e.source.Close() // which fails for files only
-		e.core = nil
 	}
 }
 
-// reach goes on to a place, from where it is or from a checkpoint that is nearer.
-// No later place than last will be asked for.
-func (e *Explainer) reach(ctx context.Context, place, last Place) error {
-	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), e.place.Position, place, e.Tell)
-	if err == nil && (e.core == nil || saved != nil) {
-		err = e.start(ctx, saved, last)
-	}
-	if err != nil {
-		return err
-	}
+// reach reads the log up to a place.
+func (e *Explainer) reach(ctx context.Context, place Place) error {
 	for {
 		if !e.held {
 			err := e.source.Next(ctx, &e.batch)
@@ -211,8 +207,12 @@ func (e *Explainer) reach(ctx context.Context, place, last Place) error {
 	}
 }
 
-func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
-	e.close()
+// start opens the log at the newest checkpoint up to the first place, to read it up to the last one.
+func (e *Explainer) start(ctx context.Context, first, last Place) error {
+	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), first, e.Tell)
+	if err != nil {
+		return err
+	}
 	conf := e.Config
 	conf.CompactEvery = -1
 	steps, err := e.Settings.Steps() // of run, so that what a step decides, a switch of the model version say, is decided alike
@@ -220,7 +220,6 @@ func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 		return err
 	}
 	from := ingest.JetStreamConfig{Step: steps, Until: last.Position, UntilLast: last.Position == 0}
-	e.place, e.held = Place{}, false
 	if saved == nil {
 		e.core, err = incremental.New(conf)
 	} else {
@@ -233,31 +232,26 @@ func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 		return config.Usage(err)
 	}
 	e.source, err = OpenLog(ctx, e.JS, e.Settings, from)
-	if err != nil {
-		e.core.Close()
-		e.core = nil
-		if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
-			return config.Usagef("explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
-				"is early enough; choose a later --from: %w", err)
-		}
-		return err
+	if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
+		return config.Usagef("explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
+			"is early enough; choose a later --from: %w", err)
 	}
-	e.core.Limit(e.source.Limits())
-	return nil
+	if err == nil {
+		e.core.Limit(e.source.Limits())
+	}
+	return err
 }
 
 // NearestCheckpoint returns the newest intact checkpoint of a configuration in a state directory
-// that lies after a position and not beyond a place, or nil.
-func NearestCheckpoint(
-	state, digest string, after event.Position, place Place, tell func(format string, args ...any),
-) (*checkpoint.Checkpoint, error) {
+// that does not lie beyond a place, or nil.
+func NearestCheckpoint(state, digest string, place Place, tell func(format string, args ...any)) (*checkpoint.Checkpoint, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
 	positions, err := dir.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range positions {
-		if p <= uint64(after) || place.Position > 0 && p > uint64(place.Position) {
+		if place.Position > 0 && p > uint64(place.Position) {
 			continue
 		}
 		saved, err := dir.Read(p)

@@ -163,7 +163,7 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 		return from, err
 	}
 	until := pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}
-	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), 0, until, func(format string, args ...any) {
+	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), until, func(format string, args ...any) {
 		fmt.Fprintf(r.con.Err, "replay: "+format+"\n", args...)
 	})
 	switch {
