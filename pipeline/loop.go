@@ -29,7 +29,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	if err != nil {
 		return err
 	}
-	reload := &reloader{signals: make(chan os.Signal, 1), read: read}
+	reload := &reloader{signals: make(chan os.Signal, 1), read: read, settings: settings}
 	signal.Notify(reload.signals, syscall.SIGHUP) // which would end the process otherwise
 	defer signal.Stop(reload.signals)
 	o.since = time.Now().UTC()
@@ -40,13 +40,18 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	reload.settings = settings
 	for answered := false; ; answered = true { // whether the broker has
 		var p *Pipeline
-		err := OnceElected(ctx, o.Log, answered, func() (err error) {
+		var err error
+		open := func() error {
 			p, err = Open(ctx, reload.settings, o)
 			return err
-		})
+		}
+		if settings.NATS.URL == reload.settings.NATS.URL {
+			err = OnceElected(ctx, o.Log, answered, open)
+		} else {
+			err = open() // once: a new address may be wrong, and the run stands still meanwhile
+		}
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
 			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error", err)
 			reload.settings, reload.fresh = settings, false

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +93,44 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A new address at which nobody answers must not be tried for long: the run stands still until it goes on with the old one.
+func TestANewAddressIsTriedOnce(t *testing.T) {
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
+	settings.NATS.URL, settings.HTTP.Listen = server.URL(), web.ListenOff
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	wrong := settings
+	wrong.NATS.URL = "nats://" + silent.Addr().String()
+	said := &sayings{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	again := &reloader{signals: make(chan os.Signal, 1), read: func() (config.Settings, error) { return wrong, nil }, settings: settings}
+	go func() {
+		ended <- runAgain(ctx, settings, again, Options{Err: said, Log: slog.New(slog.NewTextHandler(said, nil))})
+	}()
+	for begun, starts := time.Now(), 0; starts < 2; time.Sleep(10 * time.Millisecond) {
+		if now := strings.Count(said.String(), "reads      stream"); now > starts {
+			if starts = now; starts == 1 {
+				again.signals <- syscall.SIGHUP
+			}
+		}
+		if time.Since(begun) > electionWaitMax/2 {
+			t.Fatalf("the old address is not taken:\n%s", said)
+		}
+	}
+	if cancel(); <-ended != nil || !strings.Contains(said.String(), "not reloaded, and the one before is taken") {
+		t.Errorf("it says\n%s", said)
+	}
 }
 
 // A run must say that the log out has begun to drop records, and end with the name of a setting of the log in
