@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -24,52 +23,62 @@ const (
 // alerting holds the follower that evaluates the rules of alerts, and the targets that are told
 // of them. Any goroutine may use it.
 type alerting struct {
-	p *Pipeline
-
-	mu       sync.Mutex
+	p        *Pipeline
 	follower *sinks.Alerting
-	targets  *notify.Targets
-	fired    map[string]uint64 // transitions into firing since the process began, by rule
+	before   uint64 // sequence of the newest transition when the process began
 
-	before uint64 // sequence of the newest transition when the process began
+	mu      sync.Mutex // guards what follows
+	targets *notify.Targets
+	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
-// start makes the follower that evaluates the alerts of the settings and, unless another worker of the
-// group does, stores and delivers what begins and ends.
+// openAlerting returns alerting without targets, and where the page begins with alerts of earlier processes.
+func (p *Pipeline) openAlerting(ctx context.Context) (a *alerting, at sinks.Cursor, err error) {
+	rules, err := p.settings.AlertRules()
+	if err != nil {
+		return nil, at, config.Usage(err)
+	}
+	a = &alerting{p: p, fired: map[string]uint64{}}
+	a.follower, err = sinks.NewAlerting(ctx, sinks.AlertingConfig{
+		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile), Rules: rules,
+	})
+	if err != nil {
+		return nil, at, err
+	}
+	stream, err := p.Broker.JS.Stream(ctx, p.names.Out.Alerts)
+	if err != nil {
+		return nil, at, err
+	}
+	a.before = stream.CachedInfo().State.LastSeq
+	at.Sequence = a.before - min(a.before, alertsSeedMax)
+	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil { // else the page begins with the oldest
+		at.Stamp = m.Time.UnixNano()
+	}
+	return a, at, nil
+}
+
+// start makes this worker the one that stores and delivers what begins and ends, or one that stands by.
 func (a *alerting) start(ctx context.Context, leads bool) error {
-	p := a.p
-	rules, err1 := p.settings.AlertRules()
-	conf, err2 := p.settings.NotifyTargets()
-	if err := cmp.Or(err1, err2); err != nil {
+	conf, err := a.p.settings.NotifyTargets()
+	if err != nil {
 		return config.Usage(err)
 	}
 	if !leads {
 		conf = notify.Config{}
 	}
-	targets, err := notify.Start(ctx, p.Broker.JS, p.names.Out.Alerts, conf, p.log)
+	targets, err := notify.Start(ctx, a.p.Broker.JS, a.p.names.Out.Alerts, conf, a.p.log)
 	if err != nil {
 		return err
 	}
-	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
-		Rules: rules, Standby: !leads,
-	})
-	if err != nil {
-		targets.Stop()
-		return err
-	}
+	a.follower.StandBy(!leads)
 	a.mu.Lock()
 	former := a.targets
-	a.follower, a.targets = follower, targets
+	a.targets = targets
 	a.mu.Unlock()
 	if former != nil {
 		former.Stop()
 	}
 	return nil
-}
-
-func (a *alerting) open(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
-	return a.follower.Open(ctx)
 }
 
 func (a *alerting) close() error {
@@ -80,20 +89,6 @@ func (a *alerting) close() error {
 		return nil
 	}
 	return a.targets.Close()
-}
-
-// begin returns where the page begins with alerts of earlier processes, and remembers which those are.
-func (a *alerting) begin(ctx context.Context) (at sinks.Cursor, err error) {
-	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
-	if err != nil {
-		return at, err
-	}
-	a.before = stream.CachedInfo().State.LastSeq
-	at.Sequence = a.before - min(a.before, alertsSeedMax)
-	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil { // else the page begins with the oldest
-		at.Stamp = m.Time.UnixNano()
-	}
-	return at, nil
 }
 
 // tell is the Take of the follower that tells the page what has begun or ended, and the log what is new.
@@ -121,23 +116,16 @@ func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 // show tells the page and the Alertmanagers all that fires, and returns how long it took.
 func (a *alerting) show() time.Duration {
 	a.mu.Lock()
-	follower, targets, fired := a.follower, a.targets, maps.Clone(a.fired)
+	targets, fired := a.targets, maps.Clone(a.fired)
 	a.mu.Unlock()
-	if follower == nil {
+	if targets == nil {
 		return 0
 	}
 	begun := time.Now()
-	active, rules, dropped := follower.Now()
+	active, rules, dropped := a.follower.Now()
 	if a.p.main.Load().source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
 	a.p.Page.SetAlerts(web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped, Targets: targets.Stats()})
 	return time.Since(begun)
-}
-
-// newest returns the place of the newest alert, when all that is published was taken.
-func (a *alerting) newest() sinks.Place {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.follower.Newest()
 }

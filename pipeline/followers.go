@@ -183,7 +183,7 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	}
 	add(p.pageTask())
 	add(task{FollowConfig: sinks.FollowConfig{Name: followerAlertsPage, Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
-	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.open}})
+	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.follower.Open}})
 	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
 		p.rollups.StandBy(!leads)
 		return nil

@@ -192,9 +192,8 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
-	alertsAt, err := p.alerting.begin(ctx)
-	if err != nil {
+	alerting, alertsAt, err := p.openAlerting(ctx)
+	if p.alerting = alerting; err != nil {
 		return err
 	}
 	p.definitions.show(p.main.Load().core.View(), p.Page, p.log, true) // the log may be quiet for long

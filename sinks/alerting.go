@@ -21,10 +21,6 @@ type AlertingConfig struct {
 	Log     string // identity of the log in
 	Shelf   Shelf  // keeps the state
 	Rules   alerts.Config
-
-	// Standby leaves storing and saving to another worker of a group. What begins and ends is
-	// known here, too.
-	Standby bool
 }
 
 // Alerting is a follower that evaluates the rules and stores what begins and ends in
@@ -35,6 +31,8 @@ type AlertingConfig struct {
 type Alerting struct {
 	config AlertingConfig
 	begin  Cursor // where there is no state
+
+	standby bool // another worker of a group stores and saves
 
 	mu     sync.Mutex
 	engine *alerts.Engine
@@ -66,6 +64,10 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	return a, nil
 }
 
+// StandBy leaves storing and saving to another worker of a group, or not; what begins and ends is known here, too. It must
+// not be called while the alerts follow.
+func (a *Alerting) StandBy(standby bool) { a.standby = standby }
+
 // Open opens the follower, as a FollowConfig wants it.
 func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	if _, err := ensureStream(ctx, a.config.JS, a.config.Streams.alerts()); err != nil {
@@ -84,7 +86,7 @@ func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	if failed := a.restore(p); failed != nil {
 		return nil, Cursor{}, failed
 	}
-	if a.taken = p.Cursor; !a.config.Standby || err != nil { // a worker that stands by saves where it begins, so that all begin there
+	if a.taken = p.Cursor; !a.standby || err != nil { // a worker that stands by saves where it begins, so that all begin there
 		err = a.save(ctx, p.Cursor)
 	}
 	return a, p.Cursor, err
@@ -109,7 +111,7 @@ func (a *Alerting) restore(p progress) (err error) {
 // Take implements Follower.
 func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 	transitions, err := a.evaluate(ctx, e)
-	if err == nil && len(transitions) > 0 && !a.config.Standby {
+	if err == nil && len(transitions) > 0 && !a.standby {
 		err = a.store(ctx, transitions)
 	}
 	if err == nil {
@@ -150,7 +152,7 @@ func (a *Alerting) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !a.config.Standby {
+	if !a.standby {
 		if err := a.save(ctx, a.taken); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (a *Alerting) configure(ctx context.Context) error {
 
 // Sync implements Follower.
 func (a *Alerting) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
-	if a.config.Standby {
+	if a.standby {
 		return taken, nil
 	}
 	return taken, a.save(ctx, taken)
