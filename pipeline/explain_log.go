@@ -245,25 +245,9 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 // NearestCheckpoint returns the newest intact checkpoint of a configuration in a state directory
 // that does not lie beyond a place, or nil.
 func NearestCheckpoint(state, digest string, place Place, tell func(format string, args ...any)) (*checkpoint.Checkpoint, error) {
-	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
-	positions, err := dir.List()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range positions {
-		if place.Position > 0 && p > uint64(place.Position) {
-			continue
-		}
-		saved, err := dir.Read(p)
-		if err != nil || saved.Manifest.Config != digest {
-			tell("checkpoint %d is passed over: damaged, replaced, or of another configuration", p)
-			continue
-		}
-		if place.Time == 0 || event.Time(saved.Manifest.LogTime) <= place.Time {
-			return saved, nil
-		}
-	}
-	return nil, nil
+	return checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state)).LoadWhere(func(m *checkpoint.Manifest) bool {
+		return m.Config == digest && (place.Position == 0 || m.Position <= uint64(place.Position)) && (place.Time == 0 || event.Time(m.LogTime) <= place.Time)
+	}, func(damage error) { tell("a damaged checkpoint is passed over: %v", damage) })
 }
 
 // tooFew returns the error of a question about the last change of a community without two
