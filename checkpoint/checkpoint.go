@@ -58,7 +58,7 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
 	final := filepath.Join(d.path, fileName(m.Position))
 	temporary := final + temporaryMark
-	if there, err := d.readDir(final); err == nil && m.continues(&there.Manifest) && there.Manifest.Stream == m.Stream {
+	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config && slices.Equal(there.Manifest.Classes, m.Classes) && there.Manifest.Stream == m.Stream {
 		return 0, nil // the same state is there already
 	}
 	if err := d.prepare(final, temporary); err != nil {

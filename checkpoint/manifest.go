@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -32,11 +31,6 @@ type Manifest struct {
 	Written    time.Time      `json:"written"`
 	Sections   []Entry        `json:"sections"`
 	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty
-}
-
-// continues reports whether two states are of one configuration, with the same names of classes.
-func (m *Manifest) continues(o *Manifest) bool {
-	return m.Config == o.Config && slices.Equal(m.Classes, o.Classes)
 }
 
 // Stream identifies the history that the state was folded over.
