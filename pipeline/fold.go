@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -151,7 +153,8 @@ func (f *fold) loop(ctx context.Context) error {
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
 			f.Checkpoints.writing.await(ctx, writtenWaitMax) // said before a follower is waited for that may be away for long
-			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.follower.Newest), errDone)
+			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
+			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, published, f.alerting.follower.Newest), errDone)
 		}
 		if err == nil {
 			err = f.awaitMain(ctx, &batch)

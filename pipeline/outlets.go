@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -234,14 +232,6 @@ func (o *outlets) watermarks() map[int]uint64 {
 		one.mu.Unlock()
 	}
 	return all
-}
-
-func (o *outlets) published() uint64 {
-	all := slices.Sorted(maps.Values(o.watermarks()))
-	if len(all) == 0 {
-		return 0
-	}
-	return all[0]
 }
 
 func (o *outlets) states() (list []request.State) {
