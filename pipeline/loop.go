@@ -40,18 +40,13 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	for answered := false; ; answered = true { // whether the broker has
+	for answered := false; ; answered = true { // whether the broker has, at the address of the settings
 		var p *Pipeline
-		var err error
-		open := func() error {
+		known := answered && settings.NATS.URL == reload.settings.NATS.URL // else the address may be wrong
+		err := OnceElected(ctx, o.Log, known, func() (err error) {
 			p, err = Open(ctx, reload.settings, o)
 			return err
-		}
-		if settings.NATS.URL == reload.settings.NATS.URL {
-			err = OnceElected(ctx, o.Log, answered, open)
-		} else {
-			err = open() // once: a new address may be wrong, and the run stands still meanwhile
-		}
+		})
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
 			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error", err)
 			reload.settings, reload.fresh = settings, false
