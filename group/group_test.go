@@ -291,6 +291,25 @@ func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 	}
 }
 
+// Of workers that must stand still to take shards over one must do so at a time, and the next one when it has them.
+func TestOneWorkerAtATimeIsTheFirst(t *testing.T) {
+	js := startServer(t)
+	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
+	defer func() { _ = a.Leave() }()
+	defer func() { _ = b.Leave() }()
+	for _, shards := range [][]int{{0}, {}, {0, 1}} { // that a estimates, of two
+		a.Say(func(p *Presence) { p.Shards = shards })
+		wait(t, "b to hear what a estimates", func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.workers["a"] != nil && slices.Equal(b.workers["a"].Shards, shards)
+		})
+		if first := b.First(2, 2); !a.First(2, 2) || first != (len(shards) == 2) {
+			t.Errorf("while a estimates %v, b is the first: %t", shards, first)
+		}
+	}
+}
+
 // The entry of a worker that was killed must not keep it from beginning again, even where a server
 // that elects does not remove it in time.
 func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {

@@ -99,6 +99,21 @@ func (m *Member) Places(shards, copies int) (places []Place) {
 	return places
 }
 
+// First reports whether no worker before this one, by name, has still to take over a shard that it is to estimate. Of
+// workers that must stand still for that, one does at a time, so that of each shard another copy goes on.
+func (m *Member) First(shards, copies int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for shard, workers := range assign(m.live(), shards, copies) {
+		if slices.ContainsFunc(workers, func(name string) bool {
+			return name < m.self.Worker && !slices.Contains(m.workers[name].Shards, shard)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
 // assign returns the workers that estimate each shard, in their order. Shard after shard takes the
 // first of its order that has room: no worker is the first, or the second, of more than its part of
 // the shards. Of a worker that goes, what it had moves, and little else.

@@ -294,7 +294,9 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	lacks := without(slices.Concat(keeps, mine(places)), has)
 	switch {
 	case next == nil && len(lacks) > 0:
-		m.makeRoom(main)
+		if !m.makeRoom(main) {
+			return
+		}
 		owned := slices.Concat(keeps, without(lacks, keeps))
 		slices.Sort(owned)
 		m.p.log.Info("preparing to estimate other shards", "shards", owned)
@@ -313,14 +315,19 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	}
 }
 
-// makeRoom ends the main fold before the next one begins, where there is no memory for two.
-func (m *membership) makeRoom(main *fold) {
+// makeRoom ends the main fold before the next one begins, where there is no memory for two: one worker after another where
+// shards have copies. It reports whether the next one may begin.
+func (m *membership) makeRoom(main *fold) bool {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
-		return
+		return true
+	}
+	if m.copies > 1 && !m.member.First(m.p.shards, m.copies) {
+		return false
 	}
 	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one has caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
+	return true
 }
 
 // replace puts the next fold in the place of the main one, which ends first.
