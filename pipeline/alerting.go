@@ -40,7 +40,7 @@ func (p *Pipeline) openAlerting(ctx context.Context) (a *alerting, at sinks.Curs
 	}
 	a = &alerting{p: p, fired: map[string]uint64{}}
 	a.follower, err = sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile), Rules: rules,
+		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf("alerts", "alerting.json"), Rules: rules,
 	})
 	if err != nil {
 		return nil, at, err

@@ -14,25 +14,6 @@ import (
 	"gqlstream/sinks"
 )
 
-// Files of the state directory that keep what the alerts and the roll-ups of a run alone have
-// come to, and up to where in the log out that is.
-const (
-	alertingFile = "alerting.json"
-	historyFile  = "history.json"
-)
-
-// Names of followers, for people and metrics.
-const (
-	followerAlerts     = "alerts"
-	followerAlertsFile = "alerts file"
-	followerAlertsPage = "alerts page"
-	followerFile       = "file"
-	followerHistory    = "history"
-	followerPage       = "page"
-	followerParts      = "parquet"
-	followerStdout     = "stdout"
-)
-
 // followers holds all followers of the log out in this process. Each has a goroutine and a
 // position of its own. Any goroutine may use them.
 type followers struct {
@@ -182,22 +163,22 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: name, Open: open, Reader: reader}})
 	}
 	add(p.pageTask())
-	add(task{FollowConfig: sinks.FollowConfig{Name: followerAlertsPage, Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
-	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.follower.Open}})
-	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
+	add(task{FollowConfig: sinks.FollowConfig{Name: "alerts page", Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
+	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: "alerts", Open: p.alerting.follower.Open}})
+	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: "history", Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
 		p.rollups.StandBy(!leads)
 		return nil
 	}})
 	if out.File == "-" {
-		add(task{FollowConfig: sinks.FollowConfig{Name: followerStdout, Open: takeBehind(p.beginAt, printer(o.Out))}})
+		add(task{FollowConfig: sinks.FollowConfig{Name: "stdout", Open: takeBehind(p.beginAt, printer(o.Out))}})
 	} else if out.File != "" {
-		file(followerFile, sinks.ReaderConfig{}, p.linesOf(out.File))
+		file("file", sinks.ReaderConfig{}, p.linesOf(out.File))
 	}
 	if out.Alerts != "" {
-		file(followerAlertsFile, sinks.ReaderConfig{Alerts: true}, p.linesOf(out.Alerts))
+		file("alerts file", sinks.ReaderConfig{Alerts: true}, p.linesOf(out.Alerts))
 	}
 	if out.Parquet != "" {
-		file(followerParts, sinks.ReaderConfig{}, func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+		file("parquet", sinks.ReaderConfig{}, func(context.Context) (sinks.Follower, sinks.Cursor, error) {
 			return sinks.OpenPartsDir(sinks.PartsDirConfig{Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax)})
 		})
 	}
@@ -206,6 +187,8 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	}
 }
 
+// shelf returns what keeps that to which the alerts or the roll-ups have come, and up to where in the log out that is: a file of
+// the state directory, or for the worker of a group that takes them over the store.
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	if p.group != nil {
 		return p.group.store.Shelf(follower)

@@ -68,7 +68,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 // read what was published before may take seconds where servers died.
 func (p *Pipeline) pageTask() task {
 	open, filled := takeBehind(p.beginAt, p.showEstimates), false
-	return task{FollowConfig: sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+	return task{FollowConfig: sinks.FollowConfig{Name: "page", Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		if !filled {
 			if err := p.fillPage(ctx); err != nil {
 				return nil, sinks.Cursor{}, err

@@ -175,7 +175,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	p.followers.base = sinks.FollowConfig{JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: p.shards, Log: p.logID, Report: p.log}}
 	p.followers.base.End = func() uint64 { return p.main.Load().outlets.sequence() }
 	p.followers.failed = make(chan error, 1)
-	p.rollups = sinks.NewRollups(sinks.RollupsConfig{JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile)})
+	p.rollups = sinks.NewRollups(sinks.RollupsConfig{JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf("history", "history.json")})
 	return nil
 }
 
