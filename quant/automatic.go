@@ -38,7 +38,7 @@ type automatic struct {
 	label   []float64     // K x K: covariance of Residual
 	noise   []float64     // K: variance of the distance between both readings
 	weight  float64       // of the members' own labels in Residual
-	at      []float64     // K + 3: see Kept
+	at      []float64     // K + 5: see Kept
 	rows    []float64     // of labels; see addSpread
 }
 

@@ -10,11 +10,11 @@ import (
 )
 
 // Kept is the error that the coefficients of the posterior make in an estimate of auto. It may have been computed for an
-// earlier estimate; see Posterior.Last.
+// earlier estimate, and for earlier coefficients; see Posterior.Last.
 type Kept struct {
-	KeptAt        []float64 // K + 3: where: see coefficientNoise
+	KeptAt        []float64 // K + 5: where: see coefficientNoise
 	KeptNoise     []float64 // K x K: covariance
-	KeptInfluence []float64 // see Estimate.Influence
+	KeptInfluence []float64 // see Estimate.Influence; nil where it was computed for earlier coefficients
 	KeptTurned    float64   // members that joined or left since, as in Turnover
 }
 
@@ -24,7 +24,7 @@ const (
 	slopeMembersMax = 256
 	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was computed, and
 	// keptFarAll how far where that is all of the variance of a class, in proportion. It moves standard errors by
-	// about a hundredth in 98 of 100.
+	// about a hundredth in 98 of 100. Coefficients that were fitted anew are one further.
 	keptFar, keptFarAll = 0.5, 0.01
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
@@ -33,32 +33,38 @@ const (
 // keptFor returns the error of the coefficients that the last estimate had, if it still does beside this other
 // covariance, where the members' squared multiplicities have this sum, else nothing.
 func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (kept Kept) {
-	if p.Last == nil || p.Last.Posterior != uint64(p.Version) || len(p.Last.KeptAt) != len(at) {
+	if p.Last == nil || p.Turnover.Reset || len(p.Last.KeptAt) != len(at) {
 		return Kept{}
 	}
 	kept = p.Last.Kept
 	kept.KeptTurned += p.Turnover.Joined + p.Turnover.Left
-	far := floats.Distance(at, kept.KeptAt, 1)
-	if p.Turnover.Reset || kept.KeptTurned > 2*keptTurned*squares || far > keptFar {
+	fits := len(at) - 1 // where the version of the coefficients is
+	far := floats.Distance(at[:fits], kept.KeptAt[:fits], 1)
+	if kept.KeptTurned > 2*keptTurned*squares || far > keptFar {
 		return Kept{}
 	}
+	far += at[fits] - kept.KeptAt[fits]
 	for i := 0; i < len(others); i += len(p.Prior) + 1 {
 		if v := kept.KeptNoise[i]; far*v > keptFarAll*(v+others[i]) {
 			return Kept{}
 		}
 	}
+	if p.Last.Posterior != uint64(p.Version) {
+		kept.KeptInfluence = nil // errors of these and of other coefficients have nothing in common
+	}
 	return kept
 }
 
 // coefficientNoise adds G Cov(theta, b) G' to the covariance of the answer, as the last estimate had it if that still does:
-// G hangs on q(gamma), on gamma, on the weight of the members' own labels, and on how many
-// labels there are around.
+// G hangs on q(gamma), on gamma, on the weight of the members' own labels, on how many
+// labels there are around, and on the coefficients themselves, whose covariance falls as labels come.
 func (x *automatic) coefficientNoise(p *Posterior, weights weighting) {
-	x.at = append(append(x.at[:0], x.Tempered...), x.Gamma, x.weight, math.Log(p.Residuals.effective(weights)))
-	x.Kept = p.keptFor(x.at, x.reading.squares, x.v)
 	if p.Coefficients == nil {
 		return
 	}
+	x.at = append(append(x.at[:0], x.Tempered...), x.Gamma, x.weight, math.Log(p.Residuals.effective(weights)),
+		math.Log(trace(p.Coefficients, p.Shared+len(p.Prior))), float64(p.Version))
+	x.Kept = p.keptFor(x.at, x.reading.squares, x.v)
 	if x.KeptAt == nil {
 		x.Kept = x.errorOf(p, weights)
 	}

@@ -398,34 +398,34 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 	}
 }
 
-// The error of the coefficients is taken from the last estimate until that is of other coefficients, other
-// members, or another gamma.
+// The error of the coefficients is taken from the last estimate until that is of coefficients that labels determine
+// otherwise, of other members, or of another gamma. Of other coefficients it has no influence on differences.
 func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 	const k = 3
 	w := syntheticWorld(k, 40, 10, 1)
 	s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
 	p, gamma := s.Posterior, .5
-	covariance := func(variance float64) []float64 {
+	covariance := func(variances ...float64) []float64 {
 		c := make([]float64, k*k)
-		for i := range k {
-			c[i*k+i] = variance
+		for i, x := range variances {
+			c[i*k+i] = x
 		}
 		return c
 	}
 	var solver quant.Solver
+	var e quant.Estimate
 	errors := func() []float64 {
-		var e quant.Estimate
 		if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
 			t.Fatal(err)
 		}
-		return slices.Concat(e.SE, e.Influence)
+		return e.SE
 	}
 	alike := func(x, y float64) bool { return math.Abs(x-y) <= 1e-3*math.Abs(y) } // shares are where a solve ends
-	p.Gamma, p.Coefficients, p.Views = &gamma, covariance(0.01), func([]float64, uint32) {}
+	p.Gamma, p.Coefficients, p.Views = &gamma, covariance(0.002, 0.002, 0.002), func([]float64, uint32) {}
 	var last quant.Snapshot
 	first := errors()
 	solver.Snapshot(&last)
-	p.Coefficients = covariance(0.04) // of another fit it would be another version: these tell which were read
+	other := covariance(0.006, 0, 0) // of another fit it would be another version: these tell which were read
 	for _, test := range []struct {
 		name   string
 		kept   bool
@@ -433,24 +433,29 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 	}{
 		{"nothing", true, func() {}},
 		{"gamma a little", true, func() { gamma = .51 }},
-		{"gamma", false, func() { gamma = .7 }},
+		{"gamma", false, func() { gamma = 0 }},
 		{"the members", false, func() { p.Turnover.Joined = 100 }},
 		{"the model", false, func() { p.Turnover.Reset = true }},
-		{"the coefficients", false, func() { p.Version++ }},
+		{"the coefficients", true, func() { p.Version++ }},
+		{"their covariance", false, func() { p.Coefficients = covariance(0.003, 0, 0) }},
+		{"the coefficients a hundred times", false, func() { p.Version += 100 }},
 	} {
-		gamma, p.Turnover, p.Version, p.Last = .5, quant.Turnover{}, 1, nil
+		gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, other
 		test.change()
 		anew := errors()
 		p.Last = &last
 		if got := errors(); slices.EqualFunc(got, anew, alike) == test.kept {
 			t.Errorf("%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew)
 		}
+		if have, want := e.Influence != nil, !test.kept || p.Version == 1; have != want {
+			t.Errorf("%s changed: an influence: %v, want %v", test.name, have, want)
+		}
 	}
 	// Where it is most of the variance, it is kept over a smaller distance.
-	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, covariance(1)
+	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, covariance(1, 1, 1)
 	errors()
 	solver.Snapshot(&last)
-	gamma, p.Coefficients = .51, covariance(4)
+	gamma, p.Coefficients = .51, covariance(3, 0, 0)
 	anew := errors()
 	p.Last = &last
 	if got := errors(); !slices.EqualFunc(got, anew, alike) {
