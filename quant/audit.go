@@ -60,7 +60,7 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 //
 //	q = tau mean_U(p) + sum w (y - tau p) / sum w,
 //
-// tau by least squares, and its covariance by Hájek, both over the design: it assumes
+// tau by least squares, and its variances by Hájek, both over the design: it assumes
 // nothing about shift, kernel or classifier. Systematic draws within strata vary less.
 //
 // Few labels have skew errors, and a spread that is hardly known. So the interval centres
@@ -91,11 +91,9 @@ func (a *Audit) estimate(s *Statistics) *answer {
 	scale *= (1 - added) * studentStretch(degrees) / degrees
 	for i := range k {
 		ans.free[i] += added * (expected[i] - ans.free[i])
-		for j := range k {
-			prior := x.own[i*k+j] + (1-covered)*(delta(i, j)-1/float64(k))/float64(k)
-			ans.v[i*k+j] = scale * (n*x.residual[i*k+j] + auditPrior*prior)
-		}
-		ans.Member[i] = max(ans.v[i*k+i], 0) * n
+		prior := x.own[i] + (1-covered)*(1-1/float64(k))/float64(k)
+		ans.v[i] = scale * (n*x.residual[i] + auditPrior*prior)
+		ans.Member[i] = max(ans.v[i], 0) * n
 		ans.NEff[i] = n * x.y[i]
 	}
 	ans.exact, ans.audited = true, true
@@ -116,32 +114,27 @@ func studentStretch(degrees float64) float64 {
 type auditMoments struct {
 	y, p          []float64 // K: means
 	tau           float64   // slope of the regression, which makes the noise least; one where that cannot be told
-	residual, own []float64 // K x K: covariance of y - tau p, and of y were p right
+	residual, own []float64 // K: variance of y - tau p, and of y were p right
 }
 
 func (a *Audit) moments() auditMoments {
 	k, mass, c := len(a.Weights.Y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
-	x := auditMoments{y: make([]float64, k), p: make([]float64, k), tau: 1, residual: make([]float64, k*k), own: make([]float64, k*k)}
+	x := auditMoments{y: make([]float64, k), p: make([]float64, k), tau: 1, residual: make([]float64, k), own: make([]float64, k)}
 	scaleTo(x.y, 1/mass, a.Weights.Y)
 	scaleTo(x.p, 1/mass, a.Weights.P)
-	yp, pp := make([]float64, k*k), make([]float64, k*k)
+	yp, pp := make([]float64, k), make([]float64, k)
 	for i := range k {
-		for j := range k {
-			at := i*k + j
-			yi, yj, pi, pj := a.Noise.Y[i]/c, a.Noise.Y[j]/c, a.Noise.P[i]/c, a.Noise.P[j]/c
-			x.residual[at] = delta(i, j)*yi - yi*x.y[j] - x.y[i]*yj + x.y[i]*x.y[j]
-			x.own[at] = delta(i, j)*pi - a.NoisePP[at]/c
-			yp[at] = a.NoiseYP[at]/c - yi*x.p[j] - x.y[i]*pj + x.y[i]*x.p[j]
-			pp[at] = a.NoisePP[at]/c - pi*x.p[j] - x.p[i]*pj + x.p[i]*x.p[j]
-		}
+		at, y, p := i*k+i, a.Noise.Y[i]/c, a.Noise.P[i]/c
+		x.residual[i] = y - 2*y*x.y[i] + x.y[i]*x.y[i]
+		x.own[i] = p - a.NoisePP[at]/c
+		yp[i] = a.NoiseYP[at]/c - y*x.p[i] - x.y[i]*p + x.y[i]*x.p[i]
+		pp[i] = a.NoisePP[at]/c - 2*p*x.p[i] + x.p[i]*x.p[i]
 	}
-	if all := trace(pp, k); a.Noise.Sum > 0 && all > 0 {
-		x.tau = min(max(trace(yp, k)/all, 0), tauMax)
+	if all := sum(pp); a.Noise.Sum > 0 && all > 0 {
+		x.tau = min(max(sum(yp)/all, 0), tauMax)
 	}
 	for i := range k {
-		for j := range k {
-			x.residual[i*k+j] += x.tau*x.tau*pp[i*k+j] - x.tau*(yp[i*k+j]+yp[j*k+i])
-		}
+		x.residual[i] += x.tau*x.tau*pp[i] - 2*x.tau*yp[i]
 	}
 	return x
 }
@@ -213,8 +206,8 @@ func (a *answer) combine(x *answer) {
 	away, va, vx := 0.0, 0.0, 0.0
 	a.auditErrors = make([]float64, k)
 	for i := range k {
-		d, v := x.free[i]-a.free[i], a.v[i*k+i]+x.v[i*k+i]
-		away, va, vx = away+d*d, va+a.v[i*k+i], vx+x.v[i*k+i]
+		d, v := x.free[i]-a.free[i], a.v[i]+x.v[i]
+		away, va, vx = away+d*d, va+a.v[i], vx+x.v[i]
 		errors := math.Abs(d) / math.Sqrt(max(v, modelError*modelError))
 		if a.auditErrors[i] = errors; errors > most {
 			most, a.auditPoints = errors, 100*d
@@ -224,15 +217,10 @@ func (a *answer) combine(x *answer) {
 	weight := (va + bias) / max(va+bias+vx, math.SmallestNonzeroFloat64) // of one class there is no doubt
 	rest := 1 - weight
 	for i := range k {
-		for j := range k {
-			v := rest*rest*a.v[i*k+j] + weight*weight*x.v[i*k+j]
-			if away > 0 {
-				v += rest * rest * bias / away * (x.free[i] - a.free[i]) * (x.free[j] - a.free[j])
-			}
-			a.v[i*k+j] = v
+		a.v[i] = rest*rest*a.v[i] + weight*weight*x.v[i]
+		if away > 0 {
+			a.v[i] += rest * rest * bias / away * square(x.free[i]-a.free[i])
 		}
-	}
-	for i := range k {
 		a.Share[i] += weight * (x.Share[i] - a.Share[i])
 		a.free[i] += weight * (x.free[i] - a.free[i])
 		a.Member[i] = rest*rest*a.Member[i] + weight*weight*x.Member[i]

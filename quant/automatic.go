@@ -35,7 +35,7 @@ type automatic struct {
 	members members
 	few     members       // of many
 	reading *CrowdReading // of the members
-	label   []float64     // K x K: covariance of Residual
+	label   []float64     // K: variances of Residual
 	noise   []float64     // K: variance of the distance between both readings
 	weight  float64       // of the members' own labels in Residual
 	at      []float64     // K + 5: see Kept
@@ -156,7 +156,7 @@ func undecided(gamma, allowed, most float64) float64 {
 	return gamma * ((1+min(1, allowed/most))/2 - ambiguity*gamma)
 }
 
-// automaticNoise sets the covariance of the answer:
+// automaticNoise sets the variances of the answer, the diagonal of
 //
 //	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + undecided(gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
 //	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) (1 + common) A
@@ -193,20 +193,15 @@ func (x *automatic) automaticNoise(s *Statistics, weights weighting) {
 	rest := (1 - gamma) * (1 - gamma)
 	apart := undecided(gamma, u.allowed, x.ByClass)
 	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
-	middle := make([]float64, k)
-	for a := range k {
-		products(middle, u.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
-		members := max(floats.Dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
-		x.Member[a] = spreadOfChange * members * u.all * u.all / u.squares
-		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
-		for b := range k {
-			x.v[a*k+b] += place*u.a[a*k+b] + rest*x.label[a*k+b] +
-				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away[a]*away[b] + unseen*x.Tempered[a]*(delta(a, b)-x.Tempered[b])
-			if gamma > 0 {
-				drawn := gamma / 2 * (u.inverse[0][a*k+b] - delta(a, b)) * max(x.Likely[b], shareMin) * u.squares / (u.all * u.all)
-				x.v[a*k+b] += drawn
-				x.v[b*k+a] += drawn // it is symmetric but for repeated members
-			}
+	members := make([]float64, k) // of J⁺ A J⁺'
+	addForms(members, 1, x.Inverse, u.a)
+	for a, v := range members {
+		x.Member[a] = spreadOfChange * max(v, 0) * u.all * u.all / u.squares
+		x.noise[a] += max(v, 0) + x.label[a] + modelError*modelError
+		x.v[a] = place*u.a[a*k+a] + rest*x.label[a] +
+			modelError*modelError*(1-1/float64(k)) + apart*away[a]*away[a] + unseen*x.Tempered[a]*(1-x.Tempered[a])
+		if gamma > 0 {
+			x.v[a] += gamma * (u.inverse[0][a*k+a] - 1) * max(x.Likely[a], shareMin) * u.squares / (u.all * u.all)
 		}
 	}
 	x.labelShares(s, rest)
@@ -230,7 +225,7 @@ func (p *Posterior) common(members float64) float64 {
 	return min(sum/p.Distinct*members/p.Distinct, max(members-1, 0))
 }
 
-// meanResidual sets d and its covariance. Labels around a community say by their weighted mean
+// meanResidual sets d and its variances. Labels around a community say by their weighted mean
 // residual d what a place has in common, but for how the community differs from what is
 // around it: its own labels say that, o on average, if some are among the members. Both are
 // mixed by inverse variance, where what their distance has beyond the noise of both is bias
@@ -243,30 +238,27 @@ func (p *Posterior) common(members float64) float64 {
 // d covary as d does with itself.
 func (x *automatic) meanResidual(p *Posterior, labels float64, weights weighting) {
 	k, d := len(x.Residual), x.Residual
-	all := make([]float64, k*k) // covariance of a residual among all labels
-	x.label, x.weight = make([]float64, k*k), 0
+	x.label, x.weight, x.Scatter = make([]float64, k), 0, make([]float64, k)
 	everywhere := p.Residuals.effective(constantWeights)
 	p.Residuals.mean(d, constantWeights)
-	p.Residuals.covariance(x.label, d, constantWeights)
-	scaleTo(all, everywhere*smallSample(everywhere), x.label)
+	p.Residuals.variance(x.label, d, constantWeights)
+	scaleTo(x.Scatter, everywhere*smallSample(everywhere), x.label)
 	p.Residuals.mean(d, weights)
-	p.residualNoise(p.Residuals, x.label, all, d, labels, weights)
-	x.Around, x.Scatter = diagonal(x.label, k), diagonal(all, k)
-	x.Noise = slices.Clone(x.Around)
+	p.residualNoise(p.Residuals, x.label, x.Scatter, d, labels, weights)
+	x.Around, x.Noise = slices.Clone(x.label), slices.Clone(x.label)
 	if p.Own == nil {
 		return
 	}
-	own, ownNoise := make([]float64, k), make([]float64, k*k)
+	own, ownNoise := make([]float64, k), make([]float64, k)
 	p.Own.mean(own, constantWeights)
-	p.residualNoise(p.Own, ownNoise, all, own, labels, constantWeights)
+	p.residualNoise(p.Own, ownNoise, x.Scatter, own, labels, constantWeights)
 	axpy(own, -1, d)
 	bias := 0.0
 	x.weight, bias = p.mixOwn(x.Noise, x.Scatter, own, p.Residuals.effective(weights))
-	left := (1 - x.weight) * (1 - x.weight) * bias
-	scaleTo(x.label, 1-x.weight*x.weight, x.label)
-	axpy(x.label, x.weight*x.weight, ownNoise)
-	addOuter(x.label, left, own)
-	mirror(x.label, x.label, k)
+	left, squared := (1-x.weight)*(1-x.weight)*bias, x.weight*x.weight
+	for i, apart := range own {
+		x.label[i] = (1-squared)*x.label[i] + squared*ownNoise[i] + left*apart*apart
+	}
 	axpy(d, x.weight, own)
 }
 
@@ -287,9 +279,9 @@ func (p *Posterior) mixOwn(noise, scatter, apart []float64, labels float64) (wei
 	return weight, bias
 }
 
-// residualNoise writes to dst the covariance of d, the mean of the residuals r. With C what the
-// weighted residuals say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, and S = all
-// the covariance of a residual among all labels, which count alike, it is
+// residualNoise writes to dst the variances of d, the mean of the residuals r. With C what the
+// weighted residuals say, sum (w/sum w)² (r - d)², of n effective labels, and S = all
+// the variances of a residual among all labels, which count alike, it is
 //
 //	(n² C + (K + 1) S)/(n + K) / n.
 //
@@ -301,7 +293,7 @@ func (p *Posterior) mixOwn(noise, scatter, apart []float64, labels float64) (wei
 // labels a good part, of which no more than half is taken.
 func (p *Posterior) residualNoise(r *Residuals, dst, all, d []float64, labels float64, w weighting) {
 	k, n := len(d), r.effective(w)
-	r.covariance(dst, d, w)
+	r.variance(dst, d, w)
 	scaleTo(dst, n*n, dst)
 	axpy(dst, float64(k+1), all)
 	scale := 1 / (n * (n + float64(k)))
@@ -318,7 +310,7 @@ func (x *automatic) labelShares(s *Statistics, scale float64) {
 	k, labels := s.K, sum(s.ClassN)
 	for i, n := range s.ClassN {
 		for a := range k {
-			x.parts[i*k+a] = x.spreads[i*k+a]*x.Tempered[i]*x.Tempered[i] + scale*max(x.label[a*k+a], 0)*n/labels
+			x.parts[i*k+a] = x.spreads[i*k+a]*x.Tempered[i]*x.Tempered[i] + scale*x.label[a]*n/labels
 		}
 	}
 }
@@ -338,14 +330,9 @@ func (w *Solver) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	lean = p.LabelGate * (1 - odds*odds)
 	labels := sum(s.ClassN)
 	for a := range k {
-		for b := range k {
-			sampling := w.shares[a] * (delta(a, b) - w.shares[b]) * (1/labels + 1/p.Distinct)
-			apart := (ans.Share[a] - w.shares[a]) * (ans.Share[b] - w.shares[b])
-			v := &ans.v[a*k+b]
-			*v = (1-lean)*(1-lean)**v + lean*lean*sampling + lean*(1-lean)*apart
-		}
-	}
-	for a := range k {
+		sampling := w.shares[a] * (1 - w.shares[a]) * (1/labels + 1/p.Distinct)
+		apart := square(ans.Share[a] - w.shares[a])
+		ans.v[a] = (1-lean)*(1-lean)*ans.v[a] + lean*lean*sampling + lean*(1-lean)*apart
 		ans.Share[a] += lean * (w.shares[a] - ans.Share[a])
 	}
 	return lean

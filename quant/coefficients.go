@@ -13,7 +13,7 @@ import (
 // earlier estimate, and for earlier coefficients; see Posterior.Last.
 type Kept struct {
 	KeptAt        []float64 // K + 5: where: see coefficientNoise
-	KeptNoise     []float64 // K x K: covariance
+	KeptNoise     []float64 // K: variances
 	KeptInfluence []float64 // see Estimate.Influence; nil where it was computed for earlier coefficients
 	KeptTurned    float64   // members that joined or left since, as in Turnover
 }
@@ -31,7 +31,7 @@ const (
 )
 
 // keptFor returns the error of the coefficients that the last estimate had, if it still does beside this other
-// covariance, where the members' squared multiplicities have this sum, else nothing.
+// variance, where the members' squared multiplicities have this sum, else nothing.
 func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (kept Kept) {
 	if p.Last == nil || p.Turnover.Reset || len(p.Last.KeptAt) != len(at) {
 		return Kept{}
@@ -44,8 +44,8 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 		return Kept{}
 	}
 	far += at[fits] - kept.KeptAt[fits]
-	for i := 0; i < len(others); i += len(p.Prior) + 1 {
-		if v := kept.KeptNoise[i]; far*v > keptFarAll*(v+others[i]) {
+	for i, v := range kept.KeptNoise {
+		if far*v > keptFarAll*(v+others[i]) {
 			return Kept{}
 		}
 	}
@@ -55,7 +55,7 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 	return kept
 }
 
-// coefficientNoise adds G Cov(theta, b) G' to the covariance of the answer, as the last estimate had it if that still does:
+// coefficientNoise adds diag G Cov(theta, b) G' to the variances of the answer, as the last estimate had it if that still does:
 // G hangs on q(gamma), on gamma, on the weight of the members' own labels, on how many
 // labels there are around, and on the coefficients themselves, whose covariance falls as labels come.
 func (x *automatic) coefficientNoise(p *Posterior, weights weighting) {
@@ -77,7 +77,7 @@ func (x *automatic) coefficientNoise(p *Posterior, weights weighting) {
 func (x *automatic) byCoefficients(p *Posterior, factor []float64) []float64 {
 	k := len(factor)
 	size := p.Shared + k
-	moved, g, views := make([]float64, k*size), make([]float64, k*size), make([]float64, p.Shared*k)
+	moved, views := make([]float64, k*size), make([]float64, p.Shared*k)
 	weight, r := 0.0, make([]float64, k)
 	step, l := (int(p.Distinct)-1)/slopeMembersMax+1, 0
 	p.Members(func(vertex uint32, m float64, pi []float64) {
@@ -88,12 +88,8 @@ func (x *automatic) byCoefficients(p *Posterior, factor []float64) []float64 {
 			weight += m
 		}
 	})
-	for a := range k {
-		for b := range k {
-			axpy(g[a*size:(a+1)*size], x.Inverse[a*k+b]/weight, moved[b*size:(b+1)*size])
-		}
-	}
-	return g
+	scaleTo(moved, 1/weight, moved)
+	return product(x.Inverse, moved, k)
 }
 
 // respond writes the responsibility R of a member to r.
@@ -105,12 +101,12 @@ func respond(r, pi, factor []float64) {
 // errorOf returns the error that the coefficients make in the shares.
 func (x *automatic) errorOf(p *Posterior, weights weighting) Kept {
 	g, k := x.byCoefficients(p, x.reading.Factors[1]), len(p.Prior)
-	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: influence(k, p.Coefficients, g)}
+	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k), KeptInfluence: influence(k, p.Coefficients, g)}
 	p.Residuals.slope(g, (x.Gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
 		p.Own.slope(g, (x.Gamma-1)*x.weight, constantWeights)
 	}
-	addSandwich(kept.KeptNoise, 1, g, p.Coefficients, k)
+	addForms(kept.KeptNoise, 1, g, p.Coefficients)
 	if p.Labels != nil {
 		x.addSpread(kept.KeptNoise, p)
 	}
@@ -155,7 +151,7 @@ func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 // addSpread adds to the error of the coefficients what labels leave open besides. The members of a class have the mean
 // responsibility that the posteriors promise as far as the labels of the class say, R under the factors of the estimate:
 //
-//	J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,   X = sum_c q_c Cov_c(g s, R)
+//	diag J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,   X = sum_c q_c Cov_c(g s, R)
 //
 // with Cov_c over the labels of class c, n_c their effective number, g their weights and s their scores. With
 // these go the coefficients, so that of the first sum is left what no score shows. It grows with the
@@ -186,20 +182,10 @@ func (x *automatic) addSpread(noise []float64, p *Posterior) {
 	}
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(r, labels, k), general(l.score, labels, size), 0, general(moved, k, size))
 	mirror(b, b, k)
-	addSandwich(b, -1, moved, p.Coefficients, k)
-	left := make([]float64, k*k)
-	addSandwich(left, 1, x.Inverse, b, k)
-	for i := range k {
-		for j := range k {
-			if left[i*k+i] > 0 && left[j*k+j] > 0 {
-				noise[i*k+j] += left[i*k+j]
-			}
-		}
+	left := make([]float64, k)
+	addForms(left, 1, x.Inverse, b)
+	addForms(left, -1, product(x.Inverse, moved, k), p.Coefficients)
+	for i, v := range left {
+		noise[i] += max(v, 0)
 	}
-}
-
-// addSandwich adds scale m v m' to dst, K x K, for K rows of m and a symmetric v.
-func addSandwich(dst []float64, scale float64, m, v []float64, k int) {
-	addForm(dst, scale, m, v, k)
-	mirror(dst, dst, k)
 }

@@ -13,26 +13,23 @@ func products(dst, rows, x []float64) {
 	blas64.Gemv(blas.NoTrans, 1, general(rows, len(dst), len(x)), vector(x), 0, vector(dst))
 }
 
-// addForm adds weight H M H' to the lower triangle of dst, k x k, for the k rows of h and a symmetric M, z x z, or the z
-// numbers of a diagonal one.
-func addForm(dst []float64, weight float64, h, m []float64, k int) {
-	z := len(h) / k
-	left := make([]float64, z)
-	for a := range k {
-		multiply(left, m, h[a*z:(a+1)*z])
-		for b := range a + 1 {
-			dst[a*k+b] += weight * floats.Dot(left, h[b*z:(b+1)*z])
-		}
+// addForms adds weight times y M y', for the len(dst) rows y in rows and a symmetric M, to dst.
+func addForms(dst []float64, weight float64, rows, m []float64) {
+	n := len(rows) / len(dst)
+	left := make([]float64, n)
+	for a := range dst {
+		y := rows[a*n : (a+1)*n]
+		products(left, m, y)
+		dst[a] += weight * floats.Dot(left, y)
 	}
 }
 
-// multiply writes the product of a symmetric matrix m, or the numbers of a diagonal one, and x to dst.
-func multiply(dst, m, x []float64) {
-	if len(m) == len(x) {
-		floats.MulTo(dst, m, x)
-	} else {
-		products(dst, m, x)
-	}
+// product returns the product of two matrices, the first of which has so many columns.
+func product(a, b []float64, columns int) []float64 {
+	n, m := len(a)/columns, len(b)/columns
+	dst := make([]float64, n*m)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(a, n, columns), general(b, columns, m), 0, general(dst, n, m))
+	return dst
 }
 
 // addOuter adds weight y y' to the lower triangle of dst.

@@ -82,7 +82,7 @@ func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string 
 	diff, sis := w.difference(s, weights), w.adjusted(s, recipe{family: familySolve, weighted: true}, weights, nil)
 	z := bonferroni(shiftConfidence, s.K)
 	return flagged(flags, FlagShift, s.K, func(i int) bool {
-		variance := diff.v[i*s.K+i] + sis.v[i*s.K+i]
+		variance := diff.v[i] + sis.v[i]
 		return sis.NEff[i] > 0 && math.Abs(diff.free[i]-sis.free[i]) > z*math.Sqrt(max(variance, 0))
 	})
 }

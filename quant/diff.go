@@ -4,7 +4,7 @@ package quant
 // weighted mean over the calibration labels of (label - prediction): consistent
 // when the label given the vertex is stable, and in need of no inverse.
 //
-//	V = sum (w/sum w)^2 (r - d)(r - d)' + E_w[(r - d)(r - d)']/n_U,  r = label - prediction,
+//	V = sum (w/sum w)^2 (r - d)^2 + E_w[(r - d)^2]/n_U,  r = label - prediction,
 //
 // the second term because each member's own residual is unknown.
 func (w *Solver) difference(s *Statistics, weights weighting) *answer {
@@ -45,25 +45,15 @@ func (m *confusion) residuals(ans *answer, s *Statistics, d []float64, total flo
 		copy(centres[a*k:], d)
 		centres[a*k+i]--
 	}
-	scale, each := make([]float64, m.k), make([]float64, m.k*k)
-	unit := make([]float64, k*k) // covariance of one residual
-	for a := range scale {
-		scale[a] = 1 / total
-	}
-	m.labelSpreads(unit, each, minus, centres, scale, false)
-	scaleTo(scale, 1/total, scale)
-	clear(each)
-	m.labelSpreads(ans.v, each, minus, centres, scale, true)
+	one, squared := m.labelSpreads(minus, centres, false), m.labelSpreads(minus, centres, true)
 	for a, i := range m.class {
-		for j, x := range each[a*k : (a+1)*k] {
-			ans.parts[i*k+j] = max(x, 0) / (total * total)
+		for j := range k {
+			ans.Member[j] += max(one[a*k+j], 0) / total
+			ans.parts[i*k+j] = max(squared[a*k+j], 0) / (total * total)
+			ans.v[j] += ans.parts[i*k+j]
 		}
 	}
-	for i := range k {
-		ans.Member[i] = max(unit[i*k+i], 0)
-	}
-	axpy(ans.v, 1/s.sample(), unit)
-	mirror(ans.v, ans.v, k)
+	axpy(ans.v, 1/s.sample(), ans.Member)
 }
 
 // mirror copies the lower triangle of src to both triangles of dst.

@@ -9,7 +9,7 @@
 //	S1 = r A1 + s N,  S2 = r^2 A2 + 2 r s A1 + s^2 N,  C_zi = S1_zi / sum_z S1_zi,
 //
 // so method, preset and lambda are choices of the reader. A method finds the shares q on the
-// simplex for which Cq is nearest to p, by least squares or by likelihood, and their covariance by
+// simplex for which Cq is nearest to p, by least squares or by likelihood, and their variances by
 // the delta method; diff adds the mean weighted residual of the labels to p; ml averages likelihood
 // answers over lambda. auto reads posteriors of the single members in place of cells; see
 // Posterior. Adjusted counts: Gart and Buck (1966), Forman (2008). Weights and neighbourhood cells:

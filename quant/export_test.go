@@ -127,7 +127,7 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 		copy(a.Share, q)
 		copy(a.free, q)
 		for i := range k {
-			a.v[i*k+i] = v[i]
+			a.v[i] = v[i]
 		}
 		return a
 	}
@@ -153,13 +153,13 @@ func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
 	a.Expect(y, p, yp, multiplicity, pi, 1)
 }
 
-// Weighted returns the effective number of labels of weights g (r a + s), and the covariance of their mean residual.
-func (l *Residuals) Weighted(r, s float64) (effective float64, covariance []float64) {
+// Weighted returns the effective number of labels of weights g (r a + s), and the variances of their mean residual.
+func (l *Residuals) Weighted(r, s float64) (effective float64, variances []float64) {
 	w, d := weighting{r: r, s: s}, make([]float64, l.K)
-	covariance = make([]float64, l.K*l.K)
+	variances = make([]float64, l.K)
 	l.mean(d, w)
-	l.covariance(covariance, d, w)
-	return l.effective(w), covariance
+	l.variance(variances, d, w)
+	return l.effective(w), variances
 }
 
 // Times returns the sums of labels that count n times each, with masses scaled by f.

@@ -32,7 +32,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	k := s.K
 	e.Prevalence, e.SE, e.Low, e.High = make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
 	e.NEff, e.SEChange = slices.Clone(w.ans.NEff), nil
-	if solved = solved && !slices.ContainsFunc(w.ans.v[:k*k], math.IsNaN); !solved {
+	if solved = solved && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
 		w.ans.influence = nil // an error that is no number is an unknown one
 	}
 	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.Gamma, w.ans.Posterior, ""
@@ -54,7 +54,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		q := w.ans.Share[i]
 		se, low, high := worstDeviation, 0.0, 1.0
 		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.NEff[i] > 0) {
-			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
+			se = math.Sqrt(max(w.ans.v[i], 0))
 			outside := max(z-1, 0) * se
 			centre := min(max(w.ans.free[i], -outside), 1+outside)
 			low = min(clamp(centre-z*se), q)

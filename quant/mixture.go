@@ -47,7 +47,7 @@ func (w *Solver) grid(s *Statistics, r recipe, at reach) (grid []*answer, weight
 
 // mixture returns ml: the answers of the grid, averaged,
 //
-//	q = sum r_l q_l,   V = sum r_l (V_l + (q_l - q)(q_l - q)').
+//	q = sum r_l q_l,   V = sum r_l (V_l + (q_l - q)²).
 func (w *Solver) mixture(s *Statistics, r recipe, at reach) *answer {
 	ans := newAnswer(s.K)
 	grid, weights := w.grid(s, r, at)
@@ -55,9 +55,9 @@ func (w *Solver) mixture(s *Statistics, r recipe, at reach) *answer {
 		ans.blend(weights[i], one)
 	}
 	for i, one := range grid {
-		axpy(one.Share, -1, ans.Share)
-		addOuter(ans.v, weights[i], one.Share)
+		for class, q := range ans.Share {
+			ans.v[class] += weights[i] * square(one.Share[class]-q)
+		}
 	}
-	mirror(ans.v, ans.v, s.K)
 	return ans
 }

@@ -76,7 +76,7 @@ type Posterior struct {
 }
 
 // Residuals are sums over calibration labels of r = y - pi, label less posterior, times powers of the kernel mass a of
-// the label's vertex and of the weight g of the label itself. The weighted mean and its covariance follow from them for
+// the label's vertex and of the weight g of the label itself. The weighted mean and its variances follow from them for
 // every weighting, as from the tallies.
 type Residuals struct {
 	K         int
@@ -84,7 +84,7 @@ type Residuals struct {
 	First     [2][]float64 // K: sums of g r and g a r
 	Squares   [3]float64   // sums of g², g² a, g² a²
 
-	// Where all labels have the mass 0: sums of g² r, K, and of g² r r', K x K, lower triangle; see Complete.
+	// Where all labels have the mass 0: sums of g² r and of g² r², K; see Complete.
 	FirstSquare, Second []float64
 	// weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have that mass.
 	weighted func(w weighting) *Residuals
@@ -116,18 +116,19 @@ func (r *Residuals) Add(class int, g float64, pi []float64) {
 // may call it.
 func (r *Residuals) Complete() {
 	if r.Second == nil {
-		r.FirstSquare, r.Second = make([]float64, r.K), make([]float64, r.K*r.K)
+		r.FirstSquare, r.Second = make([]float64, r.K), make([]float64, r.K)
 	}
-	if r.added == len(r.gains) {
-		return
+	for ; r.added < len(r.gains); r.added++ {
+		r.square(r.gains[r.added]*r.gains[r.added], r.rows[r.added*r.K:(r.added+1)*r.K])
 	}
-	squares, rows := make([]float64, len(r.gains)-r.added), r.rows[r.added*r.K:]
-	for i, g := range r.gains[r.added:] {
-		squares[i] = g * g
-		axpy(r.FirstSquare, squares[i], rows[i*r.K:(i+1)*r.K])
+}
+
+// square counts a residual in FirstSquare and Second.
+func (r *Residuals) square(weight float64, row []float64) {
+	for i, x := range row {
+		r.FirstSquare[i] += weight * x
+		r.Second[i] += weight * x * x
 	}
-	addOuters(r.Second, squares, rows, r.K)
-	r.added = len(r.gains)
 }
 
 // Weigh returns the sums for the same labels with these masses, which it keeps.
@@ -145,15 +146,13 @@ func (l *Residuals) Weigh(masses []float64) *Residuals {
 		if w.r == 0 {
 			return l
 		}
-		sums, squares := &Residuals{K: l.K}, make([]float64, len(masses))
+		sums := &Residuals{K: l.K}
 		sums.Complete()
 		for i, a := range masses {
 			weight := l.gains[i] * (w.r*a + w.s)
-			squares[i] = weight * weight
-			sums.Sum, sums.Squares[0] = sums.Sum+weight, sums.Squares[0]+squares[i]
+			sums.Sum, sums.Squares[0] = sums.Sum+weight, sums.Squares[0]+weight*weight
+			sums.square(weight*weight, l.rows[i*l.K:(i+1)*l.K])
 		}
-		combine(sums.FirstSquare, squares, l.rows)
-		addOuters(sums.Second, squares, l.rows, l.K)
 		return sums
 	}
 	return r
@@ -256,11 +255,10 @@ func (c *ClassResiduals) Mean() (mean, se []float64) {
 	if !(c.all.Sum > 0) {
 		return mean, se
 	}
-	covariance := make([]float64, k*k)
 	c.all.mean(mean, constantWeights)
-	c.all.covariance(covariance, mean, constantWeights)
-	for i := range se {
-		se[i] = math.Sqrt(max(0, covariance[i*k+i]))
+	c.all.variance(se, mean, constantWeights)
+	for i, v := range se {
+		se[i] = math.Sqrt(v)
 	}
 	return mean, se
 }
@@ -282,21 +280,16 @@ func (r *Residuals) mean(d []float64, w weighting) {
 	}
 }
 
-// covariance writes sum (w/sum w)² (r - d)(r - d)' to dst, both triangles.
-func (r *Residuals) covariance(dst, d []float64, w weighting) {
+// variance writes sum (w/sum w)² (r - d)² to dst.
+func (r *Residuals) variance(dst, d []float64, w weighting) {
 	c := r
 	if r.weighted != nil {
 		c = r.weighted(w)
 	}
 	c.Complete()
-	squares := c.Squares[0]
-	for i := range r.K {
-		for j := range i + 1 {
-			at := i*r.K + j
-			x := c.Second[at] + squares*d[i]*d[j] - c.FirstSquare[i]*d[j] - d[i]*c.FirstSquare[j]
-			dst[at] = x / (c.Sum * c.Sum)
-			dst[j*r.K+i] = dst[at]
-		}
+	for i, x := range d {
+		v := c.Second[i] + c.Squares[0]*x*x - 2*c.FirstSquare[i]*x
+		dst[i] = max(v, 0) / (c.Sum * c.Sum) // rounding can leave less where all labels are alike
 	}
 }
 

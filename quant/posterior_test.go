@@ -486,7 +486,7 @@ func TestResidualsByClassAreThoseOfLabels(t *testing.T) {
 	}
 	for i, x := range wanted {
 		if math.Abs(given[i]/x-1) > 1e-9 {
-			t.Errorf("entry %d of the covariance is %v by class, %v by label", i, given[i], x)
+			t.Errorf("variance %d is %v by class, %v by label", i, given[i], x)
 		}
 	}
 }

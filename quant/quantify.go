@@ -152,17 +152,16 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 	ans.exact = r.family == familyShares || r.hard || covariance != nil
 	for a := range s.K {
 		for b := range s.K {
-			c := p[a] * (delta(a, b) - p[b])
-			if covariance != nil {
-				c = covariance[a*s.K+b]
-			}
-			ans.v[a*s.K+b] = c / n
-			switch {
-			case r.family == familyShares: // of labels of class a in share b
+			if r.family == familyShares { // of labels of class a in share b
 				ans.parts[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
-			case a == b:
-				ans.Member[a] = max(c, 0)
 			}
+		}
+		c := p[a] * (1 - p[a])
+		if covariance != nil {
+			c = covariance[a*s.K+a]
+		}
+		if ans.v[a] = c / n; r.family == familyCount {
+			ans.Member[a] = max(c, 0)
 		}
 	}
 }

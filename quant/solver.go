@@ -125,7 +125,7 @@ type answer struct {
 	Snapshot // what is kept of it, Share with the bounds at zero
 	k        int
 	free     []float64 // the shares without the bounds at zero: where intervals centre
-	v        []float64 // covariance of free
+	v        []float64 // K: variances of free
 	spreads  []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
 	parts    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
 	holds    []float64 // shares that intervals hold besides Share; nil: none
@@ -155,8 +155,8 @@ func newAnswer(k int) *answer { return newShares(k).withVariances() }
 
 // withVariances sets all variances of an answer to zero, and returns it.
 func (a *answer) withVariances() *answer {
-	k, x := a.k, make([]float64, a.k+2*a.k*a.k)
-	a.Member, a.spreads, a.parts, a.v = x[:k:k], x[k:k+k*k:k+k*k], x[k+k*k:], make([]float64, k*k)
+	k, x := a.k, make([]float64, 2*a.k*(1+a.k))
+	a.Member, a.v, a.spreads, a.parts = x[:k:k], x[k:2*k:2*k], x[2*k:2*k+k*k:2*k+k*k], x[2*k+k*k:]
 	return a
 }
 
@@ -237,13 +237,4 @@ func trace(a []float64, n int) float64 {
 		t += a[i*n+i]
 	}
 	return t
-}
-
-// diagonal returns the diagonal of an n x n matrix.
-func diagonal(a []float64, n int) []float64 {
-	dst := make([]float64, n)
-	for i := range dst {
-		dst[i] = max(a[i*n+i], 0) // rounding can leave less where all labels are alike
-	}
-	return dst
 }

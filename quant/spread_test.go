@@ -171,8 +171,8 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		b = want.inverse.times(b).times(want.inverse.transposed())
 		p.Labels = func() *quant.LabelSample { return sample }
 		for i, x := range errors() {
-			if x -= without[i]; math.Abs(x-b[i/k][i%k]) > 1e-4*b[i/k][i/k] {
-				t.Errorf("seed %d: entry %d is %v, want %v", seed, i, x, b[i/k][i%k])
+			if x -= without[i]; math.Abs(x-b[i][i]) > 1e-4*b[i][i] {
+				t.Errorf("seed %d: class %d: the variance is %v, want %v", seed, i, x, b[i][i])
 			}
 		}
 	}

@@ -3,6 +3,10 @@ package quant
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -160,9 +164,11 @@ func inverseJacobian(dst, q, s []float64, gamma float64) {
 		for l, x := range values {
 			values[l] = 1 / max(x, eigenMin)
 		}
-		clear(dst)
-		addForm(dst, 1, m, values, k)
-		mirror(dst, dst, k)
+		scaled := slices.Clone(m)
+		for a := range k {
+			floats.Mul(scaled[a*k:(a+1)*k], values)
+		}
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, general(scaled, k, k), general(m, k, k), 0, general(dst, k, k))
 	}
 	for a := range k {
 		for b := range k {

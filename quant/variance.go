@@ -18,7 +18,7 @@ const (
 // with D = I for least squares, 1/(Cq) for likelihood,
 //
 //	G = C'DC + e I,  A = G^-1 - G^-1 11' G^-1 / (1' G^-1 1),  H = A C'D,
-//	V = H (S_p + sum_i q_i^2 S_ci) H'.
+//	V = diag H (S_p + sum_i q_i^2 S_ci) H'.
 //
 // S_p = (diag Cq - sum_i q_i c_i c_i')/n_U keeps to the share of these very members, and
 // S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)' over the labels of class i; see labelSpreads.
@@ -39,32 +39,28 @@ func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q
 	for a, i := range m.class {
 		ans.free[i] = q[a] + hp[a] - hfit[a]
 	}
-	v := make([]float64, k*k)
-	addForm(v, 1/sample, h, fit, k)
-	for a, share := range q {
-		addOuter(v, -share/sample, hc[a*k:(a+1)*k])
-	}
 	for a, i := range m.class {
-		ans.Member[i] = max(v[a*k+a], 0) * sample
+		member := 0.0
+		for z, x := range h[a*m.z : (a+1)*m.z] {
+			member += fit[z] * x * x
+		}
+		for b, share := range q {
+			member -= share * square(hc[b*k+a])
+		}
+		ans.Member[i] = max(member, 0)
+		ans.v[i] = ans.Member[i] / sample
 	}
-	scale, each := make([]float64, k), make([]float64, k*k)
-	for a, share := range q {
-		scale[a] = square(share) * smallSample(m.nEff[a]) / square(m.mass[a])
-	}
-	m.labelSpreads(v, each, h, hc, scale, true)
+	each := m.labelSpreads(h, hc, true)
 	for a, i := range m.class {
 		factor := smallSample(m.nEff[a]) / square(m.mass[a])
 		for b, j := range m.class {
 			ans.spreads[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
+		parts := ans.parts[i*ans.k : (i+1)*ans.k]
+		scaleTo(parts, square(q[a]), ans.spreads[i*ans.k:(i+1)*ans.k])
+		axpy(ans.v, 1, parts)
 	}
 	ans.exact = r.hard || m.rows != nil
-	for a, i := range m.class {
-		for b, j := range m.class {
-			ans.v[i*ans.k+j] = v[max(a, b)*k+min(a, b)]
-		}
-		scaleTo(ans.parts[i*ans.k:(i+1)*ans.k], square(q[a]), ans.spreads[i*ans.k:(i+1)*ans.k])
-	}
 	w.addUnseen(ans, m, p)
 }
 
@@ -144,7 +140,7 @@ func (m *confusion) unseen(p []float64) (share float64) {
 	return share
 }
 
-// addUnseen adds what the profiles that the labels do not show leave open to the covariance of ans:
+// addUnseen adds what the profiles that the labels do not show leave open to the variances of ans:
 // they say nothing of the classes, so what the answer takes for the shares there is that of the
 // other members, and could be any other. Without this a likelihood to which every member is equally
 // unlikely in all classes would be sure of whatever it began with.
@@ -159,21 +155,20 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 	}
 	scale := unseenSpread * ans.unseen * ans.unseen
 	for _, i := range m.class {
-		for _, j := range m.class {
-			ans.v[i*ans.k+j] += scale * w.shares[i] / total * (delta(i, j) - w.shares[j]/total)
-		}
+		share := w.shares[i] / total
+		ans.v[i] += scale * share * (1 - share)
 	}
 }
 
-// labelSpreads adds to the lower triangle of v the sum over the supported classes a of scale[a] times the sum over the labels
-// of the class of
+// labelSpreads returns by supported class a, in row a, the sums over its labels of
 //
-//	w^2 (H phi - centre_a)(H phi - centre_a)',   or of w in place of w^2,
+//	w^2 (H phi - centre_a)^2,   or of w in place of w^2,
 //
-// for the k rows of H and the k rows of centres, and the diagonal of the second sum to row a of each. Where no rows
+// for the k rows of H and the rows of centres. Where no rows
 // say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
-func (m *confusion) labelSpreads(v, each, h, centres, scale []float64, squared bool) {
+func (m *confusion) labelSpreads(h, centres []float64, squared bool) (each []float64) {
 	k := len(h) / m.z
+	each = make([]float64, m.k*k)
 	if m.rows != nil {
 		y, phi := make([]float64, k), make([]float64, m.z)
 		m.rows(func(row Row) {
@@ -187,14 +182,13 @@ func (m *confusion) labelSpreads(v, each, h, centres, scale []float64, squared b
 			if squared {
 				weight *= weight
 			}
-			addOuter(v, weight*scale[a], y)
 			for b, x := range y {
 				each[a*k+b] += weight * x * x
 			}
 		})
-		return
+		return each
 	}
-	left, sums, second, total := make([]float64, m.z), make([]float64, k), make([]float64, m.z), make([]float64, m.z)
+	left, second := make([]float64, m.z), make([]float64, m.z)
 	for a := range m.class {
 		if squared {
 			copy(second, m.second(a))
@@ -205,15 +199,10 @@ func (m *confusion) labelSpreads(v, each, h, centres, scale []float64, squared b
 		for b, x := range centre {
 			row := h[b*m.z : (b+1)*m.z]
 			floats.MulTo(left, second, row)
-			sums[b] = sum(left)
-			each[a*k+b] += floats.Dot(left, row) - 2*x*sums[b] + mass*x*x
-			for c, y := range centre[:b+1] {
-				v[b*k+c] += scale[a] * (mass*x*y - x*sums[c] - y*sums[b])
-			}
+			each[a*k+b] = floats.Dot(left, row) - 2*x*sum(left) + mass*x*x
 		}
-		axpy(total, scale[a], second)
 	}
-	addForm(v, 1, h, total, k)
+	return each
 }
 
 // profile returns the profile of the label over the cells of phi: on K cells its own prediction, on K^2 the outer product

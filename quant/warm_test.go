@@ -66,7 +66,7 @@ func TestWarmLikelihoodEqualsCold(t *testing.T) {
 				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood, one.logLikelihood)
 			}
 			for a, x := range one.Share {
-				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.v[a*s.K+a]-near.v[a*s.K+a]) > 1e-7 {
+				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.v[a]-near.v[a]) > 1e-7 {
 					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, near.Share, one.Share)
 				}
 			}

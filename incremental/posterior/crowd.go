@@ -147,7 +147,7 @@ type own struct {
 	labels, squares int64   // sums of m and m²
 	first           []int64 // K: of m r
 	firstSquare     []int64 // K: of m² r
-	second          []int64 // K x K, lower triangle: of m² r r'
+	second          []int64 // K: of m² r²
 }
 
 // ownLabel is a label with the multiplicity and the class that it was counted with.
@@ -163,8 +163,8 @@ type owned struct {
 	of         map[Vertex][]ownLabel
 }
 
-// Own returns the sums over the calibration labels of the members as of the last Ready, the squares with K x K second
-// moments, of which the lower triangle is set; not ok if they are too large to be kept.
+// Own returns the sums over the calibration labels of the members as of the last Ready; not ok if they are too large to
+// be kept.
 func (c *Crowd) Own() (labels, squares float64, first, firstSquare, second []float64, ok bool) {
 	o := c.own
 	return float64(o.labels), float64(o.squares), floats(o.first), floats(o.firstSquare), floats(o.second), o.squares < crowdMost
@@ -183,7 +183,7 @@ func (s *State) keepOwn(id graphstore.Community, view graphstore.View) *own {
 		return c.own
 	}
 	k := s.classes
-	o := &own{first: make([]int64, k), firstSquare: make([]int64, k), second: make([]int64, k*k)}
+	o := &own{first: make([]int64, k), firstSquare: make([]int64, k), second: make([]int64, k)}
 	s.owned.Lock()
 	defer s.owned.Unlock()
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
@@ -235,21 +235,16 @@ func (s *State) forgetCrowds() {
 
 // add adds the residual of a label of this posterior to the sums, or takes it off them.
 func (l ownLabel) add(pi []float64, sign int64) {
-	residual := func(i int) float64 {
-		if event.Class(i) == l.class {
-			return 1 - pi[i]
-		}
-		return -pi[i]
-	}
 	o, once, square := l.own, sign*l.multiplicity, sign*l.multiplicity*l.multiplicity
 	o.labels, o.squares = o.labels+once, o.squares+square
-	for i := range pi {
-		r := residual(i)
+	for i, p := range pi {
+		r := -p
+		if event.Class(i) == l.class {
+			r = 1 - p
+		}
 		unit := int64(math.Floor(r*crowdUnit + 0.5))
 		o.first[i] += once * unit
 		o.firstSquare[i] += square * unit
-		for j := range i + 1 {
-			o.second[i*len(pi)+j] += square * int64(math.Floor(float64(r*residual(j))*crowdUnit+0.5))
-		}
+		o.second[i] += square * int64(math.Floor(float64(r*r)*crowdUnit+0.5))
 	}
 }
