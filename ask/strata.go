@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -24,7 +22,7 @@ const (
 // stratum is a part of a group: one predicted class, one tercile of how sure that is.
 type stratum struct {
 	y  []float64 // K: mean of the labels that are expected
-	yp []float64 // K x K: mean of y p'
+	yp []float64 // K: mean of y p
 }
 
 // example is a calibration label beside its prediction.
@@ -106,9 +104,8 @@ func (p *plan) tilt(g int, shares []float64) {
 
 // weigh multiplies the expectations of one class.
 func (s *stratum) weigh(class int, weight float64) {
-	k := len(s.y)
 	s.y[class] *= weight
-	floats.Scale(weight, s.yp[class*k:(class+1)*k])
+	s.yp[class] *= weight
 }
 
 // normalise makes what is expected of a member one label, or none where nobody is predicted or labelled.
@@ -126,24 +123,20 @@ func (s *stratum) normalise() {
 func (p *plan) stratum(g, class int, members []*place) {
 	k := p.classes
 	low, high := members[0].p[class], members[len(members)-1].p[class]
-	s := stratum{y: make([]float64, k), yp: make([]float64, k*k)}
+	s := stratum{y: make([]float64, k), yp: make([]float64, k)}
 	labels := 0.0
 	for _, e := range p.examples[class] {
 		if e.p[class] >= low && e.p[class] <= high {
 			labels++
 			s.y[e.class]++
-			for j, x := range e.p {
-				s.yp[e.class*k+j] += x
-			}
+			s.yp[e.class] += e.p[e.class]
 		}
 	}
 	weight := believed / float64(len(members))
 	for _, m := range members {
 		for i, x := range m.p {
 			s.y[i] += weight * x
-			for j, z := range m.p {
-				s.yp[i*k+j] += weight * x * z
-			}
+			s.yp[i] += weight * x * x
 		}
 		m.stratum = len(p.groups[g].strata)
 	}

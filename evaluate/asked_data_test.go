@@ -137,9 +137,9 @@ func (d *dataset) audited(t *testing.T, view graphstore.View, b *bag, pi map[eve
 		}
 		if drawn := pi[d.ids[m.vertex]]; drawn > 0 {
 			class := int(d.view.Label(m.vertex).Class)
-			y, yp := make([]float64, k), make([]float64, k*k)
+			y, yp := make([]float64, k), make([]float64, k)
 			y[class] = 1
-			copy(yp[class*k:], p)
+			yp[class] = p[class]
 			sums.Labels++
 			sums.Expect(y, p, yp, float64(m.multiplicity), drawn, 1)
 		}

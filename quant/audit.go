@@ -36,8 +36,8 @@ type Audit struct {
 	Labels   int // vertices
 	Weights  AuditSums
 	Noise    AuditSums
-	NoiseYP  []float64 // K x K: sum of c y_i p_j
-	NoisePP  []float64 // K x K: sum of c p_i p_j
+	NoiseYP  []float64 // K: sum of c y_i p_i
+	NoisePP  []float64 // K: sum of c p_i²
 	SquaredW float64   // sum of w²
 }
 
@@ -124,11 +124,11 @@ func (a *Audit) moments() auditMoments {
 	scaleTo(x.p, 1/mass, a.Weights.P)
 	yp, pp := make([]float64, k), make([]float64, k)
 	for i := range k {
-		at, y, p := i*k+i, a.Noise.Y[i]/c, a.Noise.P[i]/c
+		y, p := a.Noise.Y[i]/c, a.Noise.P[i]/c
 		x.residual[i] = y - 2*y*x.y[i] + x.y[i]*x.y[i]
-		x.own[i] = p - a.NoisePP[at]/c
-		yp[i] = a.NoiseYP[at]/c - y*x.p[i] - x.y[i]*p + x.y[i]*x.p[i]
-		pp[i] = a.NoisePP[at]/c - 2*p*x.p[i] + x.p[i]*x.p[i]
+		x.own[i] = p - a.NoisePP[i]/c
+		yp[i] = a.NoiseYP[i]/c - y*x.p[i] - x.y[i]*p + x.y[i]*x.p[i]
+		pp[i] = a.NoisePP[i]/c - 2*p*x.p[i] + x.p[i]*x.p[i]
 	}
 	if all := sum(pp); a.Noise.Sum > 0 && all > 0 {
 		x.tau = min(max(sum(yp)/all, 0), tauMax)
@@ -142,10 +142,10 @@ func (a *Audit) moments() auditMoments {
 // NewAudit returns the sums of no label.
 func NewAudit(k int) *Audit {
 	sums := func() AuditSums { return AuditSums{Y: make([]float64, k), P: make([]float64, k)} }
-	return &Audit{Weights: sums(), Noise: sums(), NoiseYP: make([]float64, k*k), NoisePP: make([]float64, k*k)}
+	return &Audit{Weights: sums(), Noise: sums(), NoiseYP: make([]float64, k), NoisePP: make([]float64, k)}
 }
 
-// Expect counts a member that is drawn so often, of whom the means of y and of y p' are known.
+// Expect counts a member that is drawn so often, of whom the means of y and of y p by class are known.
 func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	w := multiplicity / pi
 	c := w * w * (1 - pi) * times
@@ -154,7 +154,7 @@ func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	a.Noise.add(c, y, p)
 	axpy(a.NoiseYP, c, yp)
 	for i, x := range p {
-		axpy(a.NoisePP[i*len(p):(i+1)*len(p)], c*x, p)
+		a.NoisePP[i] += c * x * x
 	}
 }
 

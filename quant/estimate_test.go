@@ -122,7 +122,7 @@ func poor(rng *rand.Rand) *quant.Statistics {
 	}
 	s := w.statistics(c, a)
 	if rng.IntN(2) == 0 {
-		s.Rows, s.OwnCovariance = nil, nil
+		s.Rows, s.OwnVariance = nil, nil
 	}
 	return s
 }

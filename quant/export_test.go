@@ -147,8 +147,8 @@ func Influence(k int, coefficients, g []float64) []float64 {
 func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
 	y := make([]float64, len(p))
 	y[class] = 1
-	yp := make([]float64, len(p)*len(p))
-	copy(yp[class*len(p):], p)
+	yp := make([]float64, len(p))
+	yp[class] = p[class]
 	a.Labels++
 	a.Expect(y, p, yp, multiplicity, pi, 1)
 }

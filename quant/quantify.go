@@ -140,16 +140,16 @@ func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting
 // mean and say nothing of bias.
 func (w *Solver) counts(s *Statistics, r recipe) {
 	ans, p, n := w.ans.withVariances(), w.shares, sum(s.ClassN)
-	var covariance []float64
+	var own []float64
 	if r.family == familyCount {
 		p, n = s.cells(r).P, s.sample()
 		if !r.hard {
-			covariance = s.OwnCovariance
+			own = s.OwnVariance
 		}
 	}
 	copy(ans.Share, p)
 	copy(ans.free, p)
-	ans.exact = r.family == familyShares || r.hard || covariance != nil
+	ans.exact = r.family == familyShares || r.hard || own != nil
 	for a := range s.K {
 		for b := range s.K {
 			if r.family == familyShares { // of labels of class a in share b
@@ -157,8 +157,8 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 			}
 		}
 		c := p[a] * (1 - p[a])
-		if covariance != nil {
-			c = covariance[a*s.K+a]
+		if own != nil {
+			c = own[a]
 		}
 		if ans.v[a] = c / n; r.family == familyCount {
 			ans.Member[a] = max(c, 0)

@@ -55,9 +55,9 @@ type Statistics struct {
 	Hard     *Cells // K cells: own class
 	HardPair *Cells // K^2 cells: own class j, majority class of the neighbours k
 
-	// OwnCovariance, K x K or nil, is the covariance of the predictions over the
-	// unlabelled members with one, weighted by multiplicity: Cov_U(p).
-	OwnCovariance []float64
+	// OwnVariance, K or nil, holds the variances of the predictions over the
+	// unlabelled members with one, weighted by multiplicity: Var_U(p).
+	OwnVariance []float64
 
 	// Rows, when not nil, lets the intervals use the exact weighted covariances; without
 	// it the diagonal stand-in from A2 is used, which is wider. It visits every

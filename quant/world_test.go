@@ -157,7 +157,7 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 		ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 		Soft: newCells(k, k), SoftPair: newCells(k*k, k),
 		Hard: newCells(k, k), HardPair: newCells(k*k, k),
-		OwnCovariance: make([]float64, k*k),
+		OwnVariance: make([]float64, k),
 	}
 	for i, v := range c.members {
 		m := c.weights[i]
@@ -179,7 +179,7 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 			t.P[z] /= max(s.Profiled, 1e-300)
 		}
 	}
-	w.covariance(s, c)
+	w.variance(s, c)
 	for v, l := range w.labels {
 		if l < 0 || w.predictions[v] == nil {
 			continue
@@ -219,17 +219,15 @@ func (w *world) each(s *quant.Statistics, v int, visit func(t *quant.Cells, z in
 	visit(s.HardPair, p.own*k+p.majority, 1)
 }
 
-// covariance fills OwnCovariance.
-func (w *world) covariance(s *quant.Statistics, c community) {
+// variance fills OwnVariance.
+func (w *world) variance(s *quant.Statistics, c community) {
 	for i, v := range c.members {
 		if w.labels[v] >= 0 || w.predictions[v] == nil {
 			continue
 		}
 		for a := range s.K {
-			for b := range s.K {
-				x := (w.predictions[v][a] - s.Soft.P[a]) * (w.predictions[v][b] - s.Soft.P[b])
-				s.OwnCovariance[a*s.K+b] += c.weights[i] * x / s.Profiled
-			}
+			x := w.predictions[v][a] - s.Soft.P[a]
+			s.OwnVariance[a] += c.weights[i] * x * x / s.Profiled
 		}
 	}
 }

@@ -229,7 +229,7 @@ func (r *logReader) load(ctx context.Context, p *part) (err error) {
 	feed := &request.Feed{JS: r.feed.JS, Stream: r.feed.Stream, Last: p.mark, Trouble: r.feed.Trouble}
 	defer feed.Stop()
 	for m := p.mark; m.Sequence < p.end; {
-		if m, _, err = feed.Next(ctx); err != nil {
+		if m, err = feed.Next(ctx); err != nil {
 			return err
 		}
 		if r.isRecord(m, p) {

@@ -10,7 +10,7 @@ import (
 //	w = m / pi   and   c = m² (1 - pi) / pi²,
 //
 // m the multiplicity and pi the probability of having been drawn: each alone, by class, and times
-// every p_j of the prediction, and c also times p_j by class and times p_j p_k. What has no prediction has p = 0.
+// every p_j of the prediction, and c also times p_j of the class and times every p_j². What has no prediction has p = 0.
 
 // Scales of the sums, which bring the largest sensible weights below the bound of a term.
 const (
@@ -19,11 +19,11 @@ const (
 )
 
 // countAudit adds (sign 1) or takes back (sign -1) an audited member: to the sum of w², then those
-// of quant.AuditSums with w and with c, then those of c times y p' and p p'.
+// of quant.AuditSums with w and with c, then those of c times y_i p_i and p_i².
 func (c *community) countAudit(s *state, multiplicity float64, sign int) {
 	k := len(c.anchored)
 	if c.audit == nil {
-		c.audit = make([]Sum, 3+4*k+2*k*k)
+		c.audit = make([]Sum, 3+6*k)
 	}
 	pi := float64(s.audit.Pi) / event.One
 	w := multiplicity / pi
@@ -31,7 +31,7 @@ func (c *community) countAudit(s *state, multiplicity float64, sign int) {
 	c.audited += uint64(sign) // two's complement: -1 subtracts
 	put := func(at int, x float64) { c.audit[at].Add(x, sign) }
 	put(0, float64(w*w*squaredScale))
-	class, outer := int(s.audit.Class), 3+4*k
+	class, products := int(s.audit.Class), 3+4*k
 	for i, weight := range []float64{w * weightScale, noise} {
 		at := 1 + i*(1+2*k)
 		put(at, weight)
@@ -42,10 +42,10 @@ func (c *community) countAudit(s *state, multiplicity float64, sign int) {
 	}
 	for i, unit := range s.profile.own {
 		p := float64(noise * (float64(unit) / event.One))
-		put(outer+class*k+i, p)
-		for j, other := range s.profile.own {
-			put(outer+k*k+i*k+j, float64(p*(float64(other)/event.One)))
+		if i == class {
+			put(products+i, p)
 		}
+		put(products+k+i, float64(p*(float64(unit)/event.One)))
 	}
 }
 
@@ -66,6 +66,6 @@ func (c *community) audits() *quant.Audit {
 	}
 	return &quant.Audit{
 		Labels: int(c.audited), SquaredW: read(1, squaredScale)[0], Weights: moments(weightScale), Noise: moments(squaredScale),
-		NoiseYP: read(k*k, squaredScale), NoisePP: read(k*k, squaredScale),
+		NoiseYP: read(k, squaredScale), NoisePP: read(k, squaredScale),
 	}
 }

@@ -72,12 +72,12 @@ func equalsPlainSums(t *testing.T, tallies *Tallies, view graphstore.View) {
 			if a.Class == event.NoClass {
 				return
 			}
-			p, y, yp := make([]float64, k), make([]float64, k), make([]float64, k*k)
+			p, y, yp := make([]float64, k), make([]float64, k), make([]float64, k)
 			for i, unit := range view.Prediction(v) {
 				p[i] = float64(unit) / event.One
 			}
 			y[a.Class] = 1
-			copy(yp[int(a.Class)*k:], p)
+			yp[a.Class] = p[a.Class]
 			want.Labels++
 			want.Expect(y, p, yp, float64(multiplicity), float64(a.Pi)/event.One, 1)
 		})

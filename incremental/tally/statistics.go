@@ -61,7 +61,7 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statisti
 		}
 	}
 	if !t.keep.Means {
-		s.OwnCovariance = covariance(c, s.Soft.P)
+		s.OwnVariance = variance(c, s.Soft.P)
 	}
 	if t.keep.HalfLife > 0 {
 		s.ClassG2A = m[whole].G2A
@@ -99,19 +99,16 @@ func (t *Tallies) read(c *community, kind family, m masses) *quant.Cells {
 	return cells
 }
 
-// covariance returns the K x K covariance of the own predictions of the members, whose mean is p.
-func covariance(c *community, p []float64) []float64 {
-	k := len(p)
-	cov := make([]float64, k*k)
+// variance returns the K variances of the own predictions of the members, whose mean is p.
+func variance(c *community, p []float64) []float64 {
+	v := make([]float64, len(p))
 	if c.profiled == 0 {
-		return cov
+		return v
 	}
-	for i := range k {
-		for j := range k {
-			cov[i*k+j] = c.ownSquare[i*k+j].Float()/float64(c.profiled) - float64(p[i]*p[j])
-		}
+	for i, x := range p {
+		v[i] = c.ownSquare[i].Float()/float64(c.profiled) - float64(x*x)
 	}
-	return cov
+	return v
 }
 
 func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass Mass, visit func(quant.Row)) {

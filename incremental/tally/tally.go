@@ -55,7 +55,7 @@ type community struct {
 	anchored                    []uint64     // K
 	versions                    []uint64     // profiled multiplicity by model version
 	p                           [whole][]Sum // Z
-	ownSquare                   []Sum        // K x K: sum of m own own'; nil where means are all
+	ownSquare                   []Sum        // K: sum of m own²; nil where means are all
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // nil before the first sketch, and without a dual
@@ -86,7 +86,7 @@ func (t *Tallies) newCommunity() *community {
 	k := t.classes
 	c := &community{anchored: make([]uint64, k)}
 	if !t.keep.Means {
-		c.ownSquare = make([]Sum, k*k)
+		c.ownSquare = make([]Sum, k)
 	}
 	for kind := range whole {
 		if t.keep.has(kind) {
@@ -293,7 +293,7 @@ func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, 
 	p := t.phi[:t.classes]
 	ownMean(p, own)
 	for j, x := range p {
-		accumulate(c.ownSquare[j*t.classes:(j+1)*t.classes], p, multiplicity*x, sign)
+		c.ownSquare[j].Add(multiplicity*x*x, sign)
 	}
 }
 
