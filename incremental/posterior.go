@@ -259,7 +259,6 @@ func (p *posteriors) readLabels(view graphstore.View) *quant.Residuals {
 	for _, v := range p.core.tallies.Rows() {
 		residuals.Add(int(view.Label(v).Class), weights(v), p.state.Posterior(v))
 	}
-	residuals.Complete()
 	return residuals
 }
 

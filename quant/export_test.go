@@ -173,9 +173,7 @@ func (r *Residuals) Times(n, f float64) *Residuals {
 	out.Sum, out.Mass, out.First = n*r.Sum, n*f*r.Mass, [2][]float64{times(r.First[0], n), times(r.First[1], n*f)}
 	out.Squares = [3]float64{n * r.Squares[0], n * f * r.Squares[1], n * f * f * r.Squares[2]}
 	out.weighted = func(w weighting) *Residuals {
-		sums := r.weighted(weighting{lambda: w.lambda, r: w.r * f, s: w.s})
-		sums.Complete()
-		x := *sums
+		x := *r.weighted(weighting{lambda: w.lambda, r: w.r * f, s: w.s})
 		x.Sum, x.Squares[0], x.FirstSquare, x.Second = n*x.Sum, n*x.Squares[0], times(x.FirstSquare, n), times(x.Second, n)
 		return &x
 	}

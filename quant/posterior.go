@@ -84,8 +84,7 @@ type Residuals struct {
 	First     [2][]float64 // K: sums of g r and g a r
 	Squares   [3]float64   // sums of g², g² a, g² a²
 
-	// Where all labels have the mass 0: sums of g² r and of g² r², K; see Complete.
-	FirstSquare, Second []float64
+	FirstSquare, Second []float64 // K: sums of g² r and of g² r², where all labels have the mass 0
 	// weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have that mass.
 	weighted func(w weighting) *Residuals
 	// slopes adds scale times the sum of g w(a) times the derivative of pi by the coefficients to dst, K x (Shared + K);
@@ -94,15 +93,15 @@ type Residuals struct {
 
 	rows  []float64 // n x K: r of each label
 	gains []float64 // g of each
-	added int       // labels that are in Second; see Complete
 }
 
 // NewResiduals returns the sums of no label.
 func NewResiduals(k int) *Residuals {
-	return &Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}}
+	x := make([]float64, 4*k)
+	return &Residuals{K: k, First: [2][]float64{x[:k:k], x[k : 2*k : 2*k]}, FirstSquare: x[2*k : 3*k : 3*k], Second: x[3*k:]}
 }
 
-// Add counts one label of the mass 0, whose second moments wait for Complete.
+// Add counts one label of the mass 0.
 func (r *Residuals) Add(class int, g float64, pi []float64) {
 	r.rows, r.gains = append(r.rows, pi...), append(r.gains, g)
 	row := r.rows[len(r.rows)-r.K:]
@@ -110,17 +109,7 @@ func (r *Residuals) Add(class int, g float64, pi []float64) {
 	row[class]++
 	r.Sum, r.Squares[0] = r.Sum+g, r.Squares[0]+g*g
 	axpy(r.First[0], g, row)
-}
-
-// Complete makes FirstSquare and Second current. Where no label waits it changes nothing, so that several goroutines
-// may call it.
-func (r *Residuals) Complete() {
-	if r.Second == nil {
-		r.FirstSquare, r.Second = make([]float64, r.K), make([]float64, r.K)
-	}
-	for ; r.added < len(r.gains); r.added++ {
-		r.square(r.gains[r.added]*r.gains[r.added], r.rows[r.added*r.K:(r.added+1)*r.K])
-	}
+	r.square(g*g, row)
 }
 
 // square counts a residual in FirstSquare and Second.
@@ -146,8 +135,7 @@ func (l *Residuals) Weigh(masses []float64) *Residuals {
 		if w.r == 0 {
 			return l
 		}
-		sums := &Residuals{K: l.K}
-		sums.Complete()
+		sums := NewResiduals(l.K)
 		for i, a := range masses {
 			weight := l.gains[i] * (w.r*a + w.s)
 			sums.Sum, sums.Squares[0] = sums.Sum+weight, sums.Squares[0]+weight*weight
@@ -199,9 +187,7 @@ type ClassResiduals struct {
 // sample of these.
 func NewClassResiduals(of []*Residuals, labels func() *LabelSample) *ClassResiduals {
 	c := &ClassResiduals{of: of, all: NewResiduals(len(of)), labels: labels}
-	c.all.Complete()
 	for _, r := range of {
-		r.Complete()
 		c.all.Sum, c.all.Squares[0] = c.all.Sum+r.Sum, c.all.Squares[0]+r.Squares[0]
 		axpy(c.all.First[0], 1, r.First[0])
 		axpy(c.all.FirstSquare, 1, r.FirstSquare)
@@ -227,8 +213,8 @@ func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
 		if w.r == 0 {
 			return c.all
 		}
-		sums := &Residuals{K: k, Sum: r.sum(w)}
-		sums.Complete()
+		sums := NewResiduals(k)
+		sums.Sum = r.sum(w)
 		for i, of := range c.of {
 			share := w.s*w.s + 2*w.r*w.s*mean[i] + w.r*w.r*square[i]
 			sums.Squares[0] += share * of.Squares[0]
@@ -286,7 +272,6 @@ func (r *Residuals) variance(dst, d []float64, w weighting) {
 	if r.weighted != nil {
 		c = r.weighted(w)
 	}
-	c.Complete()
 	for i, x := range d {
 		v := c.Second[i] + c.Squares[0]*x*x - 2*c.FirstSquare[i]*x
 		dst[i] = max(v, 0) / (c.Sum * c.Sum) // rounding can leave less where all labels are alike
