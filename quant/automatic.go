@@ -95,12 +95,11 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 //
 // with q = q(1) and t and T the shares of these classes among the members and in the whole
 // graph: as many unknowns either way. A member counts evidenceWeight, and one that counts several times no more than
-// once. A declared selection is not judged.
+// once; few has the factors of q(1). A declared selection is not judged.
 func (r *CrowdReading) selectedByClass(p *Posterior, few *members) float64 {
 	if p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
 		return math.Inf(1)
 	}
-	few.temper(r.likely, p.Prior, 1)
 	tops := make([]float64, len(r.likely)) // members by the class that their prediction is for
 	evidence := 0.0
 	for l, m := range few.m {

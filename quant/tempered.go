@@ -89,9 +89,10 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		return q
 	}
 	r.likely = solve(slices.Clone(start), 1)
+	few.temper(r.likely, p.Prior, 1)
 	r.evidence, r.allowed = r.selectedByClass(p, few), p.allowed(r.likely)
 	if r.gamma = p.gamma(r.allowed, byClassOf(r.evidence)); r.gamma > 0 || p.Crowd != nil {
-		r.follow(0, r.likely, p.Prior, 1, few)
+		r.follow(0, r.likely, 1, few)
 	}
 	r.tempered = slices.Clone(u.mean)
 	for i, mean := range u.mean {
@@ -105,7 +106,8 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 		}
 		solve(r.tempered, r.gamma)
 	}
-	r.follow(1, r.tempered, p.Prior, r.gamma, few)
+	few.temper(r.tempered, p.Prior, r.gamma)
+	r.follow(1, r.tempered, r.gamma, few)
 	r.noise()
 	r.moveByGamma(p.Prior)
 	if p.Crowd != nil {
@@ -114,9 +116,8 @@ func (x *automatic) read(p *Posterior) *CrowdReading {
 	return r
 }
 
-// follow sets the factors and J⁺ of q(1) or of q(gamma) = q, and S, the mean of R R' there.
-func (r *CrowdReading) follow(which int, q, prior []float64, gamma float64, few *members) {
-	few.temper(q, prior, gamma)
+// follow sets the factors and J⁺ of q(1) or of q(gamma) = q, whose factors few has, and S, the mean of R R' there.
+func (r *CrowdReading) follow(which int, q []float64, gamma float64, few *members) {
 	r.Factors[which], r.inverse[which] = slices.Clone(few.factor), make([]float64, len(r.s))
 	few.outers(r.s, few.m, few.factor)
 	scaleTo(r.s, 1/few.all, r.s)
