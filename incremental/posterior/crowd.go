@@ -87,37 +87,29 @@ func (c *Crowd) change(was, is int64, before, after []float64) {
 		is = 0
 	}
 	c.all, c.squares = c.all+is-was, c.squares+is*is-was*was
-	for i, sums := range c.sums {
-		factor := []float64(nil)
-		if i > 0 {
-			factor = c.factors[i-1]
-		}
-		shares(c.was, before, factor)
-		shares(c.is, after, factor)
-		for k := range sums {
-			sums[k] += is*c.is[k] - was*c.was[k]
-		}
-	}
+	c.count(c.was, before, -was)
+	c.count(c.is, after, is)
 	for k, x := range c.is {
 		moved := max(x-c.was[k], c.was[k]-x)
 		c.turned += float64(float64(max(is, 1)) * float64(moved)) // the product can be larger than an int64
 	}
 }
 
-// shares writes a posterior times these factors, normalised, to dst, and zeros for none.
-func shares(dst []int64, pi, factor []float64) {
-	switch {
-	case len(pi) == 0:
+// count adds a posterior, nil for none, so many times to the sums, and writes its responsibilities under the second factors to
+// dst.
+func (c *Crowd) count(dst []int64, pi []float64, times int64) {
+	if len(pi) == 0 {
 		clear(dst)
-	case factor == nil:
-		for k, p := range pi {
-			dst[k] = int64(p*crowdUnit + 0.5)
-		}
-	default:
-		scale := crowdUnit / inner(pi, factor)
-		for k, p := range pi {
-			dst[k] = int64(float64(p*factor[k])*scale + 0.5)
-		}
+		return
+	}
+	likely, tempered := c.factors[0][:len(pi)], c.factors[1][:len(pi)]
+	likelyUnit, temperedUnit := crowdUnit/inner(pi, likely), crowdUnit/inner(pi, tempered)
+	for k, p := range pi {
+		responsibility := int64(float64(float64(p*tempered[k])*temperedUnit) + 0.5)
+		c.sums[0][k] += times * int64(float64(p*crowdUnit)+0.5)
+		c.sums[1][k] += times * int64(float64(float64(p*likely[k])*likelyUnit)+0.5)
+		c.sums[2][k] += times * responsibility
+		dst[k] = responsibility
 	}
 }
 
