@@ -17,24 +17,27 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance && g.rounding > 2*g.floor
 }
 
-// restart computes R from nothing and iterates from where y stands.
+// restart computes all anew, from where y stands.
 func (g *Dual) restart(view graphstore.View, certificate float64) {
-	g.whole = true
-	g.touchAll(len(g.rows))
-	g.rebuild(view)
+	g.countDegrees(view)
 	g.iterate(view, certificate)
+	g.stale = false
 }
 
 // rebuild computes degrees, R and its bound from y, f and the graph.
 func (g *Dual) rebuild(view graphstore.View) {
+	g.countDegrees(view)
+	g.floor = g.roundingOfRebuild(view)
+	g.rebuilt(g.residualsOf(view, 0, g.l))
+	g.stale = false
+}
+
+func (g *Dual) countDegrees(view graphstore.View) {
 	g.sums.current = false
 	for v := range g.rows {
 		d := view.Degree(Vertex(v)) + 1
 		g.cells[v*g.stride], g.most[v] = d, d
 	}
-	g.floor = g.roundingOfRebuild(view)
-	g.rebuilt(g.residualsOf(view, 0, g.l))
-	g.stale = false
 }
 
 // rebuilt notes that all of R was computed from nothing and found within bound.
@@ -97,63 +100,69 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	}
 }
 
-// iterate improves all functions until the certificate is at most goal or rounding forbids.
+// iterate improves all functions by relaxation until the certificate is at most goal or rounding forbids, a block at a
+// time and blocks side by side, whose numbers are their own. R is computed from nothing after it.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
-	g.whole = true
+	g.whole, g.sums.current = true, false
 	g.touchAll(len(g.rows))
-	if g.Certificate() <= goal {
-		return
-	}
-	g.sums.current = false
-	_, bound := g.iterateBlocks(view, goal)
-	g.rebuilt(bound)
-}
-
-// iterateBlocks runs conjugate gradients on all functions, a block at a time and blocks side by side, whose
-// numbers are their own. It returns the most passes of a block and the bound of |R(v)| / (a d(v)) that is left.
-func (g *Dual) iterateBlocks(view graphstore.View, goal float64) (passes uint64, bound float64) {
-	if len(g.rows) == 0 {
-		return 0, 0
-	}
 	g.work.Solves++
 	g.floor = g.roundingOfRebuild(view)
 	blocks := (g.l + lanes - 1) / lanes
-	each, left := make([]uint64, blocks), make([]float64, blocks)
-	scratch := make([]*block, runtime.GOMAXPROCS(0))
+	passes, left := make([]uint64, blocks), make([]float64, blocks)
+	scratch := make([][]lane, runtime.GOMAXPROCS(0))
 	parallel.Each(blocks, func(i, worker int) {
 		if scratch[worker] == nil {
-			scratch[worker] = newBlock(len(g.rows), g.keep)
+			scratch[worker] = make([]lane, len(g.rows))
 		}
 		first := i * lanes
-		each[i], left[i] = g.iterateBlock(view, scratch[worker], first, min(first+lanes, g.l), goal)
+		passes[i], left[i] = g.iterateBlock(view, scratch[worker], first, min(first+lanes, g.l), goal)
 	})
-	passes = slices.Max(each)
-	g.work.Iterations += passes
-	return passes, slices.Max(left)
+	g.work.Iterations += slices.Max(passes)
+	g.rebuilt(slices.Max(left))
 }
 
-// iterateBlock improves the functions of one block until their certificate is at most goal or a restart
-// no longer halves the bound. The recurrence drifts from the residual by definition, which alone decides.
-func (g *Dual) iterateBlock(view graphstore.View, b *block, first, end int, goal float64) (passes uint64, bound float64) {
-	before := math.Inf(1)
-	for range restartsMax {
-		passes += g.conjugate(view, b, first, end, aimShort*goal)
-		if bound = g.residualsOf(view, first, end); certificate(bound, g.floor) <= goal || bound > before/2 {
-			break
+// iterateBlock improves the functions of one block until their certificate is at most goal, or until as many passes as gain
+// a digit do not halve the residual, which rounding is the reason of. It returns how many passes that took, and the bound of |R(v)| / (a d(v)).
+// R by definition, which takes a pass too, is computed where the last pass should have brought it below the goal.
+func (g *Dual) iterateBlock(view graphstore.View, y []lane, first, end int, goal float64) (passes uint64, bound float64) {
+	b := g.block(y, first, end)
+	digit, root, before := uint64(digitPasses(g.keep)), math.Sqrt(b.omega-1), math.Inf(1)
+	for int(passes) < passesMax(g.keep) {
+		most := b.relax(view, 0, len(y))
+		passes++
+		stalled := false
+		if passes%digit == 0 {
+			stalled, before = most >= before/2, most
 		}
-		before = bound
+		if stalled || root*most <= goal {
+			g.takeValues(b, first, end)
+			if bound = g.residualsOf(view, first, end); stalled || certificate(bound, g.floor) <= goal {
+				return passes, bound
+			}
+		}
 	}
-	return passes, bound
+	g.takeValues(b, first, end)
+	return passes, g.residualsOf(view, first, end)
 }
 
-// conjugate improves the functions of one block until all their residuals are within goal, and returns
-// in how many passes.
-func (g *Dual) conjugate(view graphstore.View, b *block, first, end int, goal float64) uint64 {
-	for v := range g.rows {
-		d, r := g.residuals(Vertex(v))
-		b.diagonal[v] = d - g.keep
-		b.r[v] = lane{}
-		copy(b.r[v][:], r[first:end])
+// block returns a block of the functions from first to end, whose values are in y.
+func (g *Dual) block(y []lane, first, end int) block {
+	b := newBlock(g.keep)
+	b.y = y
+	for v := range y {
+		y[v] = lane{}
+		copy(y[v][:], g.Values(Vertex(v))[first:end])
+		if f := g.Function(Vertex(v)); f != nil {
+			b.at, b.f = append(b.at, Vertex(v)), append(b.f, lane{})
+			copy(b.f[len(b.f)-1][:], f[first:end])
+		}
 	}
-	return b.run(view, g.y[first:], g.l, end-first, goal*g.alpha)
+	return b
+}
+
+// takeValues makes the values of a block those of the functions from first to end.
+func (g *Dual) takeValues(b block, first, end int) {
+	for v := range b.y {
+		copy(g.Values(Vertex(v))[first:end], b.y[v][:])
+	}
 }

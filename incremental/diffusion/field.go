@@ -39,8 +39,8 @@ type Field struct {
 type Work struct {
 	Pushes     uint64 // vertices pushed
 	Traversals uint64 // neighbours visited by pushes
-	Iterations uint64 // passes over the whole graph by conjugate gradients
-	Solves     uint64 // runs of conjugate gradients, fallbacks of Update included
+	Iterations uint64 // passes over the whole graph by iteration
+	Solves     uint64 // iterations, fallbacks of Update included
 	Rebuilds   uint64 // residuals computed from nothing
 	Shifts     uint64 // constants added to the whole field
 
