@@ -13,7 +13,7 @@ import (
 // bounds in the place of their variances where counting those would hold the step up: no
 // emission may do more of it than emissions have earned, and a few later nothing is owed.
 func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
-	const many, emissionsMax = 10_000, 12
+	const many, emissionsMax = 10_000, 80
 	core := newCore(t, Config{Classes: 2, sketchEarned: 10})
 	defer core.Close()
 	core.Step(crowd(1, 8)) // warm from here on
@@ -31,8 +31,8 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 			}
 		}
 		t.Logf("position %d: %d estimates, %d communities with bounds, credit %.0f", at, len(result.Estimates), len(bounded), core.masses.(*sharedDual).Credit)
-		if credit := core.masses.(*sharedDual).Credit; credit < -5000 {
-			t.Errorf("position %d: sketches took %.0f more than there was, and one takes less", at, -credit)
+		if credit := core.masses.(*sharedDual).Credit; credit < -50 {
+			t.Errorf("position %d: sketches took %.0f more than there was, and a vertex takes less", at, -credit)
 		}
 		if at == 2 && len(bounded) == 0 {
 			t.Error("all variances were counted in one step, so that nothing is tested")
@@ -70,7 +70,7 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 // one; then its communities are published again, though nothing else happens.
 func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	const many = 30
-	core := newCore(t, Config{Classes: 2, sketchEarned: 1000})
+	core := newCore(t, Config{Classes: 2, sketchEarned: 1e6})
 	defer core.Close()
 	bounded := func(b *event.Batch) (bounded, n int) {
 		for _, e := range core.Step(b).Estimates {
@@ -88,7 +88,7 @@ func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	for ; at < 20; at++ {
 		bounded(quiet())
 	}
-	core.masses.(*sharedDual).Credit = -1e5               // none can be made at once
+	core.masses.(*sharedDual).Credit = -1e9               // none can be made at once
 	if got, n := bounded(crowd(at, many)); got != n-n/5 { // of the others all members have labels
 		t.Errorf("%d of %d communities say that there are bounds for the variances of a new class", got, n)
 	}

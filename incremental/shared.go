@@ -23,7 +23,8 @@ import (
 type sharedDual struct {
 	core  *Core
 	dual  *diffusion.Dual
-	scale float64 // of the functions of residuals; see residualScale
+	scale float64               // of the functions of residuals; see residualScale
+	signs *diffusion.Relaxation // of the sketch that is being made; nil: there is none
 	measured
 }
 
@@ -35,7 +36,8 @@ type measured struct {
 	Labels float64              // as of the last emission, each by its weight
 
 	Credit   float64 // work that sketches may do, in neighbours visited
-	Sketches uint64  // so far
+	Sketches uint64  // made so far
+	Signed   float64 // of the labels of the one that is being made: the sum of the squares of their weights
 	Waiting  uint32  // sketches until the newest community has one of each class
 }
 
@@ -175,6 +177,11 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.dual.Halve(halvings)
 		d.dual.Follow(view, delta, nil)
 	}
+	if d.signs != nil {
+		for _, v := range delta.Erased {
+			d.signs.Forget(v)
+		}
+	}
 	if int(delta.FirstCommunity) < view.Communities() {
 		d.Waiting = uint32(c.config.Classes)
 	}
@@ -286,6 +293,7 @@ type spreadRow struct {
 const (
 	dualSection    = "dual.arrow"    // diffusion.DualState
 	sharedSection  = "shared.arrow"  // measured: one row
+	signsSection   = "signs.arrow"   // diffusion.RelaxationState: none where no sketch is being made
 	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that has one
 )
 
@@ -293,6 +301,7 @@ const (
 func (d *sharedDual) State(add addSection) {
 	add(dualSection, false, rowsOf(d.dual.State()))
 	add(sharedSection, false, rowsOf([]measured{d.measured}))
+	add(signsSection, false, rowsOf(d.signs.State()))
 	var rows []spreadRow
 	for id := range graphstore.Community(d.core.View().Communities()) {
 		if spread := d.core.tallies.Spread(id); spread != nil {
@@ -314,6 +323,13 @@ func restoreShared(c *Core, view graphstore.View, sections map[string][]byte) (*
 	}
 	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured}
 	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.functions()}, view, parts); err != nil {
+		return nil, err
+	}
+	signs, err := readRows[diffusion.RelaxationState](sections, signsSection)
+	if err != nil {
+		return nil, err
+	}
+	if d.signs, err = diffusion.RestoreRelaxation(c.config.Alpha, view, signs); err != nil {
 		return nil, err
 	}
 	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)

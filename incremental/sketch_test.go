@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 			return se
 		}
 		for range tally.SketchRounds * shape.classes {
-			core.masses.(*sharedDual).sketch(view)
+			core.masses.(*sharedDual).sketch(view, math.Inf(1))
 		}
 		got := solve()
 		for id := range graphstore.Community(view.Communities()) {
@@ -71,4 +72,51 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 		}
 	}
 	return s
+}
+
+// A sketch of a graph that is large for what emissions earn must be divided over many of them, none of which may do more than it has
+// earned but for one vertex; and a core that is restored all the while, in the middle of sketches, must publish the same
+// bits as one that never stopped.
+func TestASketchIsDividedOverEmissions(t *testing.T) {
+	const earned = 4000
+	config := Config{Classes: 2, Engine: EngineDual, sketchEarned: earned, Emit: Emit{Threshold: 0.1}}
+	core, twin := newCore(t, config), newCore(t, config)
+	unfinished, since, most := 0, 0, 0
+	made, credit := uint64(0), math.Inf(1)
+	i := 0
+	for b := range simulatedSteps(t, 2, 3000, 30, .05, 12*time.Second, 8*time.Second) {
+		b.Checkpoint = i%4 == 3
+		i++
+		a, r := core.Step(b), twin.Step(b)
+		if !reflect.DeepEqual(a.Estimates, r.Estimates) {
+			t.Fatalf("at %v some records are others with restarts", b.Time)
+		}
+		if d, shared := core.masses.(*sharedDual); shared && b.Emit {
+			vertex, view := 0, core.View()
+			for v := range graphstore.Vertex(view.Vertices()) {
+				vertex = max(vertex, 2*len(view.Neighbors(v))+100)
+			}
+			if spent := credit + sketchArriving*earned - d.Credit; d.Credit < -float64(vertex) || credit <= 0 && spent > 2*sketchArriving*earned {
+				t.Errorf("at %v sketches took %v of the work that %v were earned for", b.Time, spent, credit)
+			}
+			if since++; d.Sketches > made {
+				made, most, since = d.Sketches, max(most, since), 0
+			}
+			credit = d.Credit
+		}
+		if a.Compacted {
+			if d, shared := core.masses.(*sharedDual); shared && d.signs != nil {
+				unfinished++
+			}
+			state := saved(t, 1, twin)
+			sameState(t, 1, state, saved(t, 1, core))
+			twin.Close()
+			twin = restore(t, 1, state, config)
+		}
+	}
+	if unfinished < 10 || most < 8 || made < 8 {
+		t.Errorf("%d of the states hold a sketch, %d were made, over at most %d emissions", unfinished, made, most)
+	}
+	core.Close()
+	twin.Close()
 }

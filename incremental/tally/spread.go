@@ -35,31 +35,31 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 	return s == nil || len(s.Uneven) == t.classes*SketchRounds
 }
 
-// AppendSigns appends functions for a sketch, by its number one of the classes in turn: at each label of that a random sign times
-// the label's weight g, less what makes the sum over the labels zero if all have one mass.
-func (t *Tallies) AppendSigns(dst []diffusion.ValueChange, view graphstore.View, sketch uint64, functions int) []diffusion.ValueChange {
+// Signs returns the functions of a sketch, by its number one of the classes in turn: at each of the labels of that, in order, a random
+// sign times the label's weight g, less what makes the sum over the labels zero if all have one mass. It also returns the sum of g².
+func (t *Tallies) Signs(view graphstore.View, sketch uint64, functions int) (at []Vertex, f []float64, n2 float64) {
 	class := t.sketched(sketch)
-	n, n2 := t.labelsOf(class)
-	if n == 0 {
-		return dst
+	for _, v := range t.rows {
+		if int(view.Label(v).Class) == class {
+			at = append(at, v)
+		}
 	}
+	f = make([]float64, len(at)*functions)
+	_, n2 = t.labelsOf(class)
 	sketch %= uint64(t.classes * SketchRounds)
 	for i := range functions {
-		first, sum := len(dst), 0.0
-		for _, v := range t.rows {
-			if int(view.Label(v).Class) == class {
-				g := t.gain(view, v) * signOf(v, sketch*uint64(functions)+uint64(i))
-				dst = append(dst, diffusion.ValueChange{V: v, Function: i, Change: g})
-				sum += g
-			}
+		sum := 0.0
+		for j, v := range at {
+			x := t.gain(view, v) * signOf(v, sketch*uint64(functions)+uint64(i))
+			f[j*functions+i] = x
+			sum += x
 		}
-		for j := range dst[first:] {
-			c := &dst[first+j]
-			g := t.gain(view, c.V)
-			c.Change -= float64(g * g * (sum / max(n2, math.SmallestNonzeroFloat64)))
+		for j, v := range at {
+			g := t.gain(view, v)
+			f[j*functions+i] -= float64(g * g * (sum / max(n2, math.SmallestNonzeroFloat64)))
 		}
 	}
-	return dst
+	return at, f, n2
 }
 
 // sketched returns the class of a sketch.
@@ -73,13 +73,14 @@ func signOf(v Vertex, function uint64) float64 {
 	return 1 - 2*float64(x>>63)
 }
 
-// Sketch takes in a sketch, a dual of the functions of AppendSigns, for one community. The mean mass of the labels
-// is that of the first moments, from the dual of classes. The community has moved once no bound stands for a sketch, and
-// when its labels turn out to be less or more uneven than they seemed.
-func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual, signs *diffusion.Dual, sketch uint64, now event.Time) {
+// Sketch takes in a sketch for one community: sums over its sources of what solves for the functions of Signs, which were of labels with this
+// sum of g². The mean mass of the labels is that of the first moments, from the dual of classes. Labels that came or went since are
+// taken to be as uneven as those. The community has moved once no bound stands for a sketch, and when its labels turn out to be less or
+// more uneven than they seemed.
+func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual *diffusion.Dual, sums []float64, n2 float64, sketch uint64, now event.Time) {
 	c, class := t.each[id], t.sketched(sketch)
 	a1, _ := t.firstMoments(id, view, dual)
-	n, n2 := t.labelsOf(class)
+	n, _ := t.labelsOf(class)
 	even := a1[class] / n
 	if even *= even * n2; !(even > 0) {
 		return // none is reached
@@ -87,7 +88,6 @@ func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual, signs *diff
 	if c.spread == nil {
 		c.spread = &Spread{Uneven: slices.Repeat([]float64{-1}, t.classes*SketchRounds)}
 	}
-	sums, _ := signs.Estimate(id, view)
 	uneven := 0.0
 	for _, x := range sums {
 		uneven += float64(x * x)
