@@ -44,40 +44,30 @@ type Config struct {
 
 // Validate reports every violation.
 func (c *Config) Validate() error {
-	var errs []error
-	between := func(name string, value, least, most int) {
-		if value < least || value > most {
-			errs = append(errs, fmt.Errorf("%s is %d, want %d to %d", name, value, least, most))
+	errs := []error{validateRules(c.Communities)}
+	want := func(holds bool, format string, args ...any) {
+		if !holds {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
+	}
+	between := func(name string, value, least, most int) {
+		want(value >= least && value <= most, "%s is %d, want %d to %d", name, value, least, most)
 	}
 	between("classes", c.Classes, 1, ClassesMax)
 	between("vertices max", c.Limits.Vertices, 0, VerticesMaxDefault)
 	between("edges max", c.Limits.Edges, 0, EdgesMaxDefault)
 	between("communities max", c.Limits.Communities, 0, NamesMaxLimit)
 	between("memberships max", c.Limits.Memberships, 0, membershipsMax)
-	names := [...]string{"edges", "labels", "predictions"}
-	for i, window := range [...]time.Duration{c.Windows.Edges, c.Windows.Labels, c.Windows.Predictions} {
-		if window < 0 {
-			errs = append(errs, fmt.Errorf("windows.%s: %v is negative", names[i], window))
-		}
-	}
-	if !(c.SwitchAt >= 0 && c.SwitchAt <= 1) {
-		errs = append(errs, fmt.Errorf("models: switch_at is %v, want a share above 0, up to 1", c.SwitchAt))
-	}
-	if err := validateRules(c.Communities); err != nil {
-		errs = append(errs, err)
-	}
-	egos := 0
+	want(c.Windows.Edges >= 0, "windows.edges: %v is negative", c.Windows.Edges)
+	want(c.Windows.Labels >= 0, "windows.labels: %v is negative", c.Windows.Labels)
+	want(c.Windows.Predictions >= 0, "windows.predictions: %v is negative", c.Windows.Predictions)
+	want(c.SwitchAt >= 0 && c.SwitchAt <= 1, "models: switch_at is %v, want a share above 0, up to 1", c.SwitchAt)
+	egos, limits := 0, c.withDefaults().Limits
 	for _, r := range c.Communities {
 		egos += r.egoMembersMax()
 	}
-	limits := c.withDefaults().Limits
-	if most := limits.Memberships; egos > most {
-		errs = append(errs, fmt.Errorf("ego networks may have %d members, above the limit of %d memberships", egos, most))
-	}
-	if len(c.Communities) > limits.Communities {
-		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limits.Communities))
-	}
+	want(egos <= limits.Memberships, "ego networks may have %d members, above the limit of %d memberships", egos, limits.Memberships)
+	want(len(c.Communities) <= limits.Communities, "%d communities, above the limit of %d", len(c.Communities), limits.Communities)
 	return errors.Join(errs...)
 }
 

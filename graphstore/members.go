@@ -95,7 +95,7 @@ func (m *members) adopt(old *community) {
 	}
 }
 
-// append adds a member to the last community that has any, or to one behind it, where it is the last vertex.
+// append adds a member that comes after all others, by community and then by vertex.
 func (m *members) append(id Community, v Vertex, multiplicity uint32) {
 	c := &m.communities[id]
 	c.vertices, c.multiplicities = append(c.vertices, v), append(c.multiplicities, multiplicity)
