@@ -36,18 +36,12 @@ type ending struct {
 	key uint64
 }
 
-// compareEndings orders by time. Keys break ties, so that the order is total.
-func compareEndings(a, b ending) int {
-	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.key, b.key))
-}
-
-// endings are a heap with the lowest on top. Under a total order, what is taken out
-// depends on what is held, not on how it came there.
+// endings are a heap with the earliest on top.
 type endings []ending
 
-// Len and the methods below are those of heap.Interface; heap.Fix calls the first three.
+// Len and the methods below are those of heap.Interface; heap.Init and heap.Fix call the first three.
 func (h endings) Len() int           { return len(h) }
-func (h endings) Less(i, j int) bool { return compareEndings(h[i], h[j]) < 0 }
+func (h endings) Less(i, j int) bool { return h[i].end < h[j].end }
 func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h endings) Push(any)           { panic("graphstore: add is to be used") }
 func (h endings) Pop() any           { panic("graphstore: takeLowest is to be used") }
@@ -136,7 +130,7 @@ func (x *ends) rebuild() {
 	for key, end := range x.at {
 		x.heap = append(x.heap, ending{end, key})
 	}
-	slices.SortFunc(x.heap, compareEndings)
+	heap.Init(x.heap)
 }
 
 // sorted returns everything with an end, by key.
