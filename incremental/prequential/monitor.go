@@ -79,10 +79,7 @@ func (m *Monitor) Judge(version uint32, units []uint32, label event.Class) bool 
 	m.judged++
 	v := m.version(version)
 	v.Last = m.judged
-	hit := slices.Max(units) == units[label]
-	for j := range int(label) {
-		hit = hit && units[j] < units[label] // the lowest class on ties
-	}
+	hit := slices.Index(units, slices.Max(units)) == int(label) // the lowest class on ties
 	c := &v.Classes[label]
 	c.Judged++
 	c.fade(hit, units, label)
