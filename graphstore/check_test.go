@@ -79,7 +79,7 @@ func (s *Store) checkErased() error {
 // check recomputes what holds of n vertices at a log time.
 func (l *labelling) check(n int, now event.Time) error {
 	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
-		len(l.units.data) != n*l.config.Classes || l.config.LabelTimes && len(l.times.data) != n {
+		len(l.units.data) != n*l.config.Classes || len(l.times.data) != n {
 		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
 			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
 	}

@@ -22,7 +22,7 @@ type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
 	roles   column[uint8]      // n
-	times   column[event.Time] // n: when the label was asserted, or 0; empty unless LabelTimes
+	times   column[event.Time] // n: when the label was asserted; 0 for none, and unless LabelTimes
 	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
 
 	units    column[uint32] // n x K
@@ -55,9 +55,7 @@ func (l *labelling) begin(now event.Time) {
 func (l *labelling) grow(n int) {
 	l.classes.append(int32(event.NoClass))
 	l.roles.resize(n)
-	if l.config.LabelTimes {
-		l.times.resize(n)
-	}
+	l.times.resize(n)
 	l.units.resize(n * l.config.Classes)
 	l.version.append(noVersion)
 	if l.models.incoming != noVersion {
@@ -78,12 +76,7 @@ func (l *labelling) Label(v Vertex) Label {
 
 // LabelTime returns the time of the last assertion of the label of v: 0 without a label, and in a
 // store whose LabelTimes is not set.
-func (l *labelling) LabelTime(v Vertex) event.Time {
-	if !l.config.LabelTimes {
-		return 0
-	}
-	return l.times.data[v]
-}
+func (l *labelling) LabelTime(v Vertex) event.Time { return l.times.data[v] }
 
 // refuseLabel returns why a label cannot be asserted, nothing when it can.
 func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
@@ -151,11 +144,8 @@ func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 		return
 	}
 	l.count(v, -1)
-	l.classes.data[v], l.roles.data[v] = int32(after.Class), uint8(after.Role)
+	l.classes.data[v], l.roles.data[v], l.times.data[v] = int32(after.Class), uint8(after.Role), at
 	l.count(v, 1)
-	if l.config.LabelTimes {
-		l.times.data[v] = at
-	}
 	p.delta.Labels = append(p.delta.Labels, LabelChange{V: v, Before: before, After: after, TimeBefore: was})
 }
 

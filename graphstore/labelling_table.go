@@ -125,9 +125,7 @@ func (l *labelling) load(r *vertexRow) {
 		if r.Role.Value == event.Train.String() {
 			l.roles.data[v] = uint8(event.Train)
 		}
-		if l.config.LabelTimes {
-			l.times.data[v] = r.LabelTime.Value
-		}
+		l.times.data[v] = r.LabelTime.Value
 	}
 	if r.Version.Valid {
 		l.version.data[v] = r.Version.Value
