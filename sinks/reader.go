@@ -74,10 +74,7 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards), most: heldMessagesMax}
 	r.feed = &request.Feed{
 		JS: js, Stream: c.Names.Estimates, Last: request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp},
-		Trouble: func(err error) error {
-			c.Report.Warn("the log out cannot be read", "error", err)
-			return nil
-		},
+		Trouble: func(err error) error { c.Report.Warn("the log out cannot be read", "error", err); return nil },
 	}
 	if c.Alerts {
 		r.feed.Stream = c.Names.Alerts
