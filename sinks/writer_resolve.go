@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -103,8 +104,14 @@ func (w *Writer) audit(ctx context.Context) error {
 	return w.renew(ctx, w.known.shardMark)
 }
 
-// roomLookEvery is how often a writer that waits for a follower looks again.
-const roomLookEvery = 200 * time.Millisecond
+const (
+	// roomLookEvery is how often a writer that waits for a follower looks again.
+	roomLookEvery = 200 * time.Millisecond
+
+	// roomReserve is one over the part of a stream that the shard that is furthest leaves to the others. Followers
+	// merge all shards: while one is silent they take nothing, and it must find room when it goes on.
+	roomReserve = 16
+)
 
 // awaitRoom waits until the broker can store a batch without discarding what the
 // slowest follower has not taken yet.
@@ -130,14 +137,17 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		if err != nil {
 			return err
 		}
-		s, bytesMax := info.State, info.Config.MaxBytes
-		w.free = max(bytesMax-int64(s.Bytes)-int64(bytes), 0) / int64(max(w.config.Shards, 1)) // others publish meanwhile
-		if bytesMax <= 0 || s.Msgs == 0 || w.free > 0 || taken >= s.LastSeq {
-			return nil
+		s, bytesMax, reserve := info.State, info.Config.MaxBytes, int64(0)
+		if w.config.Shards > 1 {
+			reserve = bytesMax / roomReserve
 		}
-		over := s.Bytes + uint64(bytes) - uint64(bytesMax)
-		discarded := over/leastBytes + batchMessagesMax // at most, whatever the oldest messages are
-		if taken >= s.FirstSeq+discarded {
+		fits := func(most int64) bool {
+			over := int64(s.Bytes) + int64(bytes) - most
+			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))         // others publish meanwhile
+			discarded := uint64(max(over, 0)/leastBytes) + batchMessagesMax // at most, whatever the oldest messages are
+			return w.free > 0 || taken >= s.FirstSeq+discarded
+		}
+		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq || fits(bytesMax-reserve) || reserve > 0 && w.isBehind(ctx) && fits(bytesMax) {
 			return nil
 		}
 		w.tracker.Hold(fmt.Sprintf("the stream is full, and %s has not taken message %d and those after it", follower, taken+1))
@@ -145,4 +155,10 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 			return err
 		}
 	}
+}
+
+// isBehind reports whether another shard is complete up to a later position.
+func (w *Writer) isBehind(ctx context.Context) bool {
+	marks, err := Marks(ctx, w.js, w.config.Streams.Names)
+	return err == nil && slices.ContainsFunc(marks, func(m Mark) bool { return m.Log == w.config.Log && m.complete() > w.Published() })
 }

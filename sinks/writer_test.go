@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -548,6 +549,64 @@ func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	if s := stream.CachedInfo().State; s.FirstSeq > taken+1 || s.Bytes < 4<<20 {
 		t.Errorf("%d bytes, the first is %d, and %d are taken", s.Bytes, s.FirstSeq, taken)
 	}
+}
+
+// A shard that was silent until the stream was full must find room: followers take nothing more before it has
+// published, so that to wait for them would be for ever.
+func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
+	l := startLogOut(t)
+	var taken atomic.Pointer[Cursor]
+	taken.Store(new(Cursor))
+	var writers [2]*Writer
+	for k := range writers {
+		c := run("w")
+		c.Shard, c.Shards, c.Streams.Bytes = k, 2, 10<<20
+		c.Needed = func() (string, uint64) { return "file", taken.Load().Sequence }
+		writers[k] = l.writer(c)
+	}
+	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Shards: 2, Log: "log"})
+	defer r.Close()
+	follow := func(until uint64) {
+		for position := taken.Load().Position + 1; position <= until; position++ {
+			e, err := r.Next(t.Context())
+			if err != nil {
+				return // the test has ended
+			}
+			if e.Position != position || e.Missed {
+				t.Errorf("position %d is %d, missed before it: %v", position, e.Position, e.Missed)
+			}
+			taken.Store(&e.Cursor)
+		}
+	}
+	l.publish(writers[0], emissionAt(1, 100))
+	l.publish(writers[1], emissionAt(1, 100))
+	follow(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			if writers[1].State().Condition == request.Holding {
+				cancel()
+			}
+		}
+	}()
+	last := uint64(1)
+	for writers[1].Publish(ctx, emissionAt(last+1, 100)) == nil {
+		last++
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		follow(last)
+	}()
+	late, end := context.WithTimeout(t.Context(), 20*time.Second)
+	defer end()
+	for position := uint64(2); position <= last; position++ {
+		if err := writers[0].Publish(late, emissionAt(position, 100)); err != nil {
+			t.Fatalf("shard 0 at %d of %d: %v", position, last, err)
+		}
+	}
+	<-done
 }
 
 // Who begins to read a log out that has discarded its beginning is told so: parts would claim to
