@@ -75,9 +75,12 @@ const dueNever = math.MaxInt64
 // not named by the rule. Without an end those of communities that are gone would leave no room for new ones.
 const goneAfter = 7 * 24 * time.Hour
 
-// forgottenAt returns the time from which on the alert is forgotten, dueNever while it is not to be.
+// forgottenAt returns the time from which on the alert is forgotten.
 func (a *alert) forgottenAt() int64 {
-	if a.State != Inactive || a.Detector.Standing != standingNone || slices.Contains(a.rule.Communities, a.Community) {
+	switch {
+	case a.rule == nil:
+		return 0
+	case a.State != Inactive || a.Detector.Standing != standingNone || slices.Contains(a.rule.Communities, a.Community):
 		return dueNever
 	}
 	return a.Detector.At + int64(goneAfter)
@@ -127,7 +130,7 @@ func (a *alert) enter(v verdict, now int64) State {
 
 // due returns the time at which the alert must be evaluated although no estimate comes.
 func (a *alert) due(now int64) int64 {
-	r, due := a.rule, a.forgottenAt()
+	r, due := a.rule, int64(dueNever)
 	if r.Every > 0 {
 		return (now/int64(r.Every) + 1) * int64(r.Every)
 	}

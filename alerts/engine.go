@@ -182,7 +182,7 @@ func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Tr
 			a.State, a.Since, a.FiredAt = Inactive, m.Time, 0
 		}
 	}
-	e.due = min(e.due, a.Due)
+	e.due = min(e.due, a.Due, a.forgottenAt())
 	return out
 }
 
@@ -196,14 +196,11 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	for _, a := range e.list {
 		if a.rule == nil || m.Time >= a.Due {
 			out = e.evaluate(out, a, false, m)
-			if a.rule != nil && m.Time >= a.forgottenAt() {
-				a.rule = nil
-			}
 		}
-		e.due = min(e.due, a.Due)
+		e.due = min(e.due, a.Due, a.forgottenAt())
 	}
 	n := len(e.list)
-	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return a.rule == nil }); len(e.list) < n {
+	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(e.list) < n {
 		e.index()
 	}
 	return out
