@@ -216,16 +216,6 @@ func (r *Rule) about(community string) bool {
 	return r.Communities.Match(community)
 }
 
-// classes returns the classes that the rule is about, by index.
-func (r *Rule) classes(names []string) (out []int) {
-	for i, name := range names {
-		if r.Classes.Match(name) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // literals are the communities that the rule names without a wildcard.
 func (r *Rule) literals() []string {
 	return slices.DeleteFunc(slices.Clone(r.Communities), func(name string) bool { return strings.ContainsAny(name, `*?\`) })

@@ -17,7 +17,7 @@ type Engine struct {
 	of      map[string][]*alert // by community, once matched; empty: no rule is about it
 	there   map[string][]*alert // by community, of list, where not matched yet
 	due     int64               // the earliest of all
-	dropped uint64              // alerts beyond alertsMax
+	Dropped uint64              // alerts that there was no room for
 
 	differences difference.Fold // that rules are about
 }
@@ -71,7 +71,7 @@ func (e *Engine) Configure(c Config) error {
 
 // index forgets which rules are about which community, to be matched anew.
 func (e *Engine) index() {
-	e.of, e.there, e.dropped = map[string][]*alert{}, map[string][]*alert{}, 0
+	e.of, e.there, e.Dropped = map[string][]*alert{}, map[string][]*alert{}, 0
 	for _, a := range e.list {
 		if a.rule != nil {
 			e.there[a.Community] = append(e.there[a.Community], a)
@@ -89,7 +89,7 @@ func (e *Engine) attach(a *alert) {
 		return
 	}
 	r := &e.config.Rules[at]
-	if !r.about(a.Community) || !slices.Contains(r.classes(e.config.Classes), a.Class) {
+	if !r.about(a.Community) || !r.Classes.Match(e.config.Classes[a.Class]) {
 		a.Gone = "the rule is not about it any more"
 		return
 	}
@@ -153,13 +153,14 @@ func (e *Engine) known(community string) []*alert {
 		if !r.about(community) {
 			continue
 		}
-		for _, class := range r.classes(e.config.Classes) {
+		for class, name := range e.config.Classes {
 			i := slices.IndexFunc(there, func(a *alert) bool { return a.at == at && a.Class == class })
 			switch {
+			case !r.Classes.Match(name):
 			case i >= 0:
 				list = append(list, there[i])
 			case len(e.list) >= alertsMax:
-				e.dropped++
+				e.Dropped++
 			default:
 				a := &alert{Community: community, Class: class, Rule: r.Name, State: Inactive, rule: r, at: at}
 				list, e.list = append(list, a), append(e.list, a)
@@ -212,10 +213,9 @@ func (e *Engine) finish(out []Transition) []Transition {
 	for i, r := range e.config.Rules {
 		order[r.Name] = i
 	}
-	class := func(t *Transition) int { return slices.Index(e.config.Classes, t.Class) }
 	slices.SortStableFunc(out, func(a, b Transition) int {
-		return cmp.Or(cmp.Compare(order[a.Rule], order[b.Rule]), strings.Compare(a.Rule, b.Rule),
-			strings.Compare(a.Community, b.Community), cmp.Compare(class(&a), class(&b)))
+		return cmp.Or(cmp.Compare(order[a.Rule], order[b.Rule]), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Community, b.Community),
+			cmp.Compare(slices.Index(e.config.Classes, a.Class), slices.Index(e.config.Classes, b.Class)))
 	})
 	return out
 }
@@ -318,6 +318,3 @@ func (c *Counts) silence(why, community string) {
 		s.Examples = append(s.Examples, community)
 	}
 }
-
-// Dropped returns the number of alerts that there was no room for.
-func (e *Engine) Dropped() uint64 { return e.dropped }

@@ -462,7 +462,7 @@ func TestAlertsWithoutRoomAreCountedOnce(t *testing.T) {
 	}
 	for second := range int64(2) { // the first time all of them, then those without room
 		s.want(second, list)
-		if n := s.engine.Dropped(); n != over {
+		if n := s.engine.Dropped; n != over {
 			t.Errorf("%d are counted, want %d", n, over)
 		}
 		list = list[len(list)-over:]

@@ -73,10 +73,7 @@ func (c Condition) String() string {
 
 // beyond reports whether x is on the alert's side of value.
 func (c Condition) beyond(x, value float64) bool {
-	if c.Above {
-		return x > value
-	}
-	return x < value
+	return c.Above && x > value || !c.Above && x < value
 }
 
 // Rule describes when alerts of some communities and classes fire. Times are of the log.
@@ -172,13 +169,10 @@ func (r Rule) WithDefaults() Rule {
 
 // recovery is the value at which a firing alert stops to hold.
 func (r *Rule) recovery() float64 {
-	switch {
-	case r.Recover != nil:
+	if r.Recover != nil {
 		return *r.Recover
-	case r.When.Quantity == CUSUM:
-		return 0
 	}
-	return r.When.Value
+	return r.When.Value // 0 of a CUSUM
 }
 
 // Patterns are names, or patterns of names with * and ?. A configuration has one, or a list.

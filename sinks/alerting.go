@@ -189,5 +189,5 @@ func (a *Alerting) Close() error { return nil }
 func (a *Alerting) Now() (active []alerts.Alert, counts []alerts.Counts, dropped uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.engine.Active(), a.engine.Counts(), a.engine.Dropped()
+	return a.engine.Active(), a.engine.Counts(), a.engine.Dropped
 }
