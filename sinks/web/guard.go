@@ -32,9 +32,9 @@ type route struct {
 	name string        // its name on NATS; empty: HTTP only
 	wait time.Duration // that the answer may take; 0: questionWaitMax
 
-	handle func(*Server, http.ResponseWriter, *http.Request, url.Values) // what HTTP alone has
-	open   bool                                                          // no token is asked for
-	beside bool                                                          // answered beside the bound of requests
+	handle func(*Server, http.ResponseWriter, *http.Request) // what HTTP alone has
+	open   bool                                              // no token is asked for
+	beside bool                                              // answered beside the bound of requests
 }
 
 func routes() []route {
@@ -55,9 +55,9 @@ func routes() []route {
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
 		{pattern: "/api/v1/estimates", params: []string{"community", "after"}, ask: askChanged},
-		{pattern: "/metrics", handle: (*Server).serveMetrics, beside: true},
-		{pattern: "/healthz", handle: (*Server).serveHealth, open: true, beside: true},
-		{pattern: "/readyz", handle: (*Server).serveReady, open: true, beside: true},
+		{pattern: "/metrics", beside: true, handle: func(s *Server, w http.ResponseWriter, r *http.Request) { s.scrape.ServeHTTP(w, r) }},
+		{pattern: "/healthz", open: true, beside: true, handle: func(_ *Server, w http.ResponseWriter, _ *http.Request) { http.Error(w, "ok", http.StatusOK) }},
+		{pattern: "/readyz", open: true, beside: true, handle: (*Server).serveReady},
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *Server) handler() http.Handler {
 			case rt.ask != nil:
 				s.serveQuestion(w, r, &rt, query)
 			default:
-				rt.handle(s, w, r, query)
+				rt.handle(s, w, r)
 			}
 		})
 	}
@@ -184,15 +184,7 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
-	s.scrape.ServeHTTP(w, r)
-}
-
-func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ url.Values) {
-	http.Error(w, "ok", http.StatusOK)
-}
-
-func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values) {
+func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	code := http.StatusOK
 	ready, why := s.ready(time.Now())
 	if !ready {
