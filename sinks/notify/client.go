@@ -15,7 +15,7 @@ import (
 const (
 	attemptMax     = 10 * time.Second // for all of one
 	answerBytesMax = 64 << 10
-	answerShownMax = 200 // bytes of an answer in an error
+	answerShownMax = 200 // characters of an answer in an error
 	secretBytesMin = 16
 	idleConnWait   = 90 * time.Second
 )
@@ -40,20 +40,14 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 		return hideURL(err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
-	if answer.StatusCode/100 == 2 {
-		return nil // the body of the answer does not matter, nor whether it is complete
-	}
-	if len(text) > answerShownMax {
-		text = text[:answerShownMax]
-	}
-	if answer.StatusCode/100 == 3 {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax)) // whether it is complete does not matter
+	switch answer.StatusCode / 100 {
+	case 2:
+		return nil
+	case 3:
 		return fmt.Errorf("the answer is %s, and redirects are not followed", answer.Status)
 	}
-	if err != nil {
-		return fmt.Errorf("the answer is %s", answer.Status)
-	}
-	return fmt.Errorf("the answer is %s: %q", answer.Status, text)
+	return fmt.Errorf("the answer is %s: %.*q", answer.Status, answerShownMax, text)
 }
 
 // hideURL takes the address out of an error: its path may hold a secret.
