@@ -61,10 +61,10 @@ type RecordsQuery struct {
 func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
 	records := s.records(q.Community, q.Method)
 	stream, err := s.js.Stream(ctx, records.stream)
-	if err != nil {
-		return nil, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
 	if err != nil {
 		return nil, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
