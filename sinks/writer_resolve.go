@@ -105,9 +105,7 @@ func (w *Writer) audit(ctx context.Context) error {
 }
 
 const (
-	// roomLookEvery is how often a writer that waits for a follower looks again.
-	roomLookEvery = 200 * time.Millisecond
-
+	roomLookEvery = 200 * time.Millisecond // how often a writer that waits for a follower looks again
 	// roomReserve is one over the part of a stream that the shard that is furthest leaves to the others. Followers
 	// merge all shards: while one is silent they take nothing, and it must find room when it goes on.
 	roomReserve = 16
