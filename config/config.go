@@ -41,7 +41,7 @@ type Settings struct {
 	Late        Late               `yaml:"late"`
 	Control     Control            `yaml:"control"`
 	Privacy     Privacy            `yaml:"privacy"`
-	Limits      Limits             `yaml:"limits"`
+	Limits      event.Limits       `yaml:"limits"`
 	State       string             `yaml:"state"`
 	Checkpoint  Checkpoint         `yaml:"checkpoint"`
 	NATS        NATS               `yaml:"nats"`
@@ -134,9 +134,6 @@ type Privacy struct {
 	MembersMin *int `yaml:"min_members"`
 }
 
-// Limits bounds what events may make.
-type Limits = event.Limits
-
 // Checkpoint configures how often state is written. It counts in the log's time and decides the
 // last bits of results, so it is a part of the digest.
 type Checkpoint struct {
@@ -192,8 +189,7 @@ func (c Settings) Core() (incremental.Config, error) {
 		Windows: c.Windows, HalfLife: c.HalfLife, Models: c.Models, Shards: c.Group.Shards,
 	}
 	steps, stepsErr := c.Steps()
-	denies, controlErr := c.Control.denies()
-	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), denies
+	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), c.Control.Configure == "deny"
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
 	}
@@ -201,7 +197,10 @@ func (c Settings) Core() (incremental.Config, error) {
 	if c.Emit.Threshold != nil {
 		out.Emit.Threshold = *c.Emit.Threshold
 	}
-	errs := []error{stepsErr, controlErr}
+	errs := []error{stepsErr}
+	if can := c.Control.Configure; can != "" && can != "allow" && can != "deny" {
+		errs = append(errs, fmt.Errorf("control.configure: %q is neither allow nor deny", can))
+	}
 	for _, community := range c.Communities {
 		rule, err := community.Rule()
 		errs = append(errs, err)

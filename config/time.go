@@ -39,15 +39,6 @@ type Control struct {
 	Configure string `yaml:"configure"` // allow, the default, or deny
 }
 
-// denies reports whether configure events are refused.
-func (c Control) denies() (bool, error) {
-	switch c.Configure {
-	case "", "allow", "deny":
-		return c.Configure == "deny", nil
-	}
-	return false, fmt.Errorf("control.configure: %q is neither allow nor deny", c.Configure)
-}
-
 // Steps returns the cutting of the log into steps, and the policy for late events.
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step

@@ -248,8 +248,8 @@ func (g *workersRun) streams() map[string]bool {
 // the others: both end, with their names.
 func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 3))
-	settings.Group.Copies = 2         // so that both have all shards
-	settings.Limits = config.Limits{} // so that there is room for somebody
+	settings.Group.Copies = 2        // so that both have all shards
+	settings.Limits = event.Limits{} // so that there is room for somebody
 	settings.Output = config.Output{Every: settings.Output.Every}
 	for _, m := range []*nats.Msg{
 		{Subject: broker.Subject("GQL", event.KindEdge), Data: fmt.Appendf(nil, `{"src":"somebody","dst":1,"time":%q}`, time.Now().Format(time.RFC3339Nano))},
