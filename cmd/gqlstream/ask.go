@@ -30,7 +30,7 @@ type askCmd struct {
 	TargetWidth float64  `placeholder:"X" help:"As many as it takes until the widest interval reaches X to either side."`
 	Confidence  float64  `default:"0.9" placeholder:"X" help:"Of the intervals. [${default}]"`
 	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
-	Out         string   `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
+	Out         outFile  `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
 	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL), where a labelling tool reads them."`
 }
 
@@ -62,11 +62,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	summary := con.Out
-	if c.Out == "-" {
-		summary = con.Err // standard output is the rows alone
-	}
-	if err := c.summarise(summary, list); err != nil {
+	if err := c.summarise(c.Out.beside(con), list); err != nil {
 		return err
 	}
 	if c.Publish {
@@ -81,7 +77,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	if err := list.WriteCSV(&rows); err != nil {
 		return err
 	}
-	return os.WriteFile(c.Out, rows.Bytes(), 0o644)
+	return os.WriteFile(string(c.Out), rows.Bytes(), 0o644)
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.

@@ -22,7 +22,7 @@ type communitiesCmd struct {
 	Edges      []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
 	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
-	Out        string            `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
+	Out        outFile           `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
 	MinSize    int               `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
 	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
 	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
@@ -59,7 +59,7 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	case c.MinSize < 1:
 		return config.Usagef("communities: --min-size is %d, want 1 or more", c.MinSize)
 	}
-	if _, err := tables.FormatOf(c.Out); err != nil && c.Out != "-" {
+	if _, err := tables.FormatOf(string(c.Out)); err != nil && c.Out != "-" {
 		return config.Usagef("communities: --out %w, or -", err)
 	}
 	store, err := c.load(ctx, con)
@@ -87,14 +87,10 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 			grouped(search.Count()), largest, largest)
 	}
 	found = slices.DeleteFunc(found, func(members []graphstore.Vertex) bool { return len(members) < c.MinSize })
-	summary := con.Out
-	if c.Out == "-" {
-		summary = con.Err
-	}
 	if err := c.write(con.Out, store.View(), found); err != nil {
 		return err
 	}
-	return c.summarise(summary, store.View(), search, found)
+	return c.summarise(c.Out.beside(con), store.View(), search, found)
 }
 
 // load reads the graph. Rows that are refused fail the command unless flags allow them,
@@ -145,7 +141,7 @@ func (c *communitiesCmd) write(out io.Writer, view graphstore.View, found [][]gr
 	if c.Out == "-" {
 		_, err = tables.Encode(out, tables.CSV, records)
 	} else {
-		_, err = tables.Export(c.Out, records)
+		_, err = tables.Export(string(c.Out), records)
 	}
 	return err
 }

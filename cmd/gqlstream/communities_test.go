@@ -121,7 +121,7 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 		"only itself":    {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n1,1\n")}},
 		"a refused row":  {exitFailed, "nothing is written: 1 of 2 rows were refused", []string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")}},
 		"all are small":  {exitFailed, "the largest of 4 communities has 60 members; nothing is written without --min-size 60 or less", []string{"--edges", edges, "--min-size", "61"}},
-		"no such folder": {exitFailed, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
+		"no such folder": {exitUsage, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
 		"no such format": {exitUsage, "ends in .parquet or .csv, or -", []string{"--edges", edges, "--out", "m.txt"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,23 @@ type fileFlags struct {
 	Vertices    []string          `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
 	Log         []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
 	Map         map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
+}
+
+// outFile is where a result goes; - is standard output.
+type outFile string
+
+// Validate misses a directory before the work, not after.
+func (o outFile) Validate() error {
+	_, err := os.Stat(filepath.Dir(string(o)))
+	return err
+}
+
+// beside returns where a summary goes: standard output, unless the result is there.
+func (o outFile) beside(con console) io.Writer {
+	if o == "-" {
+		return con.Err
+	}
+	return con.Out
 }
 
 // any reports whether a file was given.

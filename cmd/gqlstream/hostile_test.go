@@ -119,6 +119,8 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"ask --community berln --count 1 " + files:                           `did you mean "berlin"?`,
 		"ask --community berlin --community berlin --count 1 " + files:       "named twice",
 		"ask --community berlin --count 1 --state x " + files:                "choose one",
+		"communities --out no/where.csv --edges " + members:                  "no such file or directory",
+		"ask --community berlin --count 1 --out no/where.csv " + files:       "no such file or directory",
 		"replay --classes 2 --state nowhere":                                 "no log",
 		"replay --classes 2 --state " + t.TempDir():                          "there is no log GQL at ",
 		"quarantine list --prefix other --state " + t.TempDir():              "there is no log OTHER at ",
