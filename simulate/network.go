@@ -129,7 +129,7 @@ func byActivity(buckets [][]uint32, r int64) uint32 {
 			r -= width
 		}
 	}
-	panic("simulate: simulation: bucket weights are out of step")
+	panic("simulate: bucket weights are out of step")
 }
 
 // anyone draws a vertex of a group and class, each with the same chance. There must be one.
@@ -141,7 +141,7 @@ func (n *network) anyone(cell int, rng *rand.Rand) uint32 {
 		}
 		r -= len(bucket)
 	}
-	panic("simulate: simulation: bucket counts are out of step")
+	panic("simulate: bucket counts are out of step")
 }
 
 // contact draws a vertex that u meets: of its own group, or of any by activity; and of its own
@@ -173,7 +173,7 @@ func (n *network) classByActivity(group uint32, rng *rand.Rand) uint16 {
 		}
 		r -= w
 	}
-	panic("simulate: simulation: class weights are out of step")
+	panic("simulate: class weights are out of step")
 }
 
 // arrive adds a vertex: its attributes, its membership, and, once the network

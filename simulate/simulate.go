@@ -148,7 +148,7 @@ type Network struct {
 // New returns a network that has done nothing yet.
 func New(config Config) (*Network, error) {
 	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("simulate: simulation: %w", err)
+		return nil, fmt.Errorf("simulate: %w", err)
 	}
 	s := &Network{
 		config: config, queue: queue{due: map[int64][]due{}},
