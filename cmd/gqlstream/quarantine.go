@@ -34,20 +34,16 @@ Examples:
   gqlstream quarantine retry 17 --nats nats://localhost:4222 --file corrected.json`
 }
 
-// withQuarantine opens the quarantine and calls use.
-func (f *serverFlags) withQuarantine(ctx context.Context, con console, use func(*ingest.Quarantine) error) error {
+// openQuarantine opens the quarantine until the command ends.
+func (f *serverFlags) openQuarantine(ctx context.Context, con console) (*ingest.Quarantine, error) {
 	if f.settings.NATS.URL != "" && f.State != "" {
-		return config.Usagef("quarantine: give either --nats URL or --state DIR")
+		return nil, config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
 	b, err := f.openExisting(ctx, con)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q, err := ingest.OpenQuarantine(ctx, b.JS, f.names)
-	if err != nil {
-		return err
-	}
-	return use(q)
+	return ingest.OpenQuarantine(ctx, b.JS, f.names)
 }
 
 type quarantineListCmd struct {
@@ -66,34 +62,36 @@ func (*quarantineListCmd) Help() string {
 // Run lists entries.
 func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	filter := ingest.QuarantineFilter{Reason: event.Reason(c.Reason), Kind: c.Kind, Retried: c.All}
-	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
-		if c.JSON {
-			lines := json.NewEncoder(con.Out)
-			return q.List(ctx, filter, func(e ingest.QuarantineEntry) error { return lines.Encode(e) })
+	q, err := c.openQuarantine(ctx, con)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		lines := json.NewEncoder(con.Out)
+		return q.List(ctx, filter, func(e ingest.QuarantineEntry) error { return lines.Encode(e) })
+	}
+	table := newTable(con.Out)
+	fmt.Fprintln(table, "ENTRY\tTIME\tKIND\tREASON\tPOSITION\tEVENT\tRETRIED\tDETAIL")
+	n, more := 0, 0
+	err = q.List(ctx, filter, func(e ingest.QuarantineEntry) error {
+		n++
+		more += e.More
+		index := "all"
+		if e.Index >= 0 {
+			index = strconv.Itoa(e.Index)
 		}
-		table := newTable(con.Out)
-		fmt.Fprintln(table, "ENTRY\tTIME\tKIND\tREASON\tPOSITION\tEVENT\tRETRIED\tDETAIL")
-		n, more := 0, 0
-		err := q.List(ctx, filter, func(e ingest.QuarantineEntry) error {
-			n++
-			more += e.More
-			index := "all"
-			if e.Index >= 0 {
-				index = strconv.Itoa(e.Index)
-			}
-			_, err := fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%t\t%s\n", e.Sequence,
-				e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, index, e.Retried, e.Detail)
-			return err
-		})
-		fmt.Fprintf(con.Err, "%d entries\n", n)
-		if more > 0 {
-			fmt.Fprintf(con.Err, "%d more were refused beside them and have no entry; the log has them\n", more)
-		}
-		if gone := q.Discarded(); gone > 0 {
-			fmt.Fprintf(con.Err, "%d older entries were deleted or discarded\n", gone)
-		}
-		return errors.Join(err, table.Flush())
+		_, err := fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%t\t%s\n", e.Sequence,
+			e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, index, e.Retried, e.Detail)
+		return err
 	})
+	fmt.Fprintf(con.Err, "%d entries\n", n)
+	if more > 0 {
+		fmt.Fprintf(con.Err, "%d more were refused beside them and have no entry; the log has them\n", more)
+	}
+	if gone := q.Discarded(); gone > 0 {
+		fmt.Fprintf(con.Err, "%d older entries were deleted or discarded\n", gone)
+	}
+	return errors.Join(err, table.Flush())
 }
 
 type quarantineShowCmd struct {
@@ -109,20 +107,22 @@ func (*quarantineShowCmd) Help() string {
 
 // Run shows an entry as list --json does, with the beginning of its original.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
-	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
-		e, err := q.Entry(ctx, c.Entry)
-		if err != nil {
-			return err
-		}
-		if c.Original {
-			_, err = con.Out.Write(e.Original)
-			return err
-		}
-		object := json.NewEncoder(printer{con.Out})
-		object.SetEscapeHTML(false)
-		object.SetIndent("", "  ")
-		return object.Encode(web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)})
-	})
+	q, err := c.openQuarantine(ctx, con)
+	if err != nil {
+		return err
+	}
+	e, err := q.Entry(ctx, c.Entry)
+	if err != nil {
+		return err
+	}
+	if c.Original {
+		_, err = con.Out.Write(e.Original)
+		return err
+	}
+	object := json.NewEncoder(printer{con.Out})
+	object.SetEscapeHTML(false)
+	object.SetIndent("", "  ")
+	return object.Encode(web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)})
 }
 
 type quarantineRetryCmd struct {
@@ -159,23 +159,25 @@ func (c *quarantineRetryCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
-		entries, err := c.entries(ctx, q)
+	q, err := c.openQuarantine(ctx, con)
+	if err != nil {
+		return err
+	}
+	entries, err := c.entries(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		position, err := q.Retry(ctx, e, correction)
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			position, err := q.Retry(ctx, e, correction)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(con.Out, "entry %d is in the log again, at position %d\n", e.Sequence, position)
-		}
-		if len(entries) == 0 {
-			fmt.Fprintln(con.Err, "nothing to retry")
-		}
-		return nil
-	})
+		fmt.Fprintf(con.Out, "entry %d is in the log again, at position %d\n", e.Sequence, position)
+	}
+	if len(entries) == 0 {
+		fmt.Fprintln(con.Err, "nothing to retry")
+	}
+	return nil
 }
 
 func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
