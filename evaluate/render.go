@@ -31,12 +31,12 @@ func (r *Report) markdown(w io.Writer) error {
 		if row.Protocol != protocol {
 			protocol = row.Protocol
 			fmt.Fprintf(out, "\n### %s (communities: %d)\n\n", protocol, row.Communities)
-			fmt.Fprintf(out, "| method | AE | ± | RAE | rank | in the %.0f %% interval | ± | width |\n",
+			fmt.Fprintf(out, "| method | AE | ± | RAE | in the %.0f %% interval | ± | width |\n",
 				100*r.Confidence)
-			fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|---:|")
+			fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|")
 		}
-		fmt.Fprintf(out, "| `%s` | %.4f | %.4f | %.3f | %.1f | %.1f %% | %.1f | %.3f |\n", row.Method, row.AE,
-			row.AEError, row.RAE, row.Rank, 100*row.Coverage, 100*row.CoverageError, row.Width)
+		fmt.Fprintf(out, "| `%s` | %.4f | %.4f | %.3f | %.1f %% | %.1f | %.3f |\n", row.Method, row.AE,
+			row.AEError, row.RAE, 100*row.Coverage, 100*row.CoverageError, row.Width)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()

@@ -36,7 +36,6 @@ type Row struct {
 	AE            float64 `json:"ae"`          // mean over communities
 	AEError       float64 `json:"ae_se"`       // standard error of that mean
 	RAE           float64 `json:"rae"`         // mean over communities
-	Rank          float64 `json:"rank"`        // mean rank by AE among the methods, 1 is best
 	Coverage      float64 `json:"coverage"`    // share of classes whose truth lies in the interval
 	CoverageError float64 `json:"coverage_se"` // standard error of that share, over communities
 	Width         float64 `json:"width"`       // mean width of the intervals
@@ -55,7 +54,6 @@ type Outcome struct {
 	High      []float64 `json:"high"`
 	AE        float64   `json:"ae"`
 	RAE       float64   `json:"rae"`
-	Rank      float64   `json:"rank"`
 	Covered   float64   `json:"covered"` // share of classes whose truth lies in the interval
 	Width     float64   `json:"width"`   // mean over classes
 	Flags     []string  `json:"flags"`
@@ -73,7 +71,6 @@ func newReport(config Config, d *dataset) *Report {
 // add scores the estimates of one split.
 func (r *Report) add(split int, bags []*bag) {
 	for _, b := range bags {
-		first := len(r.Outcomes)
 		for _, e := range b.estimates {
 			o := Outcome{
 				Protocol: b.protocol, Split: split, Community: b.name, Size: b.size,
@@ -83,23 +80,6 @@ func (r *Report) add(split int, bags []*bag) {
 			o.score()
 			r.Outcomes = append(r.Outcomes, o)
 		}
-		rank(r.Outcomes[first:])
-	}
-}
-
-// rank ranks the estimates of one community by AE; equal errors share their ranks.
-func rank(outcomes []Outcome) {
-	for i := range outcomes {
-		less, equal := 0, 0
-		for _, o := range outcomes {
-			switch {
-			case o.AE < outcomes[i].AE:
-				less++
-			case o.AE == outcomes[i].AE: // equal bits: the same estimate
-				equal++
-			}
-		}
-		outcomes[i].Rank = float64(less) + float64(equal+1)/2
 	}
 }
 
@@ -171,7 +151,6 @@ func rowOf(outcomes []*Outcome) Row {
 	row.AE, row.AEError = mean(func(o *Outcome) float64 { return o.AE })
 	row.Coverage, row.CoverageError = mean(func(o *Outcome) float64 { return o.Covered })
 	row.RAE, _ = mean(func(o *Outcome) float64 { return o.RAE })
-	row.Rank, _ = mean(func(o *Outcome) float64 { return o.Rank })
 	row.Width, _ = mean(func(o *Outcome) float64 { return o.Width })
 	return row
 }
