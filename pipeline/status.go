@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -100,19 +101,15 @@ func sum(counts map[string]uint64) (all uint64) {
 // warned returns a status with the lead of the log's time, which grows without a step where an
 // event makes it.
 func (p *Pipeline) warned(s web.Status) web.Status {
-	s.LogAhead = p.main.Load().source.Stats().Ahead
-	if s.LogAhead > aheadWarned {
-		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s", s.LogAhead.Round(time.Second), p.whyAhead())
+	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
+		why := "a clock leapt"
+		if p.settings.Step.Time == "event" {
+			why = "an event carries that time: nothing is estimated until others do"
+		}
+		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s", s.LogAhead.Round(time.Second), why)
 		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
 	}
 	return s
-}
-
-func (p *Pipeline) whyAhead() string {
-	if p.settings.Step.Time == "event" {
-		return "an event carries that time: nothing is estimated until others do"
-	}
-	return "a clock leapt"
 }
 
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
@@ -125,7 +122,7 @@ const statusEvery = time.Second
 func (p *Pipeline) watchStatus(ctx context.Context) error {
 	before := map[string]request.State{}
 	var alertsDue, quarantineDue, progressDue time.Time
-	ahead := false
+	warning := ""
 	return repeat(ctx, statusEvery, func() error {
 		p.logStates(before)
 		p.showIdle()
@@ -138,9 +135,9 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 			p.lookAtQuarantine(ctx)
 			quarantineDue = now.Add(quarantineLookEvery)
 		}
-		if by := p.main.Load().source.Stats().Ahead; (by > aheadWarned) != ahead {
-			ahead = by > aheadWarned
-			p.log.Warn("the log's time and the clock differ", "ahead", by.Round(time.Second), "because", p.whyAhead())
+		if now := p.warned(web.Status{}).Warning; (now == "") != (warning == "") {
+			p.log.Warn(cmp.Or(now, "the log's time is not ahead any more"))
+			warning = now
 		}
 		return nil
 	})
