@@ -69,7 +69,9 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		_, err = d.readDir(temporary) // as Load will
 	}
 	if err == nil {
-		err = d.dropBehind(m.Position) // before it is there: a crash in between would leave it to the next Open, which keeps the newest
+		// Whoever saves has not gone on from those further on: they are damaged, of another configuration, or further than the log
+		// out, and would keep new ones out. They go before this one is there: after a crash in between the next Open keeps the newest.
+		err = d.drop(func(p uint64) bool { return p > m.Position })
 	}
 	if err == nil {
 		err = d.commit(temporary, final)

@@ -31,12 +31,6 @@ func (d *Dir) DropBefore(position uint64) error {
 	return d.drop(func(p uint64) bool { return p < position })
 }
 
-// dropBehind drops the checkpoints of higher positions than one that is being saved. Whoever saves has not gone on from
-// those: they are damaged, of another configuration, or further than the log out. They would keep new ones out.
-func (d *Dir) dropBehind(saved uint64) error {
-	return d.drop(func(p uint64) bool { return p > saved })
-}
-
 // drop drops the checkpoints of some positions.
 func (d *Dir) drop(which func(position uint64) bool) error {
 	positions, err := d.List()
