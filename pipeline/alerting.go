@@ -33,7 +33,7 @@ type alerting struct {
 }
 
 // openAlerting returns alerting without targets, and where the page begins with alerts of earlier processes.
-func (p *Pipeline) openAlerting(ctx context.Context) (a *alerting, at sinks.Cursor, err error) {
+func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Cursor, err error) {
 	rules, err := p.settings.AlertRules()
 	if err != nil {
 		return nil, at, config.Usage(err)

@@ -192,7 +192,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	alerting, alertsAt, err := p.openAlerting(ctx)
+	alerting, alertsAt, err := openAlerting(ctx, p)
 	if p.alerting = alerting; err != nil {
 		return err
 	}
