@@ -24,8 +24,8 @@ const (
 	slopeMembersMax = 256
 	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was computed, and
 	// keptFarAll how far where that is all of the variance of a class, in proportion. It moves standard errors by
-	// about a hundredth in 98 of 100. Coefficients that were fitted anew are one further.
-	keptFar, keptFarAll = 0.5, 0.01
+	// about a hundredth in 98 of 100. Coefficients that were fitted anew are keptEpoch further.
+	keptFar, keptFarAll, keptEpoch = 0.5, 0.01, 0.4
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
 )
@@ -43,7 +43,7 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 	if kept.KeptTurned > 2*keptTurned*squares || far > keptFar {
 		return Kept{}
 	}
-	far += at[fits] - kept.KeptAt[fits]
+	far += keptEpoch * (at[fits] - kept.KeptAt[fits])
 	for i, v := range kept.KeptNoise {
 		if far*v > keptFarAll*(v+others[i]) {
 			return Kept{}
