@@ -19,6 +19,8 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
+	// manyClasses is the number of classes from which on more may be missed; see New.
+	manyClasses = 5
 	// listedPart is the part of all vertices above which those that were touched are found by a look at all.
 	listedPart = 64
 )
@@ -57,10 +59,10 @@ type State struct {
 // by vertex.
 //
 // By missed g or c1/d of a vertex may have moved, in every class, before its neighbours are told. What they told may have
-// moved on average by as much, and from five classes on by K/4 times as much, before a posterior is computed anew: with
-// more classes a posterior is dearer, and shares have more noise of their own. So every h(v) is within the sum of both of
-// what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256, as the built-in classifier diffusion
-// has it; below 0 nothing is missed.
+// moved on average by as much before a posterior is computed anew. From manyClasses on it is twice as much that is not
+// told, and 2 + K/10 times as much that is not read: with more classes a posterior is dearer, and shares have more noise of
+// their own. So every h(v) is within the sum of both of what it is for the graph, and every c2(v) within it for each
+// neighbour. 0 is 1/256, as the built-in classifier diffusion has it; below 0 nothing is missed.
 func New(classes int, missed float64, labels func() []Vertex) *State {
 	return &State{classes: classes, missed: missed, labels: labels, around: newAround(classes), inside: newInside()}
 }
@@ -166,7 +168,10 @@ func (s *State) bars() bars {
 	if s.missed != 0 {
 		m = uint32(max(s.missed, 0) * unit)
 	}
-	return bars{m, m * uint32(max(s.classes, 4)) / 4}
+	if s.classes < manyClasses {
+		return bars{m, m}
+	}
+	return bars{2 * m, m * uint32(20+s.classes) / 10}
 }
 
 // spread has vertices that moved tell their neighbours.
