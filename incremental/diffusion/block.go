@@ -34,6 +34,13 @@ func newBlock(keep float64) block { return block{keep: keep, omega: 1 + overshoo
 // overshoot returns by how much of itself a step of relaxation is longer than what takes R(v) to zero.
 func overshoot(keep float64) float64 { return 2/(1+math.Sqrt(1-keep*keep)) - 1 }
 
+// Bounds of relaxation: stepsPerDigit/sqrt(a) passes gain more than a digit, and 16 digits are all there are. What is left then is
+// in the certificate.
+const (
+	stepsPerDigit = 2
+	digits        = 18
+)
+
 // digitPasses is the number of passes that gain a digit at least, and passesMax that of those that gain all there are.
 func digitPasses(keep float64) int { return int(math.Ceil(stepsPerDigit / math.Sqrt(1-keep))) }
 

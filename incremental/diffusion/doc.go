@@ -24,7 +24,7 @@
 // mode of the system that push can only wear down by a factor of 1-a a step, is an eigenvector ((D
 // - (1-a) A) 1 = a d), so a growing graph's even sink is repaired in O(n) by a shift, see shift.go.
 // And what push would do badly, a cold start or a batch that moves most of the graph, is iterated
-// by conjugate gradients; a Dual, by relaxation (block.go).
+// by over-relaxation, see block.go.
 //
 // Cost of an edge: O(1) and the pushes it causes; no push method bounds that in the worst case
 // (Jayaram et al., 2024), so Update falls back on iteration when a sweep has cost a quarter of a

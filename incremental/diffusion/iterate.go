@@ -6,98 +6,43 @@ import (
 	"gqlstream/graphstore"
 )
 
-// Bounds of the iteration. The condition number of the system scaled by its
-// diagonal is below (2-a)/a, so that stepsPerDigit/sqrt(a) steps gain more than a
-// digit; 16 digits are all there are. What is left then is in the certificate.
-const (
-	stepsPerDigit = 2
-	digits        = 18
-	restartsMax   = 8
-	aimShort      = 0.8 // of the goal, for what the recurrence does not see of R
-)
-
-// iterate improves z until the certificate is at most goal, or until rounding
-// keeps a restart from halving the residual. R must be right; it is again after.
+// iterate improves z by relaxation, see block, until the certificate is at most goal, or until as many passes as gain a
+// digit do not halve the residual, which rounding is the reason of. R must be right; it is again after.
 //
-// Conjugate gradients keep a residual by recurrence, which drifts from the one by
-// definition. So a run aims somewhat below the goal, the residual is then computed from
-// nothing and decides: a certificate never rests on the recurrence.
+// It is computed from nothing, which takes a pass too, where the last pass should have brought it below the goal.
 func (f *Field) iterate(view graphstore.View, goal float64) {
 	bar := goal * f.alpha * f.sourceSum
 	if f.sources == 0 || f.bound() <= bar {
 		return
 	}
 	f.work.Solves++
-	for range restartsMax {
-		before := f.residual
-		f.conjugate(view, aimShort*bar)
-		f.rebuild(view)
-		if f.bound() <= bar || f.residual > before/2 {
-			return
-		}
-	}
-}
-
-// conjugate runs conjugate gradients (Hestenes and Stiefel, 1952), preconditioned
-// by the diagonal, from z until the sum of |R| is at most bar. It does not
-// change R. Against Gauss-Seidel and successive over-relaxation it needs a
-// third to a sixth of the passes on graphs that mix well, and never many more.
-func (f *Field) conjugate(view graphstore.View, bar float64) {
-	n := len(f.z)
-	memory := make([]float64, 4*n)
-	r, p, q, inverse := memory[:n], memory[n:2*n], memory[2*n:3*n], memory[3*n:]
-	rho := 0.0 // r . inverse r
-	for v := range r {
-		inverse[v] = 1 / (f.d[v] - f.keep)
-		r[v] = f.r[v]
-		p[v] = r[v] * inverse[v]
-		rho += r[v] * p[v]
-	}
-	for range int(stepsPerDigit * digits / math.Sqrt(f.alpha)) {
-		curvature := f.apply(view, p, q)
+	before, digit, root := math.Inf(1), digitPasses(f.keep), math.Sqrt(overshoot(f.keep))
+	for pass := 1; pass <= passesMax(f.keep); pass++ {
+		size := f.relax(view)
 		f.work.Iterations++
-		if !(curvature > 0) {
-			return // p is zero: r is, to rounding
+		stalled := pass == passesMax(f.keep)
+		if pass%digit == 0 {
+			stalled, before = stalled || size >= before/2, size
 		}
-		size, next := descend(rho/curvature, f.z, r, p, q, inverse)
-		if size <= bar {
-			return
+		if stalled || root*size <= bar {
+			f.rebuild(view)
+			if stalled || f.bound() <= bar {
+				return
+			}
 		}
-		turn(next/rho, p, r, inverse)
-		rho = next
 	}
 }
 
-// apply writes (D - (1-a) A) p to q and returns p . q.
-func (f *Field) apply(view graphstore.View, p, q []float64) float64 {
-	dot := 0.0
-	for v := range p {
-		sum := neighborSum(view, p, Vertex(v))
-		q[v] = (f.d[v]-f.keep)*p[v] - f.keep*sum
-		dot += p[v] * q[v]
+// relax takes a step at every vertex, in order, and returns the sum of the |R(v)| that it met. It does not change R.
+func (f *Field) relax(view graphstore.View) (size float64) {
+	omega := 1 + overshoot(f.keep)
+	for i, d := range f.d {
+		diagonal := d - f.keep
+		r := f.alpha*f.source[i] + f.keep*neighborSum(view, f.z, Vertex(i)) - diagonal*f.z[i]
+		f.z[i] += omega / diagonal * r
+		size += math.Abs(r)
 	}
-	return dot
-}
-
-// descend steps along p and returns the sums of |r| and of r . inverse r.
-func descend(step float64, z, r, p, q, inverse []float64) (size, rho float64) {
-	r, p, q, inverse = r[:len(z)], p[:len(z)], q[:len(z)], inverse[:len(z)]
-	for v := range z {
-		z[v] += step * p[v]
-		x := r[v] - step*q[v]
-		r[v] = x
-		size += math.Abs(x)
-		rho += x * x * inverse[v]
-	}
-	return size, rho
-}
-
-// turn makes the next direction, conjugate to those before.
-func turn(beta float64, p, r, inverse []float64) {
-	r, inverse = r[:len(p)], inverse[:len(p)]
-	for v := range p {
-		p[v] = r[v]*inverse[v] + beta*p[v]
-	}
+	return size
 }
 
 // R is computed from nothing once pushes have visited rebuildPasses times as many
