@@ -16,11 +16,12 @@ type lane = [lanes]float64
 // block solves for up to four functions by successive over-relaxation (Young, 1954): vertex after vertex it takes y(v) to where R(v)
 // is zero, and some way beyond. It needs no more than y, no sums over vertices, and the graph may change between its steps.
 //
-// No value of the Jacobi iteration is above 1-a. For the over-relaxation that is best for 1-a, and a matrix such as ours, symmetric
-// and positive definite without positive values beside the diagonal, a pass leaves between overshoot and its root of the
-// error in the end (Kahan, 1958; Varga, Matrix Iterative Analysis, theorem 4.9). The root is what a step of Chebyshev's
-// iteration leaves, and at best one of conjugate gradients. On graphs that mix well, and with a = .1, these took 9 to 14 passes where
-// this takes 6 to 10, none of which writes three vectors more; with a = .01 they took 14 to 20, and this 15 to 31.
+// No eigenvalue of the Jacobi iteration is above 1-a. With the over-relaxation that is best for 1-a, and a matrix such as ours, symmetric
+// and positive definite without positive values beside the diagonal, a pass leaves in the end between overshoot and its root of the
+// error (Kahan, 1958; Varga, Matrix Iterative Analysis, theorem 4.9). The root is what a step of Chebyshev's
+// iteration leaves, and at worst one of conjugate gradients. On simulated networks, with a = .1, these took 9 to 14 passes where
+// this takes 6 to 10, none of which writes three vectors more. With a = .01 they took 14 to 20, and this 15 to 31; and
+// on uniformly random graphs, whose modes but one are short, 8 where this takes 11.
 type block struct {
 	keep  float64
 	y     []lane   // by vertex
