@@ -101,7 +101,6 @@ func execute(ctx context.Context, args []string, con console) int {
 	parser, err := kong.New(&cli{},
 		kong.Name("gqlstream"),
 		kong.Description("Keeps label-prevalence estimates of communities current while a graph changes."),
-		kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
 		words,
