@@ -26,5 +26,5 @@
 //
 // A warm step costs what it changed. With fields that includes a visit to every community
 // for every edge, because every edge touches every field; with a dual it does not. An
-// emission reads some bytes a community to find those that moved.
+// emission reads one byte a community to find those that moved.
 package incremental

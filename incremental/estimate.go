@@ -107,17 +107,20 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 	})
+	c.flagged = append(c.flagged, due...)
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
 	return records, behind
 }
 
-// moveRefitted marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
+// moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
 // nothing moved: to alerts such a record says nothing.
-func (c *Core) moveRefitted() {
-	for id := range c.published {
-		if last := &c.published[id]; last.Refitted && c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-			c.tallies.Move(graphstore.Community(id))
+func (c *Core) moveFlagged() {
+	slices.Sort(c.flagged)
+	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), func(id graphstore.Community) bool { return !c.published[id].Refitted })
+	for _, id := range c.flagged {
+		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+			c.tallies.Move(id)
 		}
 	}
 }
@@ -134,7 +137,7 @@ const (
 // due lists the communities whose records are due at an emission, in order: all that moved, or moved by
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
-	c.moveRefitted()
+	c.moveFlagged()
 	moved := c.disown(c.tallies.Moved(nil), view)
 	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {

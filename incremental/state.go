@@ -260,6 +260,7 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	}
 	for _, row := range rows {
 		c.published[row.Community].gate = row.gate
+		c.flagged = append(c.flagged, graphstore.Community(row.Community))
 		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
 	}
 	published, err := ownedRows[publishedRow](c, sections, publishedSection)

@@ -17,10 +17,11 @@ import (
 type live struct {
 	tallies    *tally.Tallies
 	masses     masses
-	walks      *classifier.Diffusion // where a classifier is configured
-	posteriors *posteriors           // where an estimate reads them
-	published  []publication         // by community
-	loading    bool                  // whether a history is being read; see waits
+	walks      *classifier.Diffusion  // where a classifier is configured
+	posteriors *posteriors            // where an estimate reads them
+	published  []publication          // by community
+	flagged    []graphstore.Community // with a record that says that coefficients are new, and some others
+	loading    bool                   // whether a history is being read; see waits
 }
 
 // warm reports whether the core follows every step.
