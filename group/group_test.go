@@ -150,8 +150,8 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	a.Say(func(p *Presence) { p.Shards, p.Position = []int{3}, 7 })
 	b.Say(func(p *Presence) { p.Shards, p.Position = []int{0, 1, 2, 3}, 5 })
 	wait(t, "both to know each other", func() bool {
-		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && slices.Contains(a.Places(4, 1), Place{-1, true}) &&
-			slices.Contains(a.Places(4, 1), Place{0, false}) // b is to estimate it, and says that it does; a's own are not served by another
+		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && slices.Contains(a.Places(4, 1), Place{Order: -1, Served: true}) &&
+			slices.Contains(a.Places(4, 1), Place{Order: 0}) // b is to estimate it, and says that it does; a's own are not served by another
 	})
 	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody"); err == nil {
 		t.Error("a worker that does not live is drained")
@@ -292,7 +292,7 @@ func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 }
 
 // Of workers that must stand still to take shards over one must do so at a time, and the next one when it has them.
-func TestOneWorkerAtATimeIsTheFirst(t *testing.T) {
+func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 	js := startServer(t)
 	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
 	defer func() { _ = a.Leave() }()
@@ -304,8 +304,11 @@ func TestOneWorkerAtATimeIsTheFirst(t *testing.T) {
 			defer b.mu.Unlock()
 			return b.workers["a"] != nil && slices.Equal(b.workers["a"].Shards, shards)
 		})
-		if first := b.First(2, 2); !a.First(2, 2) || first != (len(shards) == 2) {
-			t.Errorf("while a estimates %v, b is the first: %t", shards, first)
+		awaits := func(m *Member) bool {
+			return slices.ContainsFunc(m.Places(2, 2), func(place Place) bool { return place.Awaited })
+		}
+		if awaits(a) || awaits(b) != (len(shards) < 2) {
+			t.Errorf("while a estimates %v, a awaits another one: %t, and b: %t", shards, awaits(a), awaits(b))
 		}
 	}
 }
@@ -352,7 +355,7 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 		}
 	}
 	err := stores[1].Compare(t.Context(), "digest", 8, "0", map[string]string{GraphPart: "a", "0": "c"})
-	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of shard 0") {
+	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of part 0") {
 		t.Fatalf("error %v", err)
 	}
 	for _, m := range members[:2] {

@@ -84,6 +84,9 @@ func (m *Member) Rank(of string) int {
 type Place struct {
 	Order  int  // of this worker among those that are to: 0 for the first, and -1 if it is none of them
 	Served bool // another one of them says that it does
+	// Awaited says that one of them before this worker, by name, does not yet. Of workers that must stand still to take
+	// shards over one does at a time, so that of each shard another copy goes on.
+	Awaited bool
 }
 
 // Places returns the places of so many shards, of which there are to be so many copies.
@@ -94,24 +97,12 @@ func (m *Member) Places(shards, copies int) (places []Place) {
 		served := slices.ContainsFunc(workers, func(name string) bool {
 			return name != m.self.Worker && slices.Contains(m.workers[name].Shards, shard)
 		})
-		places = append(places, Place{slices.Index(workers, m.self.Worker), served})
+		awaited := slices.ContainsFunc(workers, func(name string) bool {
+			return name < m.self.Worker && !slices.Contains(m.workers[name].Shards, shard)
+		})
+		places = append(places, Place{slices.Index(workers, m.self.Worker), served, awaited})
 	}
 	return places
-}
-
-// First reports whether no worker before this one, by name, has still to take over a shard that it is to estimate. Of
-// workers that must stand still for that, one does at a time, so that of each shard another copy goes on.
-func (m *Member) First(shards, copies int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for shard, workers := range assign(m.live(), shards, copies) {
-		if slices.ContainsFunc(workers, func(name string) bool {
-			return name < m.self.Worker && !slices.Contains(m.workers[name].Shards, shard)
-		}) {
-			return false
-		}
-	}
-	return true
 }
 
 // assign returns the workers that estimate each shard, in their order. Shard after shard takes the

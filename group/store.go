@@ -106,13 +106,9 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 		if theirs == ours || theirs == "" || ours == "" {
 			continue
 		}
-		text := "shard " + part
-		if what == GraphPart {
-			text = "the graph"
-		}
-		found := fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
+		found := fmt.Errorf("group: at position %d the workers %s and %s have different states of part %s (%s, %s): "+
 			"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
-			position, worker, self, text, theirs, ours)
+			position, worker, self, what, theirs, ours)
 		data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
 		if err == nil {
 			s.member.hearDisagreement(data)

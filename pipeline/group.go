@@ -294,7 +294,7 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	lacks := without(slices.Concat(keeps, mine(places)), has)
 	switch {
 	case next == nil && len(lacks) > 0:
-		if !m.makeRoom(main) {
+		if !m.makeRoom(main, places) {
 			return
 		}
 		owned := slices.Concat(keeps, without(lacks, keeps))
@@ -317,12 +317,12 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 
 // makeRoom ends the main fold before the next one begins, where there is no memory for two: one worker after another where
 // shards have copies. It reports whether the next one may begin.
-func (m *membership) makeRoom(main *fold) bool {
+func (m *membership) makeRoom(main *fold, places []group.Place) bool {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
 		return true
 	}
-	if m.copies > 1 && !m.member.First(m.p.shards, m.copies) {
+	if m.copies > 1 && slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
 		return false
 	}
 	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one has caught up", "bytes", liveBytes(), "memory", most)
