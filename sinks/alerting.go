@@ -29,10 +29,9 @@ type AlertingConfig struct {
 // Rules that have changed hold from behind the newest alert that is stored. Now may be
 // called by anyone at any time.
 type Alerting struct {
-	config AlertingConfig
-	begin  Cursor // where there is no state
-
-	standby bool // another worker of a group stores and saves
+	config  AlertingConfig
+	begin   Cursor // where there is no state
+	standby bool   // another worker of a group stores and saves
 
 	mu     sync.Mutex
 	engine *alerts.Engine
@@ -64,8 +63,7 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	return a, nil
 }
 
-// StandBy leaves storing and saving to another worker of a group, or not; what begins and ends is known here, too. It must
-// not be called while the alerts follow.
+// StandBy leaves storing and saving to another worker of a group, or not. It must not be called while the alerts follow.
 func (a *Alerting) StandBy(standby bool) { a.standby = standby }
 
 // Open opens the follower, as a FollowConfig wants it.
