@@ -81,8 +81,7 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 			v.visitFields(n, t)
 		}
 	case ast.ScalarNode:
-		text, isText := n.GetValue().(string)
-		if _, err := time.ParseDuration(text); t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil || isText && err == nil {
+		if _, err := time.ParseDuration(n.GetToken().Value); t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil || err == nil {
 			return
 		}
 		at := n.GetToken()
