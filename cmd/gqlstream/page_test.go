@@ -132,8 +132,8 @@ func TestAPageFindsAFreePort(t *testing.T) {
 		t.Errorf("run: exit %d\n%s", code, said)
 	}
 	p := restarted(t, state, conf, taken.Addr().String())
-	if p.Taken != taken.Addr().String() || strings.Contains(p.Page.URL(), p.Taken) {
-		t.Errorf("the page is at %v, taken is %q", p.Page.URL(), p.Taken)
+	if p.Taken != taken.Addr().String() || p.Page.Addr().String() == p.Taken {
+		t.Errorf("the page is at %v, taken is %q", p.Page.Addr(), p.Taken)
 	}
 }
 

@@ -94,7 +94,7 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 // and names cannot steer a terminal.
 func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
-	address := strings.Trim(strings.TrimPrefix(page.URL(), "http:"), "/")
+	address := page.Addr().String()
 	page.Close()
 	out, diagnostics := newSpoken(), newSpoken()
 	ctx, cancel := context.WithCancel(t.Context())

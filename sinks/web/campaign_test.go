@@ -153,7 +153,7 @@ func (c *tally) follow(t *testing.T, s *Server, query string, end time.Time) {
 // without.
 func (c *tally) call(t *testing.T, s *Server, request string) {
 	begun := time.Now()
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
+	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Error(err)
 		return

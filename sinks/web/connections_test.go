@@ -17,7 +17,7 @@ import (
 // dial opens a connection and sends a text on it.
 func dial(t testing.TB, s *Server, text string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", s.listener.Addr().String())
+	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // raw sends bytes as they are and returns the code of the answer, 0 for none.
 func raw(t testing.TB, s *Server, request string) (int, http.Header, string) {
 	t.Helper()
-	c, err := net.Dial("tcp", s.listener.Addr().String())
+	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 // What people and their programs really send must be served.
 func TestFriendlyRequestsAreServed(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Hosts = []string{"Gql.Example", "[fd00::1]"} })
-	_, port, _ := net.SplitHostPort(s.listener.Addr().String())
+	_, port, _ := net.SplitHostPort(s.Addr().String())
 	for _, host := range []string{
 		"localhost", "LOCALHOST", "localhost:" + port, "127.0.0.1", "127.0.0.1:" + port, "[::1]:" + port, "gql.example", "gql.example:443",
 		"[FD00::1]:9", "localhost:9000",
@@ -237,7 +237,7 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	s.http.ReadHeaderTimeout = 50 * time.Millisecond
 	go s.serve()
 	defer s.Close()
-	c, err := net.Dial("tcp", s.listener.Addr().String())
+	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

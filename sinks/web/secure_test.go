@@ -105,7 +105,7 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 		c.Listen, c.Hosts = "0.0.0.0:0", []string{"gql.example"}
 		c.TokenFile, c.CertFile, c.KeyFile = tokenFile(t, testToken, 0o600), cert, key
 	})
-	_, port, _ := net.SplitHostPort(s.listener.Addr().String())
+	_, port, _ := net.SplitHostPort(s.Addr().String())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "gql.example"}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	do := func(host, path, token string) *http.Response {
@@ -176,8 +176,8 @@ func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
 
 func TestAddressInUseIsExplained(t *testing.T) {
 	s := serve(t, nil)
-	_, err := New(Config{HTTP: HTTP{Listen: s.listener.Addr().String()}, Classes: []string{"a"}})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(s.listener.Addr())) {
+	_, err := New(Config{HTTP: HTTP{Listen: s.Addr().String()}, Classes: []string{"a"}})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(s.Addr())) {
 		t.Errorf("error %v, want the address in it", err)
 	}
 }

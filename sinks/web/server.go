@@ -138,6 +138,9 @@ func (s *Server) serve() {
 	s.served <- err
 }
 
+// Addr returns the address listened on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
 // URL returns the address of the page, "" where there is none.
 func (s *Server) URL() string {
 	if s.http == nil {
