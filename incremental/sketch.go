@@ -25,7 +25,8 @@ const (
 	// sketchTolerance bounds the error of a value as classTolerance does.
 	sketchTolerance = 20
 	// sketchEarned is the work that an emission earns for sketches, in neighbours visited by a block of functions, see diffusion.Relaxation:
-	// about a millisecond of one core. As much as sketchSaved emissions earn can be saved up, so that a quiet log
+	// about a millisecond of one core, and ten where neighbours are fetched from memory, on graphs of millions of edges. As much as
+	// sketchSaved emissions earn can be saved up, so that a quiet log
 	// is not followed by a long stop. A dual begins with what sketchFirst of them do, and with up to twice that after a
 	// history was read.
 	sketchEarned             = 1 << 18
