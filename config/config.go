@@ -231,11 +231,10 @@ func (c Settings) Core() (incremental.Config, error) {
 	return out, nil
 }
 
-func (e Estimate) options() (quant.Options, error) {
-	o := quant.DefaultOptions()
+func (e Estimate) options() (o quant.Options, err error) {
+	o = quant.DefaultOptions()
 	o.Method, o.Preset = cmp.Or(quant.Method(e.Method), o.Method), cmp.Or(quant.Preset(e.Preset), o.Preset)
 	o.Confidence, o.Simultaneous = cmp.Or(e.Confidence, o.Confidence), e.Simultaneous
-	var err error
 	o.Lambda, err = e.Lambda.value()
 	return o, err
 }

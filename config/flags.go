@@ -57,13 +57,10 @@ func (f *ResultFlags) Merge(c *Settings) (err error) {
 // overrideNumber replaces a number of the configuration by that of a flag, if the flag is
 // given. Zero, which there stands for the default, is no value.
 func overrideNumber(dst *float64, flag string, value *float64) error {
-	if value == nil {
-		return nil
-	}
-	if *value == 0 {
+	if value != nil && *value == 0 {
 		return Usagef("%s: 0 is out of range; leave it out for the default", flag)
 	}
-	*dst = *value
+	*dst = *cmp.Or(value, dst)
 	return nil
 }
 

@@ -72,6 +72,8 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 	}
 	switch n := node.(type) {
 	case *ast.AliasNode: // what it stands for is visited where it stands
+	case *ast.AnchorNode:
+		v.visit(n.Value, t)
 	case *ast.SequenceNode:
 		for _, item := range n.Values {
 			v.visit(item, t)
@@ -81,12 +83,14 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 			v.visitFields(n, t)
 		}
 	case ast.ScalarNode:
-		if _, err := time.ParseDuration(n.GetToken().Value); t != reflect.TypeFor[time.Duration]() || n.GetValue() == nil || err == nil {
-			return
+		if number, is := n.(*ast.IntegerNode); is && t == reflect.TypeFor[time.Duration]() {
+			number.Value = number.Token.Value // the library reads durations from texts alone: 0 becomes one
 		}
-		at := n.GetToken()
-		message := fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value)
-		v.durations = append(v.durations, v.mistake(&yaml.SyntaxError{Message: message, Token: at}))
+		text, _ := n.GetValue().(string)
+		if _, err := time.ParseDuration(text); t == reflect.TypeFor[time.Duration]() && n.GetValue() != nil && err != nil {
+			at := n.GetToken()
+			v.durations = append(v.durations, v.mistake(&yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value), Token: at}))
+		}
 	}
 }
 

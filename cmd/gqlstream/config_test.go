@@ -47,7 +47,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nlate: {after: 5m, ahead: 2 hours}\nbogus: 1", `[2:26] "2 hours": want a duration`},
 		{"classes: 2\nlate: {after: 5m, ahead: 2 hours}\nbogus: 1", `unknown field "bogus"`},
 		{"classes: 2\nalerts:\n  - {name: a, when: point > 0.1}\n  - {name: b, when: point > 0.1, every: true}", `[4:41] "true": want a duration`},
-		{"classes: 2\nwindows: {edges: &long never, labels: *long}", `[2:18]`},
+		{"classes: 2\nwindows: {edges: &long never, labels: *long}", `[2:24] "never": want a duration`},
 		{"classes: 2\nstep: {time: local}", "neither received nor event"},
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
 		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
@@ -114,6 +114,22 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	}
 	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(printed) != digest(again) {
 		t.Errorf("digests differ:\n%s\n%s", printed, again)
+	}
+}
+
+// A duration may be 0 as on the command line, what an anchor stands for, or left out after its key.
+func TestADurationMayBeWrittenInSeveralWays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gqlstream.yaml")
+	text := "classes: 2\nwindows: {edges: &month 720h, labels: *month, predictions: 0}\nstep: {every: !!str 200ms}\nlate: {ahead: }\n" +
+		"alerts: [{name: a, when: point > 0.1, for: 0}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed, _ := mustRun(t, "check", path)
+	for _, want := range []string{"edges: 720h0m0s", "labels: 720h0m0s", "every: 200ms", "ahead: 1h0m0s"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("check does not print %q:\n%s", want, printed)
+		}
 	}
 }
 
