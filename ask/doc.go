@@ -12,9 +12,9 @@
 // Cleverer draws gain a few percent and can lose everything, because the spread is a guess: the
 // gain is the regression on the predictions in quant.Audits.
 //
-// Several communities are drawn from together, each wants as many labels as another: pi of a
+// Several communities are drawn from together. Each wants the same number of labels, and pi of a
 // vertex is the largest that one of them wants, so that every label counts for every community
-// it lies in.
+// it lies in. For a target width each wants as many as it needs.
 // Members that were audited before are taken over with the pi they would have had in this
 // draw, and only the others of their cell are drawn.
 //
@@ -23,5 +23,5 @@
 // cross a whole number wherever a vertex is drawn.
 //
 // What labels will buy is quant's own answer to the sums that such a draw has on average. Only
-// OfState does I/O. Cost: O(n log n + n K) for n members, K² a stratum.
+// OfState does I/O. Cost: O(n log n + n K) for n members.
 package ask
