@@ -26,7 +26,7 @@ type explainCmd struct {
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`
 	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
 	To        string `placeholder:"POSITION|TIME" help:"The later place. [the newest estimate]"`
-	Named     int    `default:"10" placeholder:"N" help:"Name the N changes that moved it most, of each kind of at most 64; 0 names none."`
+	Named     int    `default:"10" placeholder:"N" help:"Of each kind of change with 64 or fewer, name the N that moved it most; 0 names none."`
 
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
 }

@@ -36,7 +36,8 @@ type replayCmd struct {
 
 func (*replayCmd) Help() string {
 	return `Prints every estimate of a log, one JSON object a line: what gqlstream run published, bit for bit, if the
-configuration is the same. The log is a stream (--state or --nats) or files; nothing is published or changed.
+configuration is the same. The log is a stream (of --nats, or of --state, gqlstream-state unless another is
+named) or files; nothing is published or changed.
 
 The record that run published at position P is the last of --to P. With --to TIME, and in files, the
 replay ends with the last whole step. --alerts says what the rules of the configuration would have done

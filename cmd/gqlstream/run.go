@@ -27,8 +27,8 @@ type runCmd struct {
 
 func (*runCmd) Help() string {
 	return `Publishes to the stream GQL_ESTIMATES and the bucket gql_estimates. Without --nats it runs a NATS server
-of its own in the state directory. On SIGHUP it reads the configuration again and restarts with it, if it
-is valid. What was refused is told by gqlstream quarantine. See docs/operations.md.
+of its own in the state directory, gqlstream-state unless --state names another. On SIGHUP it reads the
+configuration again and restarts with it, if it is valid. What was refused is told by gqlstream quarantine. See docs/operations.md.
 
 Examples:
   gqlstream run --classes 2 --everyone
