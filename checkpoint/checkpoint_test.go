@@ -318,6 +318,10 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if !errors.Is(err, errFormat) {
 		t.Fatalf("load of an older format: %v, want errFormat", err)
 	}
+	c, where := dir.LoadWhere(func(*Manifest) bool { return true }, func(damage error) { t.Error(damage) })
+	if where != nil || c == nil || c.Manifest.Position != 4 {
+		t.Errorf("among those of this release: %v, %v, want that of position 4", c, where)
+	}
 	if early := dir.CheckFormat(); early == nil || early.Error() != err.Error() {
 		t.Errorf("before it is needed the directory is said to be %v, want %v", early, err)
 	}

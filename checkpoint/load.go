@@ -34,10 +34,10 @@ func (c *Checkpoint) Add(name string, data []byte) {
 // back to an older one would undo what that release did, and so does one of an older release, since the
 // log may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
-	return d.LoadWhere(func(*Manifest) bool { return true }, tell)
+	return d.LoadWhere(nil, tell)
 }
 
-// LoadWhere is Load among the checkpoints of whose manifests a condition holds.
+// LoadWhere is Load among the checkpoints of this release of whose manifests a condition holds; nil: among all.
 func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 	}
 	for _, p := range positions {
 		m, err := d.manifest(filepath.Join(d.path, fileName(p)))
-		if err == nil && !holds(&m) {
+		if holds != nil && (errors.Is(err, errFormat) || err == nil && !holds(&m)) {
 			continue
 		}
 		c, err := d.Read(p)
