@@ -269,9 +269,9 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 		})
 	}
 	t.Logf("%d runs in %v, %d estimates: %d messages again, %d old ones, %d left out, %d delays, %d broken connections, "+
-		"%d requests refused, %d replies that are no message, %d deaths, %d failures of the disk; 0 differences",
+		"%d requests refused, %d replies that are no message, %d deaths, %d failures of the disk, %d replicas that lag; 0 differences",
 		runs, time.Since(begun).Round(time.Second), estimates, total[faultRepeat], total[faultOld], total[faultSkip], total[faultDelay],
-		total[faultBreak], total[faultRequest], total[faultBadReply], total[faultRestart], total[faultDisk])
+		total[faultBreak], total[faultRequest], total[faultBadReply], total[faultRestart], total[faultDisk], total[faultLag])
 	for kind, n := range total {
 		if n == 0 {
 			t.Errorf("no fault of kind %d happened", kind)

@@ -39,6 +39,7 @@ const (
 	faultBadReply
 	faultRestart
 	faultDisk
+	faultLag
 	faultKinds
 )
 
@@ -61,7 +62,12 @@ func (b *faultyBroker) Stream(context.Context, string) (jetstream.Stream, error)
 
 func (b *faultyBroker) CreateConsumer(_ context.Context, _ string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	b.consumers++
-	return &faultyConsumer{b: b, from: c.OptStartSeq, rand: rand.New(rand.NewPCG(b.rand.Uint64(), b.consumers))}, b.request()
+	from := c.OptStartSeq
+	if b.faulty && b.rand.IntN(8) == 0 { // a replica that lags begins with what it has
+		b.count[faultLag].Add(1)
+		from = 1 + b.rand.Uint64N(from)
+	}
+	return &faultyConsumer{b: b, from: from, rand: rand.New(rand.NewPCG(b.rand.Uint64(), b.consumers))}, b.request()
 }
 
 func (b *faultyBroker) DeleteConsumer(context.Context, string, string) error { return nil }

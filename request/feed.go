@@ -135,7 +135,10 @@ func (f *Feed) receive(ctx context.Context) (m Message, err error) {
 		}
 		f.barren++
 		err := f.Open(ctx)
-		if f.silence.After(f.JS.Conn(), err); err != nil {
+		if ctx.Err() == nil { // else it is the owner who would not wait longer
+			f.silence.After(f.JS.Conn(), err)
+		}
+		if err != nil {
 			return m, err
 		}
 	}
@@ -183,7 +186,7 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	}
 	f.run.delivered++
 	m = Message{Msg: got, Sequence: meta.Sequence.Stream, Stamp: meta.Timestamp.UnixNano(), Behind: meta.NumPending}
-	if f.Newest && m.Sequence <= f.Last.Sequence {
+	if m.Sequence <= f.Last.Sequence { // of the newest, or of a replica that lags and begins with what it has
 		return m, errRepeated
 	}
 	m.Missed = len(f.Subjects) == 0 && m.Sequence != f.Last.Sequence+1
