@@ -87,6 +87,7 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 }
 
 func (w *Writer) audit(ctx context.Context) error {
+	w.free = 0 // others have published since, and the next batch looks again
 	_, info, err := leader(ctx, w.js, w.config.Streams.Names.Estimates)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -106,7 +107,7 @@ func (w *Writer) audit(ctx context.Context) error {
 
 const (
 	roomLookEvery = 200 * time.Millisecond // how often a writer that waits for a follower looks again
-	// roomReserve is one over the part of a stream that the shard that is furthest leaves to the others. Followers
+	// roomReserve is one over the part of a stream that is left to the shard that is furthest behind. Followers
 	// merge all shards: while one is silent they take nothing, and it must find room when it goes on.
 	roomReserve = 16
 )
@@ -135,17 +136,14 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		if err != nil {
 			return err
 		}
-		s, bytesMax, reserve := info.State, info.Config.MaxBytes, int64(0)
-		if w.config.Shards > 1 {
-			reserve = bytesMax / roomReserve
-		}
+		s, bytesMax := info.State, info.Config.MaxBytes
 		fits := func(most int64) bool {
 			over := int64(s.Bytes) + int64(bytes) - most
 			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))         // others publish meanwhile
 			discarded := uint64(max(over, 0)/leastBytes) + batchMessagesMax // at most, whatever the oldest messages are
 			return w.free > 0 || taken >= s.FirstSeq+discarded
 		}
-		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq || fits(bytesMax-reserve) || reserve > 0 && w.isBehind(ctx) && fits(bytesMax) {
+		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq || fits(bytesMax-bytesMax/roomReserve) || w.isAwaited(ctx) && fits(bytesMax) {
 			return nil
 		}
 		w.tracker.Hold(fmt.Sprintf("the stream is full, and %s has not taken message %d and those after it", follower, taken+1))
@@ -155,8 +153,14 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 	}
 }
 
-// isBehind reports whether another shard is complete up to a later position.
-func (w *Writer) isBehind(ctx context.Context) bool {
+// isAwaited reports whether followers can wait for this shard: all are complete up to where it is.
+func (w *Writer) isAwaited(ctx context.Context) bool {
+	if w.config.Shards <= 1 || w.Published() == 0 {
+		return true
+	}
 	marks, err := Marks(ctx, w.js, w.config.Streams.Names)
-	return err == nil && slices.ContainsFunc(marks, func(m Mark) bool { return m.Log == w.config.Log && m.complete() > w.Published() })
+	marks = slices.DeleteFunc(marks, func(m Mark) bool {
+		return m.Log != w.config.Log || m.Shard >= w.config.Shards || m.complete() < w.Published()
+	})
+	return err == nil && len(marks) == w.config.Shards
 }

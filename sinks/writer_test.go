@@ -557,14 +557,14 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	l := startLogOut(t)
 	var taken atomic.Pointer[Cursor]
 	taken.Store(new(Cursor))
-	var writers [2]*Writer
+	var writers [3]*Writer
 	for k := range writers {
 		c := run("w")
-		c.Shard, c.Shards, c.Streams.Bytes = k, 2, 10<<20
+		c.Shard, c.Shards, c.Streams.Bytes = k, len(writers), 10<<20
 		c.Needed = func() (string, uint64) { return "file", taken.Load().Sequence }
 		writers[k] = l.writer(c)
 	}
-	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Shards: 2, Log: "log"})
+	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Shards: len(writers), Log: "log"})
 	defer r.Close()
 	follow := func(until uint64) {
 		for position := taken.Load().Position + 1; position <= until; position++ {
@@ -578,22 +578,38 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 			taken.Store(&e.Cursor)
 		}
 	}
-	l.publish(writers[0], emissionAt(1, 100))
-	l.publish(writers[1], emissionAt(1, 100))
-	follow(1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	go func() {
-		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-			if writers[1].State().Condition == request.Holding {
-				cancel()
-			}
-		}
-	}()
-	last := uint64(1)
-	for writers[1].Publish(ctx, emissionAt(last+1, 100)) == nil {
-		last++
+	for _, w := range writers {
+		l.publish(w, emissionAt(1, 100))
 	}
+	follow(1)
+	fill := func(w *Writer, last uint64) uint64 { // until it waits
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+				if w.State().Condition == request.Holding {
+					cancel()
+				}
+			}
+		}()
+		for w.Publish(ctx, emissionAt(last+1, 100)) == nil {
+			last++
+		}
+		return last
+	}
+	quiet := func(position uint64) { // shard 2 has nothing to say, is ahead of all, and has room as far as it knows
+		writers[2].passed, writers[2].renewed = position, time.Time{}
+		if err := writers[2].moveWatermark(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet(100_000)
+	last := fill(writers[1], 1)
+	quiet(100_001)
+	if err := writers[2].Audit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill(writers[2], 100_001)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
