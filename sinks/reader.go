@@ -31,7 +31,8 @@ type ReaderConfig struct {
 // more than heldMessagesMax only the marks, and it reads the records again. It has one owner.
 type logReader struct {
 	config ReaderConfig
-	feed   *request.Feed
+	feed   request.Feed
+	reload request.Feed // for records that were not kept
 	shards []shardFeed
 	batch  *part  // of which records are still to come
 	cursor Cursor // of the newest emission that was returned
@@ -67,18 +68,19 @@ type part struct {
 	records [][]byte        // empty although the mark says that there are some: they are to be read again
 }
 
+// lacksRecords reports whether records of the part are to be read again, or were discarded.
+func (p *part) lacksRecords() bool { return len(p.records) < p.Records }
+
 // newLogReader returns a reader. It asks the broker nothing yet.
 func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
 	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards), most: heldMessagesMax}
-	r.feed = &request.Feed{
-		JS: js, Stream: c.Names.Estimates, Last: request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp},
-		Trouble: func(err error) error { c.Report.Warn("the log out cannot be read", "error", err); return nil },
-	}
-	if c.Alerts {
+	r.reload = request.Feed{JS: js, Stream: c.Names.Estimates, Trouble: func(err error) error { c.Report.Warn("the log out cannot be read", "error", err); return nil }}
+	if r.feed = r.reload; c.Alerts {
 		r.feed.Stream = c.Names.Alerts
 	}
+	r.feed.Last = request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp}
 	for k := range r.shards {
 		r.shards[k].watermark = c.After.Position
 	}
@@ -112,7 +114,7 @@ func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 }
 
 // Close stops reading. The reader must not be used after.
-func (r *logReader) Close() { r.feed.Stop() }
+func (r *logReader) Close() { r.feed.Stop(); r.reload.Stop() }
 
 // jump forgets what was begun before messages went missing, or before the stream was
 // found to be another one.
@@ -219,28 +221,31 @@ func (r *logReader) complete(p *part) {
 // forgetBegun forgets the parts of an emission that is not complete.
 func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
-// load reads the records of a part again. An emission some of whose records were discarded meanwhile
-// says that something was missed.
-func (r *logReader) load(ctx context.Context, p *part) (err error) {
-	p.records = nil
-	feed := &request.Feed{JS: r.feed.JS, Stream: r.feed.Stream, Last: p.mark, Trouble: r.feed.Trouble}
-	defer feed.Stop()
-	for m := p.mark; m.Sequence < p.end; {
-		if m, err = feed.Next(ctx); err != nil {
-			return err
+// load reads the records of a part again, and goes on where those of the one before end. Some may have been discarded.
+func (r *logReader) load(ctx context.Context, p *part) error {
+	if at := r.reload.Last; len(p.records) == 0 && (at.Stamp == 0 || p.mark.Sequence-at.Sequence > r.most) { // or it is before
+		r.reload.Close()
+		r.reload.Last = p.mark
+	}
+	for before := r.reload.Last.Sequence; before < p.end; before = r.reload.Last.Sequence {
+		m, err := r.reload.Next(ctx)
+		if err != nil {
+			return err // what was read is kept
+		}
+		if m.Sequence <= before { // the stream was made anew, and need not have so many messages for long
+			r.reload.Last.Stamp = 0 // so that the next part is looked for where it was
+			return nil
 		}
 		if r.isRecord(m, p) {
 			p.records = append(p.records, slices.Clone(m.Data()))
 		}
 	}
-	r.missed = r.missed || len(p.records) < p.Records
-	p.Records = len(p.records)
 	return nil
 }
 
 // take returns the emission at the next position, with the parts of all shards, or nil
 // while a shard is not complete up to there. Its error is that of ctx.
-func (r *logReader) take(ctx context.Context) (*Stored, error) {
+func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
 	next := uint64(math.MaxUint64)
 	for _, s := range r.shards {
 		if s.whole > 0 {
@@ -252,25 +257,26 @@ func (r *logReader) take(ctx context.Context) (*Stored, error) {
 	}
 	var parts []*part
 	for _, s := range r.shards {
-		for i := 0; i < s.whole && s.parts[i].Position == next; i++ {
-			p := s.parts[i]
-			if len(p.records) < p.Records {
-				if err := r.load(ctx, p); err != nil {
-					return nil, err
-				}
+		for i := 0; err == nil && i < s.whole && s.parts[i].Position == next; i++ {
+			if parts = append(parts, s.parts[i]); s.parts[i].lacksRecords() {
+				err = r.load(ctx, s.parts[i])
 			}
-			parts = append(parts, p)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range parts {
 		s := &r.shards[p.shard]
 		s.parts, s.whole = s.parts[1:], s.whole-1
 	}
+	if slices.ContainsFunc(parts, (*part).lacksRecords) { // what follows says so
+		r.missed = true
+		return r.take(ctx)
+	}
 	e, again := joined(parts), r.again()
 	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp}
-	e.Missed, r.missed = r.missed, false
-	e.Behind = r.behind
-	r.cursor = e.Cursor
+	e.Missed, e.Behind, r.cursor, r.missed = r.missed, r.behind, e.Cursor, false
 	return e, nil
 }
 
