@@ -147,16 +147,13 @@ func (a *Alerting) configure(ctx context.Context) error {
 	a.mu.Lock()
 	err := a.engine.Configure(*a.rules)
 	a.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil && !a.standby {
+		err = a.save(ctx, a.taken)
 	}
-	if !a.standby {
-		if err := a.save(ctx, a.taken); err != nil {
-			return err
-		}
+	if err == nil {
+		a.rules = nil
 	}
-	a.rules = nil
-	return nil
+	return err
 }
 
 // Sync implements Follower.
