@@ -44,11 +44,10 @@ type logReader struct {
 	reported time.Time // when that was
 }
 
-// passedReportEvery bounds how often a reader reports what it passes over.
-const passedReportEvery = time.Minute
-
-// heldMessagesMax bounds how far a reader that waits for a shard keeps records ahead of what it has returned.
-const heldMessagesMax = 50_000
+const (
+	passedReportEvery = time.Minute // at least between reports of what a reader passes over
+	heldMessagesMax   = 50_000      // how far a reader that waits for a shard keeps records ahead of what it has returned
+)
 
 // shardFeed holds what was read of one shard and not returned yet.
 type shardFeed struct {
@@ -76,7 +75,10 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
 	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards), most: heldMessagesMax}
-	r.reload = request.Feed{JS: js, Stream: c.Names.Estimates, Trouble: func(err error) error { c.Report.Warn("the log out cannot be read", "error", err); return nil }}
+	r.reload = request.Feed{JS: js, Stream: c.Names.Estimates, Trouble: func(err error) error {
+		c.Report.Warn("the log out cannot be read", "error", err)
+		return nil
+	}}
 	if r.feed = r.reload; c.Alerts {
 		r.feed.Stream = c.Names.Alerts
 	}
