@@ -71,19 +71,16 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 	return d
 }
 
-// newDual returns a dual of so many functions that holds none of them yet.
-func newDual(c *Config, functions int, tolerance float64) *diffusion.Dual {
-	dual, err := diffusion.NewDual(diffusion.Config{Alpha: c.Alpha, Tolerance: min(tolerance, 1), Functions: functions})
-	if err != nil {
-		panic(err) // the configuration was validated
-	}
-	return dual
-}
-
 // begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
-	d.dual = newDual(&c.config, c.config.functions(), d.tolerance(view))
+	dual, err := diffusion.NewDual(diffusion.Config{
+		Alpha: c.config.Alpha, Tolerance: min(d.tolerance(view), 1), Functions: c.config.functions(),
+	})
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	d.dual = dual
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, d.changes(view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()

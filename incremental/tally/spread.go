@@ -37,26 +37,30 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 
 // Signs returns the functions of a sketch, by its number one of the classes in turn: at each of the labels of that, in order, a random
 // sign times the label's weight g, less what makes the sum over the labels zero if all have one mass. It also returns the sum of g².
+// Where no label of the class has weight there are none.
 func (t *Tallies) Signs(view graphstore.View, sketch uint64, functions int) (at []Vertex, f []float64, n2 float64) {
 	class := t.sketched(sketch)
+	n, n2 := t.labelsOf(class)
+	if n == 0 {
+		return nil, nil, 0
+	}
+	var gains []float64
 	for _, v := range t.rows {
 		if int(view.Label(v).Class) == class {
-			at = append(at, v)
+			at, gains = append(at, v), append(gains, t.gain(view, v))
 		}
 	}
 	f = make([]float64, len(at)*functions)
-	_, n2 = t.labelsOf(class)
 	sketch %= uint64(t.classes * SketchRounds)
 	for i := range functions {
 		sum := 0.0
 		for j, v := range at {
-			x := t.gain(view, v) * signOf(v, sketch*uint64(functions)+uint64(i))
+			x := gains[j] * signOf(v, sketch*uint64(functions)+uint64(i))
 			f[j*functions+i] = x
 			sum += x
 		}
-		for j, v := range at {
-			g := t.gain(view, v)
-			f[j*functions+i] -= float64(g * g * (sum / max(n2, math.SmallestNonzeroFloat64)))
+		for j, g := range gains {
+			f[j*functions+i] -= float64(g * g * (sum / n2))
 		}
 	}
 	return at, f, n2
