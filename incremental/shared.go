@@ -178,6 +178,11 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		for _, v := range delta.Erased {
 			d.signs.Forget(v)
 		}
+		for i := range delta.Labels {
+			if l := &delta.Labels[i]; l.After.Class == event.NoClass { // a source now, whose own function is most of its value
+				d.signs.Forget(l.V)
+			}
+		}
 	}
 	if int(delta.FirstCommunity) < view.Communities() {
 		d.Waiting = uint32(c.config.Classes)

@@ -15,8 +15,8 @@ import (
 // some solves a class serve all communities (Alon, Matias and Szegedy 1996), where a solve for each would take as many as there
 // are. A sketch is such a solve, of one class and sketchFunctions signs, and each community keeps a running mean of its sketches; see
 // tally.Spread. It is divided over emissions: each goes on by what it has earned, on the graph as it then is, and the labels are those
-// that there were when it began. Which class is next, and what emissions have earned, hangs on the log alone and not on who estimates
-// what: all workers solve for the same.
+// that there were when it began, without those that have gone since. Which class is next, and what emissions have earned, hangs on the
+// log alone and not on who estimates what: all workers solve for the same.
 
 const (
 	// sketchFunctions are two blocks, which are solved for side by side. What one sketch says of sum (a - mean of a)² is off
@@ -68,9 +68,10 @@ func (d *sharedDual) sketch(view graphstore.View, visits float64) (visited float
 		if visited, done = d.signs.Relax(view, visits); !done {
 			return visited
 		}
+		n2 := d.Signed * d.signs.Labelled(view)
 		parallel.Each(view.Communities(), func(i, _ int) {
 			if id := graphstore.Community(i); c.owns(id, view) && c.tallies.KernelSum(id) > 0 {
-				c.tallies.Sketch(id, view, d.dual, d.signs.Sum(id, view), d.Signed, d.Sketches, c.time)
+				c.tallies.Sketch(id, view, d.dual, d.signs.Sum(id, view), n2, d.Sketches, c.time)
 			}
 		})
 	}

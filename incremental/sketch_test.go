@@ -74,6 +74,55 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	return s
 }
 
+// Where a quarter of the labels goes during each sketch, second moments must be those of the labels that there are, on the whole: a vertex
+// whose label has gone is a source, and must not count as a label with all the mass that it has as one. Single ones are off by more,
+// since a sketch of the past knows nothing of a label of large mass that came since.
+func TestLabelsThatGoLeaveSketches(t *testing.T) {
+	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
+	defer core.Close()
+	now := event.Time(0)
+	for b := range simulatedSteps(t, 2, 6000, 40, .05, 12*time.Second, 5*time.Second) {
+		core.Step(b)
+		now = b.Time
+	}
+	d, view := core.masses.(*sharedDual), core.View()
+	d.signs = nil
+	for range tally.SketchRounds * core.config.Classes {
+		d.sketch(view, 1)
+		b := &event.Batch{Last: core.Position() + 1, Time: now}
+		free := graphstore.Vertex(0)
+		for i, v := range slices.Clone(core.tallies.Rows()) {
+			if i%4 > 0 {
+				continue
+			}
+			for free++; view.Label(free).Class != event.NoClass || view.Prediction(free) == nil; {
+				free++
+			}
+			b.Labels = append(b.Labels, event.Label{Vertex: view.ID(v), Class: event.NoClass},
+				event.Label{Vertex: view.ID(free), Class: view.Label(v).Class})
+		}
+		core.Step(b)
+		d.settle(view, d.changes(view))
+		d.dual.SumResiduals(view, core.crowds(view))
+		d.sketch(view, math.Inf(1))
+	}
+	var ratios []float64
+	for id := range graphstore.Community(view.Communities()) {
+		for i, uneven := range exactSpread(core, id).Uneven {
+			if s := core.tallies.Spread(id); s != nil && uneven >= 0 {
+				said := s.Uneven[i : i+tally.SketchRounds]
+				ratios = append(ratios, (1+(said[0]+said[1]+said[2]+said[3])/tally.SketchRounds)/(1+uneven))
+			}
+		}
+	}
+	slices.Sort(ratios)
+	middle, high := ratios[len(ratios)/2], ratios[len(ratios)-1-len(ratios)/50]
+	t.Logf("second moments are %.2f to %.2f of those of the labels, %.2f in the middle", ratios[0], high, middle)
+	if len(ratios) < 60 || middle > 1.15 || high > 7 {
+		t.Errorf("of %d second moments the middle one is %.2f of what it is to be, the largest %.2f", len(ratios), middle, high)
+	}
+}
+
 // A sketch of a graph that is large for what emissions earn must be divided over many of them, none of which may do more than it has
 // earned but for one vertex; and a core that is restored all the while, in the middle of sketches, must publish the same
 // bits as one that never stopped.

@@ -78,6 +78,17 @@ func (x *Relaxation) Forget(v Vertex) {
 	}
 }
 
+// Labelled returns the share of the vertices at which functions were not zero in the beginning that have a label now.
+func (x *Relaxation) Labelled(view graphstore.View) float64 {
+	at, n := x.blocks[0].at, 0
+	for _, v := range at {
+		if view.Label(v).Class != event.NoClass {
+			n++
+		}
+	}
+	return float64(n) / float64(len(at))
+}
+
 // Sum returns for every function the sum of its values over the sources of a community.
 func (x *Relaxation) Sum(id graphstore.Community, view graphstore.View) []float64 {
 	sums := make([]float64, len(x.blocks)*lanes)

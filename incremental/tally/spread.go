@@ -78,7 +78,7 @@ func signOf(v Vertex, function uint64) float64 {
 }
 
 // Sketch takes in a sketch for one community: sums over its sources of what solves for the functions of Signs, which were of labels with this
-// sum of g². The mean mass of the labels is that of the first moments, from the dual of classes. Labels that came or went since are
+// sum of g². The mean mass of the labels is that of the first moments, from the dual of classes. Labels that came since are
 // taken to be as uneven as those. The community has moved once no bound stands for a sketch, and when its labels turn out to be less or
 // more uneven than they seemed.
 func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual *diffusion.Dual, sums []float64, n2 float64, sketch uint64, now event.Time) {
