@@ -32,9 +32,9 @@
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
-// 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
-// attribute, by expression and of ego networks hold exactly the vertices that their
-// rule says; an erased vertex has nothing, and nothing refers to its name.
+// 2^33 in all); a prediction's units sum to 2^30 or there is none; communities of
+// everyone, by attribute, by expression and of ego networks hold exactly the vertices that
+// their rule says; an erased vertex has nothing, and nothing refers to its name.
 //
 // Determinism: the same batches give the same answers. Compact makes those a function
 // of the content alone, and a snapshot holds that form, so a store that was saved

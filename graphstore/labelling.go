@@ -22,7 +22,7 @@ type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
 	roles   column[uint8]      // n
-	times   column[event.Time] // n: when the label was asserted; 0 for none, and unless LabelTimes
+	times   column[event.Time] // n: when the label was asserted; 0 for none, and where LabelTimes was not set
 	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
 
 	units    column[uint32] // n x K
@@ -74,8 +74,8 @@ func (l *labelling) Label(v Vertex) Label {
 	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
 }
 
-// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and in a
-// store whose LabelTimes is not set.
+// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and where
+// LabelTimes was not set when it was asserted.
 func (l *labelling) LabelTime(v Vertex) event.Time { return l.times.data[v] }
 
 // refuseLabel returns why a label cannot be asserted, nothing when it can.
