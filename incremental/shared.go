@@ -303,7 +303,7 @@ const (
 func (d *sharedDual) State(add addSection) {
 	add(dualSection, false, rowsOf(d.dual.State()))
 	add(sharedSection, false, rowsOf([]measured{d.measured}))
-	add(signsSection, false, rowsOf(d.signs.State()))
+	add(signsSection, true, rowsOf(d.signs.State()))
 	var rows []spreadRow
 	for id := range graphstore.Community(d.core.View().Communities()) {
 		if spread := d.core.tallies.Spread(id); spread != nil {

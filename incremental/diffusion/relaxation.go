@@ -116,7 +116,7 @@ type RelaxationState struct {
 	Y         []float64 // lanes of each vertex
 }
 
-// State returns the parts of a relaxation, none of nil.
+// State returns the parts of a relaxation, none of nil. They are copies.
 func (x *Relaxation) State() (parts []RelaxationState) {
 	if x == nil {
 		return nil
