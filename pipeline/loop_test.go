@@ -95,8 +95,9 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 	})
 }
 
-// A new address at which nobody answers must not be tried for long: the run stands still until it goes on with the old one.
-func TestANewAddressIsTriedOnce(t *testing.T) {
+// settingsOfServer returns the settings of a run on a server of its own, without a page.
+func settingsOfServer(t *testing.T) config.Settings {
+	t.Helper()
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +105,12 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
 	settings.NATS.URL, settings.HTTP.Listen = server.URL(), web.ListenOff
+	return settings
+}
+
+// A new address at which nobody answers must not be tried for long: the run stands still until it goes on with the old one.
+func TestANewAddressIsTriedOnce(t *testing.T) {
+	settings := settingsOfServer(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -136,13 +143,7 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 // A run must say that the log out has begun to drop records, and end with the name of a setting of the log in
 // that could drop events, also when either comes under the run.
 func TestStreamsAreAuditedUnderARun(t *testing.T) {
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
-	settings.NATS.URL, settings.HTTP.Listen = server.URL(), web.ListenOff
+	settings := settingsOfServer(t)
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
 	if err != nil {

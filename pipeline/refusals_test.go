@@ -16,7 +16,6 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/request"
-	"gqlstream/sinks/web"
 )
 
 // refusing is a run beside a server whose quarantine can be made to take nothing.
@@ -32,17 +31,10 @@ type refusing struct {
 
 func newRefusing(t *testing.T) *refusing {
 	t.Helper()
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
+	settings := settingsOfServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	r := &refusing{t: t, ctx: ctx, settings: config.Settings{
-		Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir(),
-	}}
-	r.settings.NATS.URL, r.settings.HTTP.Listen = server.URL(), web.ListenOff
+	r := &refusing{t: t, ctx: ctx, settings: settings}
 	r.start()
 	return r
 }
