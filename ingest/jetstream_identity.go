@@ -70,11 +70,11 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 	})
 }
 
-// settledWithin is how long a server may miss the end of a stream that several keep: one that has just become the
-// leader answers for what it has stored so far, and may have the rest still to take from the others' log.
 const (
+	// settledWithin is how long a server may miss the end of a stream that several keep: one that has just become the
+	// leader answers for what it has stored so far, and may have the rest still to take from the others' log.
 	settledWithin     = 10 * time.Second
-	identityRetryWait = 500 * time.Millisecond
+	identityRetryWait = 500 * time.Millisecond // until it is asked again
 )
 
 // missingEnd is an error that matches ErrWrongHistory, unless the server that was asked lags.

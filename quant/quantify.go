@@ -151,17 +151,17 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 	copy(ans.free, p)
 	ans.exact = r.family == familyShares || r.hard || own != nil
 	for a := range s.K {
-		for b := range s.K {
-			if r.family == familyShares { // of labels of class a in share b
-				ans.parts[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
-			}
-		}
 		c := p[a] * (1 - p[a])
 		if own != nil {
 			c = own[a]
 		}
-		if ans.v[a] = c / n; r.family == familyCount {
+		ans.v[a] = c / n
+		if r.family == familyCount {
 			ans.Member[a] = max(c, 0)
+			continue
+		}
+		for b := range s.K { // of labels of class a in share b
+			ans.parts[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
 		}
 	}
 }
