@@ -30,14 +30,18 @@ var mayImport = map[string][]string{
 	"simulate":      {"ingest/event"},
 	"ingest":        {"ingest/event", "ingest/wire", "ingest/broker", "request"},
 	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},
-	"graphstore":    {"ingest/event", "ingest/wire", "graphstore/rule"}, // refused events are kept as JSON
-	"quant":         {},
-	"difference":    {"quant"},
-	"alerts":        {"quant", "difference"},
-	"tables":        {},
-	"sinks":         {"quant", "alerts", "tables", "filelock", "request"},
-	"sinks/notify":  {"alerts", "request", "sinks"},
-	"sinks/web":     {"request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
+	"graphstore": {
+		"ingest/event",
+		"ingest/wire",
+		"graphstore/rule",
+	}, // refused events are kept as JSON
+	"quant":        {},
+	"difference":   {"quant"},
+	"alerts":       {"quant", "difference"},
+	"tables":       {},
+	"sinks":        {"quant", "alerts", "tables", "filelock", "request"},
+	"sinks/notify": {"alerts", "request", "sinks"},
+	"sinks/web":    {"request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
@@ -47,16 +51,34 @@ var mayImport = map[string][]string{
 	},
 	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
-	"incremental/posterior":   {"ingest/event", "graphstore", "incremental/neighborhood", "incremental/parallel"},
-	"incremental/classifier":  {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
+	"incremental/posterior": {
+		"ingest/event",
+		"graphstore",
+		"incremental/neighborhood",
+		"incremental/parallel",
+	},
+	"incremental/classifier": {
+		"ingest/event",
+		"graphstore",
+		"incremental/diffusion",
+		"incremental/neighborhood",
+	},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
 		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
 	"group":      {"request"},
 	"checkpoint": {"incremental/parallel"}, // knows files, not what is in them
-	"evaluate":   {"ask", "ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental", "quant"},
-	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
+	"evaluate": {
+		"ask",
+		"ingest/event",
+		"graphstore",
+		"incremental/diffusion",
+		"incremental/neighborhood",
+		"incremental",
+		"quant",
+	},
+	"explain": {"ingest/event", "graphstore", "incremental", "quant"},
 	"config": {
 		"ingest/event", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
 		"sinks", "alerts", "sinks/notify", "sinks/web",
@@ -133,7 +155,10 @@ func sources(t *testing.T) (all []source) {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		name = filepath.ToSlash(name)
-		all = append(all, source{name, path.Dir(name), file, set, strings.HasSuffix(name, "_test.go")})
+		all = append(
+			all,
+			source{name, path.Dir(name), file, set, strings.HasSuffix(name, "_test.go")},
+		)
 		return err
 	})
 	if err != nil {
@@ -194,7 +219,9 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(mayImport)) {
-		if !slices.Contains(testSupport, dir) && !strings.HasPrefix(dir, "examples/") && dir != "sinks/web/browser" && !strings.Contains(string(door), "`"+dir+"`") &&
+		if !slices.Contains(testSupport, dir) && !strings.HasPrefix(dir, "examples/") &&
+			dir != "sinks/web/browser" &&
+			!strings.Contains(string(door), "`"+dir+"`") &&
 			!strings.Contains(string(door), "`"+path.Base(dir)+"`") {
 			t.Errorf("docs/architecture.md does not name %s", dir)
 		}
@@ -221,7 +248,8 @@ func TestArrowStaysInItsFiles(t *testing.T) {
 // without it.
 func TestWebsocketStaysInItsExample(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.dir != "examples/bluesky" && slices.Contains(s.imports(), "github.com/coder/websocket") {
+		if s.dir != "examples/bluesky" &&
+			slices.Contains(s.imports(), "github.com/coder/websocket") {
 			t.Errorf("%s imports a websocket library; only examples/bluesky may", s.name)
 		}
 	}
@@ -243,7 +271,17 @@ func TestCoreDoesNoIOAndReadsNoClock(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.SelectorExpr); ok {
 				from, _ := call.X.(*ast.Ident)
-				clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
+				clock := []string{
+					"Now",
+					"Since",
+					"Until",
+					"After",
+					"AfterFunc",
+					"NewTimer",
+					"NewTicker",
+					"Tick",
+					"Sleep",
+				}
 				if from != nil && from.Name == "time" && slices.Contains(clock, call.Sel.Name) {
 					t.Errorf("%s calls time.%s; now is the time in the log", s.name, call.Sel.Name)
 				}

@@ -11,8 +11,19 @@ import (
 func BenchmarkActive(b *testing.B) {
 	for _, firing := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("firing=%d", firing), func(b *testing.B) {
-			rule := Rule{Name: "r", Communities: []string{"*"}, Classes: []string{"left"}, When: Condition{Quantity: Point, Above: true, Value: 0.5}}
-			e, err := New(Config{Classes: []string{"left", "right"}, Methods: []string{"auto"}, Rules: []Rule{rule}})
+			rule := Rule{
+				Name:        "r",
+				Communities: []string{"*"},
+				Classes:     []string{"left"},
+				When:        Condition{Quantity: Point, Above: true, Value: 0.5},
+			}
+			e, err := New(
+				Config{
+					Classes: []string{"left", "right"},
+					Methods: []string{"auto"},
+					Rules:   []Rule{rule},
+				},
+			)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -23,7 +34,10 @@ func BenchmarkActive(b *testing.B) {
 					p = 0.6
 				}
 				list = append(list, quant.Estimate{
-					Community: fmt.Sprintf("c%06d", i), Method: "auto", Prevalence: []float64{p, 1 - p},
+					Community: fmt.Sprintf(
+						"c%06d",
+						i,
+					), Method: "auto", Prevalence: []float64{p, 1 - p},
 					Low: []float64{p, p}, High: []float64{p, p}, SE: []float64{0.1, 0.1},
 				})
 			}

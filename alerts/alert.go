@@ -137,7 +137,8 @@ func (a *alert) due(now int64) int64 {
 	if a.State == Pending {
 		due = min(due, a.Since+int64(r.For))
 	}
-	if r.NoDataAfter > 0 && a.Detector.Standing == standingGood && now-a.Detector.At < int64(r.NoDataAfter) {
+	if r.NoDataAfter > 0 && a.Detector.Standing == standingGood &&
+		now-a.Detector.At < int64(r.NoDataAfter) {
 		due = min(due, a.Detector.At+int64(r.NoDataAfter))
 	}
 	if r.When.Quantity == Change {
@@ -177,7 +178,13 @@ func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 func (a *alert) transition(c *Config, state State, position uint64, now int64) Transition {
 	class := c.Classes[a.Class]
 	t := Transition{
-		ID:       identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10)),
+		ID: identity(
+			c.Pipeline,
+			a.Rule,
+			a.Community,
+			class,
+			strconv.FormatUint(position, 10),
+		),
 		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
 		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
 		Position: position, Time: TimeText(now), Since: TimeText(a.Since), Reason: a.Reason,
@@ -218,5 +225,8 @@ func (r *Rule) about(community string) bool {
 
 // literals are the communities that the rule names without a wildcard.
 func (r *Rule) literals() []string {
-	return slices.DeleteFunc(slices.Clone(r.Communities), func(name string) bool { return strings.ContainsAny(name, `*?\`) })
+	return slices.DeleteFunc(
+		slices.Clone(r.Communities),
+		func(name string) bool { return strings.ContainsAny(name, `*?\`) },
+	)
 }

@@ -36,7 +36,10 @@ type stream struct {
 }
 
 func newStream(seed uint64, lasts time.Duration) *stream {
-	s := &stream{random: rand.New(rand.NewPCG(seed, detectionSeed)), keeps: math.Exp(-float64(detectionEvery) / float64(lasts))}
+	s := &stream{
+		random: rand.New(rand.NewPCG(seed, detectionSeed)),
+		keeps:  math.Exp(-float64(detectionEvery) / float64(lasts)),
+	}
 	s.error = detectionSE * s.random.NormFloat64()
 	return s
 }
@@ -113,7 +116,13 @@ func firings(t testing.TB, r Rule, s *stream, n int64, truth func(at int64) floa
 // falsePerDay counts the alarms on a truth that never moves.
 func falsePerDay(t testing.TB, r Rule, lasts time.Duration) string {
 	n := quietDays * 24 * 3600 * second / detectionEvery
-	alarms := firings(t, r, newStream(detectionSeed, lasts), n, func(int64) float64 { return detectionShare })
+	alarms := firings(
+		t,
+		r,
+		newStream(detectionSeed, lasts),
+		n,
+		func(int64) float64 { return detectionShare },
+	)
 	return fmt.Sprintf("%.2f", float64(len(alarms))/quietDays)
 }
 

@@ -85,7 +85,8 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
 	if d.Standing == standingSuppressed {
 		d.Linked = d.Flag == quant.FlagNewPosterior // and of nothing else: what moves from there on is the community
-		if slices.Contains(r.Suppress, quant.FlagNewPosterior) && slices.Contains(e.Flags, quant.FlagNewPosterior) {
+		if slices.Contains(r.Suppress, quant.FlagNewPosterior) &&
+			slices.Contains(e.Flags, quant.FlagNewPosterior) {
 			for i := range d.Past { // what new coefficients moved is no change of the community
 				d.Past[i].Point += d.Point - before
 			}
@@ -106,10 +107,12 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 
 // standingOf reports how much an estimate can be believed, and the first flag that suppresses it.
 func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressedBy string) {
-	if e.Suppressed || len(e.Prevalence) <= class || len(e.Low) <= class || len(e.High) <= class || len(e.SE) <= class {
+	if e.Suppressed || len(e.Prevalence) <= class || len(e.Low) <= class || len(e.High) <= class ||
+		len(e.SE) <= class {
 		return standingNone, ""
 	}
-	if x := e.Prevalence[class] + e.Low[class] + e.High[class] + e.SE[class]; math.IsNaN(x) || math.IsInf(x, 0) {
+	if x := e.Prevalence[class] + e.Low[class] + e.High[class] + e.SE[class]; math.IsNaN(x) ||
+		math.IsInf(x, 0) {
 		return standingNone, ""
 	}
 	out = standingGood

@@ -21,14 +21,31 @@ func TestDifferencesFire(t *testing.T) {
 	s.want(1, []quant.Estimate{a, b})
 	s.want(2, one(record("b", 0.35, 0.04, 0.01)), "apart difference(a, b) left firing")
 	low := 0.15 - 1.6449*math.Hypot(0.03, 0.04)
-	if got := s.all[0]; math.Abs(got.Point-0.15) > 1e-12 || math.Abs(got.Low-low) > 1e-4 || !strings.Contains(got.Reason, "point difference(a, b) > 0.1") {
-		t.Errorf("fired with %v [%v, %v]: %s; want 0.15, from %v", got.Point, got.Low, got.High, got.Reason, low)
+	if got := s.all[0]; math.Abs(got.Point-0.15) > 1e-12 || math.Abs(got.Low-low) > 1e-4 ||
+		!strings.Contains(got.Reason, "point difference(a, b) > 0.1") {
+		t.Errorf(
+			"fired with %v [%v, %v]: %s; want 0.15, from %v",
+			got.Point,
+			got.Low,
+			got.High,
+			got.Reason,
+			low,
+		)
 	}
 	s.want(3, one(record("a", 0.6, 0.03, 0.01)), "surely apart difference(a, b) left firing")
-	s.want(4, one(quant.Estimate{Community: "b", Suppressed: true})) // nothing is told of it, nothing ends
-	s.want(5, one(record("b", 0.6, 0.04, 0.01)), "apart difference(a, b) left resolved", "surely apart difference(a, b) left resolved")
+	s.want(
+		4,
+		one(quant.Estimate{Community: "b", Suppressed: true}),
+	) // nothing is told of it, nothing ends
+	s.want(
+		5,
+		one(record("b", 0.6, 0.04, 0.01)),
+		"apart difference(a, b) left resolved",
+		"surely apart difference(a, b) left resolved",
+	)
 	if bad := config(rule(t, "low difference(a, b) > 2", func(r *Rule) { r.Communities = []string{"*"} })).Validate(); bad == nil ||
-		!strings.Contains(bad.Error(), "between -1 and 1") || !strings.Contains(bad.Error(), "leave \"*\" out") {
+		!strings.Contains(bad.Error(), "between -1 and 1") ||
+		!strings.Contains(bad.Error(), "leave \"*\" out") {
 		t.Errorf("refused with %v", bad)
 	}
 }

@@ -154,7 +154,10 @@ func (e *Engine) known(community string) []*alert {
 			continue
 		}
 		for class, name := range e.config.Classes {
-			i := slices.IndexFunc(there, func(a *alert) bool { return a.at == at && a.Class == class })
+			i := slices.IndexFunc(
+				there,
+				func(a *alert) bool { return a.at == at && a.Class == class },
+			)
 			switch {
 			case !r.Classes.Match(name):
 			case i >= 0:
@@ -162,7 +165,14 @@ func (e *Engine) known(community string) []*alert {
 			case len(e.list) >= alertsMax:
 				e.Dropped++
 			default:
-				a := &alert{Community: community, Class: class, Rule: r.Name, State: Inactive, rule: r, at: at}
+				a := &alert{
+					Community: community,
+					Class:     class,
+					Rule:      r.Name,
+					State:     Inactive,
+					rule:      r,
+					at:        at,
+				}
 				list, e.list = append(list, a), append(e.list, a)
 				e.due = 0
 			}
@@ -201,7 +211,9 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 		e.due = min(e.due, a.Due, a.forgottenAt())
 	}
 	n := len(e.list)
-	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(e.list) < n {
+	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(
+		e.list,
+	) < n {
 		e.index()
 	}
 	return out
@@ -214,8 +226,15 @@ func (e *Engine) finish(out []Transition) []Transition {
 		order[r.Name] = i
 	}
 	slices.SortStableFunc(out, func(a, b Transition) int {
-		return cmp.Or(cmp.Compare(order[a.Rule], order[b.Rule]), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Community, b.Community),
-			cmp.Compare(slices.Index(e.config.Classes, a.Class), slices.Index(e.config.Classes, b.Class)))
+		return cmp.Or(
+			cmp.Compare(order[a.Rule], order[b.Rule]),
+			strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Community, b.Community),
+			cmp.Compare(
+				slices.Index(e.config.Classes, a.Class),
+				slices.Index(e.config.Classes, b.Class),
+			),
+		)
 	})
 	return out
 }
@@ -230,8 +249,15 @@ func (e *Engine) Active() []Alert {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *alert) int {
-		return cmp.Or(strings.Compare(string(a.State), string(b.State)), strings.Compare(a.Rule, b.Rule),
-			strings.Compare(a.Community, b.Community), strings.Compare(e.config.Classes[a.Class], e.config.Classes[b.Class]))
+		return cmp.Or(
+			strings.Compare(string(a.State), string(b.State)),
+			strings.Compare(a.Rule, b.Rule),
+			strings.Compare(
+				a.Community,
+				b.Community,
+			),
+			strings.Compare(e.config.Classes[a.Class], e.config.Classes[b.Class]),
+		)
 	})
 	out := make([]Alert, len(list))
 	for i, a := range list {
@@ -296,7 +322,10 @@ func (e *Engine) Counts() []Counts {
 		}
 	}
 	for i := range out {
-		slices.SortStableFunc(out[i].Silent, func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) })
+		slices.SortStableFunc(
+			out[i].Silent,
+			func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) },
+		)
 	}
 	return out
 }

@@ -27,7 +27,9 @@ func TestThresholdFiresAndRecoversElsewhere(t *testing.T) {
 	s.want(5, one(record("x", 0.35, 0.03, 0))) // low .29: not above again
 	first, last := s.all[0], s.all[1]
 	if first.Alert != last.Alert || first.ID == last.ID || last.Since != first.Time || first.Class != "left" ||
-		first.Reason != "low 0.31; low > 0.3, recovers at 0.25" || first.Pipeline != "test" || first.Method != "auto" {
+		first.Reason != "low 0.31; low > 0.3, recovers at 0.25" ||
+		first.Pipeline != "test" ||
+		first.Method != "auto" {
 		t.Errorf("transitions %+v\n%+v", first, last)
 	}
 }
@@ -37,7 +39,8 @@ func TestConditionMustHoldForItsTime(t *testing.T) {
 	s.want(0, one(record("x", 0.05, 0.01, 0)))
 	s.want(5, one(record("x", 0.2, 0.01, 0)))
 	s.want(6, one(record("x", 0.05, 0.01, 0)))
-	if a := s.engine.Active(); len(a) != 1 || a[0].State != Pending || !strings.HasPrefix(a[0].Now, "high 0.07; high < 0.1") {
+	if a := s.engine.Active(); len(a) != 1 || a[0].State != Pending ||
+		!strings.HasPrefix(a[0].Now, "high 0.07; high < 0.1") {
 		t.Errorf("active %+v", a)
 	}
 	s.want(15, nil)
@@ -84,7 +87,14 @@ func TestNoDataFollowsItsPolicy(t *testing.T) {
 }
 
 func TestSilenceIsNoData(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData, r.NoDataAfter = noDataAlert, 10*time.Second }))
+	s := begin(
+		t,
+		rule(
+			t,
+			"point > 0.5",
+			func(r *Rule) { r.NoData, r.NoDataAfter = noDataAlert, 10*time.Second },
+		),
+	)
 	s.want(0, one(record("x", 0.1, 0.01, 0)))
 	s.want(9, nil)
 	s.want(10, nil, fires)
@@ -112,7 +122,14 @@ func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
 
 // A community that a rule names is watched before it has an estimate.
 func TestNamedCommunityWithoutEstimateHasNoData(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, noDataAlert }))
+	s := begin(
+		t,
+		rule(
+			t,
+			"point > 0.5",
+			func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, noDataAlert },
+		),
+	)
 	s.want(0, nil, fires)
 }
 
@@ -155,7 +172,10 @@ func TestPastOfAChangeIsBoundedAndRight(t *testing.T) {
 }
 
 func TestCUSUMAddsUpSmallChanges(t *testing.T) {
-	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4.2, time.Second }))
+	s := begin(
+		t,
+		rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4.2, time.Second }),
+	)
 	p := 0.3
 	s.want(0, one(record("x", p, 0.02, 0.01)))
 	for i := int64(1); i <= 8; i++ { // z = 1/√1.01, for a twentieth of se is noise: the sum grows by almost a half
@@ -185,7 +205,14 @@ func TestCUSUMCountsEvaluationsNotEstimates(t *testing.T) {
 		{0.05, math.Sqrt(10*0.01*0.01 + 0.0025*0.0025)},
 		{0.02, math.Sqrt(2*0.02*0.02 + 0.001*0.001)},
 	} {
-		s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 40, 10*time.Second }))
+		s := begin(
+			t,
+			rule(
+				t,
+				"cusum",
+				func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 40, 10*time.Second },
+			),
+		)
 		p := 0.3
 		for i := range int64(100) {
 			p += 0.004
@@ -229,8 +256,11 @@ func TestNewCoefficientsAreNoChange(t *testing.T) {
 		}
 		s.want(i, one(record("x", p, 0.01, 0.001, flags...)))
 	}
-	news := append(s.at(60, record("x", p, 0.01, 0.001)), s.at(61, record("x", p+0.15, 0.01, 0.001))...)
-	if len(news) != 2 || !strings.HasPrefix(news[0], "change x left firing") || !strings.HasPrefix(news[1], "sum x left firing") {
+	news := append(
+		s.at(60, record("x", p, 0.01, 0.001)),
+		s.at(61, record("x", p+0.15, 0.01, 0.001))...)
+	if len(news) != 2 || !strings.HasPrefix(news[0], "change x left firing") ||
+		!strings.HasPrefix(news[1], "sum x left firing") {
 		t.Errorf("of a real change after new coefficients: %q", news)
 	}
 }
@@ -254,7 +284,11 @@ func TestCoefficientsFittedWhileACommunityWasHiddenAreNoChange(t *testing.T) {
 		e := record("x", 0.4+float64(i/40)*0.3, 0.01, 0.001)
 		switch {
 		case i >= 36 && i < 40:
-			e = quant.Estimate{Community: "x", Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
+			e = quant.Estimate{
+				Community:  "x",
+				Suppressed: true,
+				Flags:      []string{quant.FlagBelowFloor},
+			}
 		case i == 40:
 			e.Flags = []string{quant.FlagNewPosterior}
 		}
@@ -264,7 +298,12 @@ func TestCoefficientsFittedWhileACommunityWasHiddenAreNoChange(t *testing.T) {
 
 func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
-	s.want(0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires, "r y left firing")
+	s.want(
+		0,
+		[]quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)},
+		fires,
+		"r y left firing",
+	)
 	configure := func(rules ...Rule) {
 		t.Helper()
 		if err := s.engine.Configure(config(rules...)); err != nil {
@@ -294,8 +333,16 @@ func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	b := rule(t, "point > 0.5", func(r *Rule) { r.Name = "b" })
 	a := rule(t, "point > 0.1", func(r *Rule) { r.Name, r.Classes = "a", nil })
 	s := begin(t, b, a)
-	s.want(0, []quant.Estimate{record("x", 0.8, 0.01, 0), record("y", 0.8, 0.01, 0)},
-		"b x left firing", "b y left firing", "a x left firing", "a x right firing", "a y left firing", "a y right firing")
+	s.want(
+		0,
+		[]quant.Estimate{record("x", 0.8, 0.01, 0), record("y", 0.8, 0.01, 0)},
+		"b x left firing",
+		"b y left firing",
+		"a x left firing",
+		"a x right firing",
+		"a y left firing",
+		"a y right firing",
+	)
 	ids := map[string]bool{}
 	for _, x := range s.all {
 		ids[x.ID] = true
@@ -315,13 +362,25 @@ func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 func TestSilentAlertsSayWhy(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Classes = nil }))
 	below := quant.Estimate{Community: "hidden", Suppressed: true}
-	estimates := []quant.Estimate{below, record("mixed", 0.9, 0.01, 0, "mixed-model", "thin:0"), record("sound", 0.4, 0.01, 0)}
+	estimates := []quant.Estimate{
+		below,
+		record("mixed", 0.9, 0.01, 0, "mixed-model", "thin:0"),
+		record("sound", 0.4, 0.01, 0),
+	}
 	for i := range 7 {
-		estimates = append(estimates, record(fmt.Sprint("thin-", i), 0.9, 0.01, 0, "low-coverage", "thin:0"))
+		estimates = append(
+			estimates,
+			record(fmt.Sprint("thin-", i), 0.9, 0.01, 0, "low-coverage", "thin:0"),
+		)
 	}
 	s.want(0, estimates, "r sound right firing")
 	want := []Silence{
-		{Why: quant.FlagThin, Alerts: 14, Communities: 7, Examples: []string{"thin-0", "thin-1", "thin-2", "thin-3", "thin-4"}},
+		{
+			Why:         quant.FlagThin,
+			Alerts:      14,
+			Communities: 7,
+			Examples:    []string{"thin-0", "thin-1", "thin-2", "thin-3", "thin-4"},
+		},
 		{Why: WhyNoData, Alerts: 2, Communities: 1, Examples: []string{"hidden"}},
 		{Why: quant.FlagMixedModel, Alerts: 2, Communities: 1, Examples: []string{"mixed"}},
 	}
@@ -384,12 +443,24 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	err := config(
 		Rule{},
 		rule(t, "low > 3", func(r *Rule) { r.Name = "a" }),
-		rule(t, "low > 0.3", func(r *Rule) { r.Name, r.Recover, r.Classes = "a", &half, []string{"green"} }),
+		rule(
+			t,
+			"low > 0.3",
+			func(r *Rule) { r.Name, r.Recover, r.Classes = "a", &half, []string{"green"} },
+		),
 		rule(t, "change > 0.3", func(r *Rule) { r.Name, r.Method = "b", "sis" }),
-		rule(t, "cusum", func(r *Rule) { r.Name, r.Over, r.Recover, r.For = "c", time.Hour, &bad, -1 }),
+		rule(
+			t,
+			"cusum",
+			func(r *Rule) { r.Name, r.Over, r.Recover, r.For = "c", time.Hour, &bad, -1 },
+		),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Threshold, r.NoData = "d", -1, "maybe" }),
 		rule(t, "point > 0.3", func(r *Rule) {
-			r.Name, r.Drift, r.Suppress, r.Labels = "e", 1, []string{"thick"}, map[string]string{"class": "x"}
+			r.Name, r.Drift, r.Suppress, r.Labels = "e", 1, []string{
+				"thick",
+			}, map[string]string{
+				"class": "x",
+			}
 		}),
 	).Validate()
 	for _, want := range []string{
@@ -414,7 +485,8 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v %v", text, r, err)
 		}
-		if err2 := again.ParseWhen(r.When.String()); err == nil && (err2 != nil || again.When != r.When) {
+		if err2 := again.ParseWhen(r.When.String()); err == nil &&
+			(err2 != nil || again.When != r.When) {
 			t.Errorf("%q reads back as %+v, %v", text, again, err2)
 		}
 	}
@@ -424,19 +496,43 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 // Alerts of communities that are gone must leave their room to others, and begin as new ones when the
 // communities come back.
 func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
-	s := begin(t, rule(t, "low > 0.3", nil), rule(t, "low > 0.4", func(r *Rule) { r.Name, r.Communities = "named", Patterns{"here", "gone"} }))
+	s := begin(
+		t,
+		rule(t, "low > 0.3", nil),
+		rule(
+			t,
+			"low > 0.4",
+			func(r *Rule) { r.Name, r.Communities = "named", Patterns{"here", "gone"} },
+		),
+	)
 	gone := record("gone", 0.5, 0.01, 0.01, quant.FlagNoMembers)
 	named := func() string {
-		return fmt.Sprint(s.engine.Counts()[0].NoData, s.engine.Counts()[1].NoData, len(s.engine.list))
+		return fmt.Sprint(
+			s.engine.Counts()[0].NoData,
+			s.engine.Counts()[1].NoData,
+			len(s.engine.list),
+		)
 	}
 	day := int64(24 * time.Hour / time.Second)
-	s.want(0, []quant.Estimate{record("gone", 0.5, 0.01, 0.01), record("here", 0.5, 0.01, 0.01)}, "r gone left firing", "r here left firing", "named gone left firing", "named here left firing")
+	s.want(
+		0,
+		[]quant.Estimate{record("gone", 0.5, 0.01, 0.01), record("here", 0.5, 0.01, 0.01)},
+		"r gone left firing",
+		"r here left firing",
+		"named gone left firing",
+		"named here left firing",
+	)
 	s.want(1, one(gone))
 	s.want(8*day, nil) // what fires is not forgotten
 	if got := named(); got != "1 1 4" {
 		t.Errorf("while it fires: %s", got)
 	}
-	s.want(8*day+1, one(record("gone", 0.1, 0.01, 0.01)), "r gone left resolved", "named gone left resolved")
+	s.want(
+		8*day+1,
+		one(record("gone", 0.1, 0.01, 0.01)),
+		"r gone left resolved",
+		"named gone left resolved",
+	)
 	s.want(8*day+2, one(gone))
 	s.want(14*day, nil)
 	if got := named(); got != "1 1 4" {
@@ -446,7 +542,12 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 	if got := named(); got != "0 1 3" {
 		t.Errorf("after a week: %s", got)
 	}
-	s.want(16*day, one(record("gone", 0.5, 0.01, 0.01)), "r gone left firing", "named gone left firing")
+	s.want(
+		16*day,
+		one(record("gone", 0.5, 0.01, 0.01)),
+		"r gone left firing",
+		"named gone left firing",
+	)
 	if got := named(); got != "0 0 4" {
 		t.Errorf("when it comes back: %s", got)
 	}

@@ -16,9 +16,17 @@ import (
 // that is published always: that nothing was published is not that there is no data,
 // and what moves the log's time alone moves what depends on time.
 func TestOmittedRecordsAreNoNews(t *testing.T) {
-	change := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over, r.Every = "change", time.Minute, 10*time.Second })
+	change := rule(
+		t,
+		"change > 0.1",
+		func(r *Rule) { r.Name, r.Over, r.Every = "change", time.Minute, 10*time.Second },
+	)
 	sum := rule(t, "cusum", func(r *Rule) { r.Name, r.Every = "sum", 20*time.Second })
-	held := rule(t, "point > 0.4", func(r *Rule) { r.Name, r.For, r.NoData = "held", 90*time.Second, noDataAlert })
+	held := rule(
+		t,
+		"point > 0.4",
+		func(r *Rule) { r.Name, r.For, r.NoData = "held", 90*time.Second, noDataAlert },
+	)
 	share := func(at int64) float64 { return []float64{0.2, 0.2, 0.35, 0.45, 0.45, 0.45, 0.3, 0.2}[at/100%8] }
 	follow := func(published func(at int64) bool) (all []string) {
 		e, err := New(config(change, sum, held))
@@ -46,7 +54,16 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 	if !slices.Equal(always, gated) || len(always) < 6 {
 		t.Errorf("published always:\n%q\nonly when moved:\n%q", always, gated)
 	}
-	e, err := New(config(held, rule(t, "point > 0.9", func(r *Rule) { r.NoData, r.NoDataAfter = noDataAlert, time.Minute })))
+	e, err := New(
+		config(
+			held,
+			rule(
+				t,
+				"point > 0.9",
+				func(r *Rule) { r.NoData, r.NoDataAfter = noDataAlert, time.Minute },
+			),
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +95,21 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 	)
 	rules := func() Config {
 		return config(
-			rule(t, "point > 0.4", func(r *Rule) { r.Name, r.Recover = "level", new(float64); *r.Recover = 0.37 }),
-			rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over, r.Every = "change", time.Minute, 10*time.Second }),
-			rule(t, "cusum", func(r *Rule) { r.Name, r.Every, r.Threshold = "sum", 20*time.Second, 8 }),
+			rule(
+				t,
+				"point > 0.4",
+				func(r *Rule) { r.Name, r.Recover = "level", new(float64); *r.Recover = 0.37 },
+			),
+			rule(
+				t,
+				"change > 0.1",
+				func(r *Rule) { r.Name, r.Over, r.Every = "change", time.Minute, 10*time.Second },
+			),
+			rule(
+				t,
+				"cusum",
+				func(r *Rule) { r.Name, r.Every, r.Threshold = "sum", 20*time.Second, 8 },
+			),
 		)
 	}
 	type transition struct {

@@ -17,13 +17,21 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()
 func record(community string, p, se, seChange float64, flags ...string) quant.Estimate {
 	return quant.Estimate{
 		Community: community, Method: "auto", ModelVersion: "m1", Flags: flags,
-		Prevalence: []float64{p, 1 - p}, Low: []float64{p - 2*se, 1 - p - 2*se}, High: []float64{p + 2*se, 1 - p + 2*se},
+		Prevalence: []float64{
+			p,
+			1 - p,
+		}, Low: []float64{p - 2*se, 1 - p - 2*se}, High: []float64{p + 2*se, 1 - p + 2*se},
 		SE: []float64{se, se}, SEChange: []float64{seChange, seChange},
 	}
 }
 
 func config(rules ...Rule) Config {
-	return Config{Pipeline: "test", Classes: []string{"left", "right"}, Methods: []string{"auto", "pcc"}, Rules: rules}
+	return Config{
+		Pipeline: "test",
+		Classes:  []string{"left", "right"},
+		Methods:  []string{"auto", "pcc"},
+		Rules:    rules,
+	}
 }
 
 // rule watches class left of every community.
@@ -60,7 +68,10 @@ func begin(t testing.TB, rules ...Rule) *script {
 // gives as "rule community class state", with the reason after a semicolon.
 func (s *script) at(after int64, estimates ...quant.Estimate) (out []string) {
 	s.second = after
-	list := s.engine.Evaluate(Moment{Position: uint64(1000 + after), Time: start + after*second}, estimates)
+	list := s.engine.Evaluate(
+		Moment{Position: uint64(1000 + after), Time: start + after*second},
+		estimates,
+	)
 	for _, x := range list {
 		out = append(out, fmt.Sprintf("%s %s %s %s", x.Rule, x.Community, x.Class, x.State))
 	}

@@ -48,7 +48,12 @@ const (
 )
 
 // suppressDefault are the flags under which values decide nothing.
-var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, quant.FlagModelSwitching, quant.FlagNewPosterior}
+var suppressDefault = []string{
+	quant.FlagThin,
+	quant.FlagMixedModel,
+	quant.FlagModelSwitching,
+	quant.FlagNewPosterior,
+}
 
 // Condition is a comparison with a number; a CUSUM has neither.
 type Condition struct {
@@ -102,7 +107,9 @@ func (r *Rule) ParseWhen(text string) (err error) {
 	if of != "" && before == "" {
 		before = string(Point)
 	}
-	words := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after))
+	words := strings.Fields(
+		strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after),
+	)
 	parameter := func(word string) (value string) {
 		if at := slices.Index(words, word); at > 0 && at+1 < len(words) {
 			value = words[at+1]
@@ -126,7 +133,10 @@ func (r *Rule) ParseWhen(text string) (err error) {
 		r.When.Quantity = CUSUM
 		return nil
 	case len(words) != 3 || words[1] != ">" && words[1] != "<" || cusum && (of != "" || words[1] != ">"):
-		return fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change over 1h > 0.05 or cusum", text)
+		return fmt.Errorf(
+			"%q is not a condition such as low > 0.3, high < 0.1, change over 1h > 0.05 or cusum",
+			text,
+		)
 	}
 	quantity := Quantity(words[0])
 	if !slices.Contains(quantities, quantity) {

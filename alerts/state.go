@@ -48,7 +48,10 @@ func PlainJSON(v any) ([]byte, error) {
 func (e *Engine) Save() []byte {
 	return encode(saved{
 		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
-		Alerts: slices.DeleteFunc(slices.Clone(e.list), func(a *alert) bool { return a.rule == nil && a.State != Firing }),
+		Alerts: slices.DeleteFunc(
+			slices.Clone(e.list),
+			func(a *alert) bool { return a.rule == nil && a.State != Firing },
+		),
 	})
 }
 
@@ -67,7 +70,10 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
 	for _, a := range e.list {
 		if a == nil || a.Class < 0 || a.Class >= len(s.Classes) {
-			return nil, fmt.Errorf("alerts: restore: an alert is of none of %d classes", len(s.Classes))
+			return nil, fmt.Errorf(
+				"alerts: restore: an alert is of none of %d classes",
+				len(s.Classes),
+			)
 		}
 		if a.Gone != "" {
 			continue

@@ -14,15 +14,42 @@ import (
 func everyRule(t testing.TB) []Rule {
 	back := 0.45
 	return []Rule{
-		rule(t, "low > 0.5", func(r *Rule) { r.Name, r.Recover, r.For = "low", &back, 3*time.Second }),
-		rule(t, "high < 0.4", func(r *Rule) { r.Name, r.NoData, r.NoDataAfter = "high", noDataAlert, 5*time.Second }),
-		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.For, r.NoData = "point", 2*time.Second, noDataOK }),
-		rule(t, "change < -0.2", func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} }),
-		rule(t, "cusum", func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil }),
+		rule(
+			t,
+			"low > 0.5",
+			func(r *Rule) { r.Name, r.Recover, r.For = "low", &back, 3*time.Second },
+		),
+		rule(
+			t,
+			"high < 0.4",
+			func(r *Rule) { r.Name, r.NoData, r.NoDataAfter = "high", noDataAlert, 5*time.Second },
+		),
+		rule(
+			t,
+			"point > 0.6",
+			func(r *Rule) { r.Name, r.For, r.NoData = "point", 2*time.Second, noDataOK },
+		),
+		rule(
+			t,
+			"change < -0.2",
+			func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} },
+		),
+		rule(
+			t,
+			"cusum",
+			func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil },
+		),
 		rule(t, "low difference(a,c1) > 0.1", func(r *Rule) { r.Name = "apart" }),
-		rule(t, "high < 0.5", func(r *Rule) { r.Name, r.Communities = "one or apart", []string{"difference(b, c2)", "a"} }),
+		rule(
+			t,
+			"high < 0.5",
+			func(r *Rule) { r.Name, r.Communities = "one or apart", []string{"difference(b, c2)", "a"} },
+		),
 		rule(t, "point > 0.7", func(r *Rule) {
-			r.Name, r.Every, r.For, r.Communities = "grid", 3*time.Second, 3*time.Second, []string{"a", "nobody"}
+			r.Name, r.Every, r.For, r.Communities = "grid", 3*time.Second, 3*time.Second, []string{
+				"a",
+				"nobody",
+			}
 		}),
 	}
 }
@@ -65,7 +92,11 @@ func history(t testing.TB, seed uint64, n int) []emission {
 			case 1:
 				r.Flags = []string{quant.FlagNoCoverage}
 			case 2:
-				r = quant.Estimate{Community: name, Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
+				r = quant.Estimate{
+					Community:  name,
+					Suppressed: true,
+					Flags:      []string{quant.FlagBelowFloor},
+				}
 			}
 			e.estimates = append(e.estimates, r)
 		}
@@ -113,7 +144,9 @@ func TestRestartChangesNothing(t *testing.T) {
 				if again := broken.Save(); string(again) != string(data) {
 					t.Fatalf("seed %d emission %d: saved\n%s\nrestored\n%s", seed, i, data, again)
 				}
-				if rules := broken.config.Rules; random.IntN(2) == 0 { // as a start with the same file does
+				if rules := broken.config.Rules; random.IntN(
+					2,
+				) == 0 { // as a start with the same file does
 					if err := broken.Configure(config(rules...)); err != nil {
 						t.Fatal(err)
 					}
@@ -154,7 +187,8 @@ func TestTransitionsAlternate(t *testing.T) {
 			}
 			for _, tr := range e.Evaluate(x.at, x.estimates) {
 				before, ok := last[tr.Alert]
-				if tr.State == Firing && ok && before.State == Firing || tr.State == Resolved && before.State != Firing {
+				if tr.State == Firing && ok && before.State == Firing ||
+					tr.State == Resolved && before.State != Firing {
 					t.Fatalf("seed %d: %+v follows %+v", seed, tr, before)
 				}
 				if tr.State == Resolved && tr.Since != before.Since || ids[tr.ID] {

@@ -66,7 +66,10 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		}
 	}
 	for _, pattern := range r.Classes {
-		if !slices.ContainsFunc(c.Classes, func(name string) bool { return Matches(pattern, name) }) {
+		if !slices.ContainsFunc(
+			c.Classes,
+			func(name string) bool { return Matches(pattern, name) },
+		) {
 			bad("classes: %q is none of %v", pattern, c.Classes)
 		}
 	}
@@ -81,7 +84,10 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		bad("no_data: %q is none of keep, alert, ok", r.NoData)
 	}
 	for _, flag := range r.Suppress {
-		if !slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == flag }) {
+		if !slices.ContainsFunc(
+			quant.FlagDocs(),
+			func(d quant.FlagDoc) bool { return d.Name == flag },
+		) {
 			bad("suppress: there is no flag %q", flag)
 		}
 	}
@@ -99,8 +105,13 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	case "":
 		bad("when: missing; low > 0.3, say")
 	case CUSUM:
-		if !(r.Threshold > 0) || math.IsInf(r.Threshold, 0) || !(r.Drift >= 0) || math.IsInf(r.Drift, 0) {
-			bad("cusum: threshold %v and drift %v: want more than 0, and 0 or more", r.Threshold, r.Drift)
+		if !(r.Threshold > 0) || math.IsInf(r.Threshold, 0) || !(r.Drift >= 0) ||
+			math.IsInf(r.Drift, 0) {
+			bad(
+				"cusum: threshold %v and drift %v: want more than 0, and 0 or more",
+				r.Threshold,
+				r.Drift,
+			)
 		}
 		if x := r.recovery(); !(x >= 0 && x < r.Threshold) {
 			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)

@@ -102,7 +102,10 @@ func (p *plan) compare() (offers []Offer) {
 		group := &p.groups[g]
 		for _, n := range offersOf {
 			if n < len(group.members) {
-				offers = append(offers, Offer{Community: group.name, Labels: n, HalfWidth: p.halfWidth(g, float64(n))})
+				offers = append(
+					offers,
+					Offer{Community: group.name, Labels: n, HalfWidth: p.halfWidth(g, float64(n))},
+				)
 			}
 		}
 	}

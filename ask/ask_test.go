@@ -36,7 +36,10 @@ func world(t *testing.T, n int) *graphstore.Store {
 			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: event.Class(r.IntN(3))})
 		}
 		if v < n*6/10 {
-			b.Members = append(b.Members, event.Member{Community: "a", Vertex: id, Multiplicity: 1 + uint32(v%2)})
+			b.Members = append(
+				b.Members,
+				event.Member{Community: "a", Vertex: id, Multiplicity: 1 + uint32(v%2)},
+			)
 		}
 		if v >= n*4/10 {
 			b.Members = append(b.Members, event.Member{Community: "b", Vertex: id, Multiplicity: 1})
@@ -51,16 +54,28 @@ func TestMembersWithoutPredictionsAreDrawn(t *testing.T) {
 	store := world(t, 100)
 	var b event.Batch
 	for v := range 60 { // half of them have predictions
-		b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(uint64(v + 70)), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{Community: "c", Vertex: event.NumberID(uint64(v + 70)), Multiplicity: 1},
+		)
 	}
 	store.Apply(&b)
-	a := answer(t, store.View(), Question{Communities: []string{"c"}, Count: 20, Shares: map[string][]float64{"c": {.2, .3, .5}}})
+	a := answer(
+		t,
+		store.View(),
+		Question{
+			Communities: []string{"c"},
+			Count:       20,
+			Shares:      map[string][]float64{"c": {.2, .3, .5}},
+		},
+	)
 	for _, o := range append(a.Offers, a.Others...) {
 		if !(o.HalfWidth > 0 && o.HalfWidth <= .5) {
 			t.Errorf("%d labels: ±%v", o.Labels, o.HalfWidth)
 		}
 	}
-	if a.Fresh < 15 || a.Fresh > 25 || len(a.Others) < 2 || a.Others[1].HalfWidth >= a.Others[0].HalfWidth {
+	if a.Fresh < 15 || a.Fresh > 25 || len(a.Others) < 2 ||
+		a.Others[1].HalfWidth >= a.Others[0].HalfWidth {
 		t.Errorf("%d drawn, offers %v", a.Fresh, a.Others)
 	}
 }
@@ -82,7 +97,11 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 		const seeds, count = 1500, 40
 		times, pi := map[event.ID]float64{}, map[event.ID]float64{}
 		for seed := range uint64(seeds) {
-			p, err := newPlan(view, event.ClassSet{Count: 3}, Question{Communities: communities, Count: count, Seed: seed})
+			p, err := newPlan(
+				view,
+				event.ClassSet{Count: 3},
+				Question{Communities: communities, Count: count, Seed: seed},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +129,11 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 			worst = max(worst, math.Abs(times[id]-seeds*p)/math.Sqrt(seeds*p*(1-p)+1e-9))
 		}
 		if worst > 4.5 {
-			t.Errorf("%v: a member is drawn %.1f standard deviations off its pi", communities, worst)
+			t.Errorf(
+				"%v: a member is drawn %.1f standard deviations off its pi",
+				communities,
+				worst,
+			)
 		}
 	}
 }
@@ -144,7 +167,11 @@ func TestOffersShrinkWithLabels(t *testing.T) {
 	if w := a.Offers[0].HalfWidth; w > 0.1 || w < 0.09 {
 		t.Errorf("asked for a half-width of 0.1, offered %v with %d labels", w, a.Offers[0].Labels)
 	}
-	if !slices.IsSortedFunc(a.Others, func(x, y Offer) int { return int(math.Copysign(1, y.HalfWidth-x.HalfWidth)) }) || len(a.Others) < 4 {
+	if !slices.IsSortedFunc(
+		a.Others,
+		func(x, y Offer) int { return int(math.Copysign(1, y.HalfWidth-x.HalfWidth)) },
+	) ||
+		len(a.Others) < 4 {
 		t.Errorf("offers do not shrink: %+v", a.Others)
 	}
 	both := answer(t, view, Question{Communities: []string{"a", "b"}, Count: 100})
@@ -163,10 +190,17 @@ func TestAuditedMembersAreTakenOver(t *testing.T) {
 	first := answer(t, store.View(), Question{Communities: []string{"a"}, Count: 30, Seed: 1})
 	var b event.Batch
 	for _, d := range first.Drawn {
-		b.Labels = append(b.Labels, event.Label{Vertex: d.ID, Class: 1, Role: event.Audit, Pi: uint32(d.Pi * event.One)})
+		b.Labels = append(
+			b.Labels,
+			event.Label{Vertex: d.ID, Class: 1, Role: event.Audit, Pi: uint32(d.Pi * event.One)},
+		)
 	}
 	store.Apply(&b)
-	second := answer(t, store.View(), Question{Communities: []string{"a"}, Count: 30, Seed: 1, Position: 9})
+	second := answer(
+		t,
+		store.View(),
+		Question{Communities: []string{"a"}, Count: 30, Seed: 1, Position: 9},
+	)
 	known, sum := 0, 0.0
 	for _, d := range second.Drawn {
 		if d.Label != nil {
@@ -206,10 +240,17 @@ func ExampleAsk() {
 	defer store.Release()
 	var b event.Batch
 	for v := range 100 {
-		b.Members = append(b.Members, event.Member{Community: "berlin", Vertex: event.NumberID(uint64(v)), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{Community: "berlin", Vertex: event.NumberID(uint64(v)), Multiplicity: 1},
+		)
 	}
 	store.Apply(&b)
-	a, _ := Ask(store.View(), event.ClassSet{Count: 2}, Question{Communities: []string{"berlin"}, Count: 20})
+	a, _ := Ask(
+		store.View(),
+		event.ClassSet{Count: 2},
+		Question{Communities: []string{"berlin"}, Count: 20},
+	)
 	fmt.Printf("%d members, each with pi %.2f\n", len(a.Drawn), a.Drawn[0].Pi)
 	// Output: 20 members, each with pi 0.20
 }

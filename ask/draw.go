@@ -79,7 +79,10 @@ func (p *plan) cells() []cell {
 	}
 	together := func(a, b *candidate) int { return slices.CompareFunc(a.in, b.in, strata) }
 	order := slices.Clone(p.candidates)
-	slices.SortStableFunc(order, func(a, b *candidate) int { return cmp.Or(together(a, b), cmp.Compare(a.key, b.key)) })
+	slices.SortStableFunc(
+		order,
+		func(a, b *candidate) int { return cmp.Or(together(a, b), cmp.Compare(a.key, b.key)) },
+	)
 	var cells []cell
 	for n, one := range order {
 		if n == 0 || together(order[n-1], one) != 0 {

@@ -58,7 +58,11 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 	for i, name := range q.Communities {
 		id, known := view.FindCommunity(name)
 		if !known {
-			return nil, fmt.Errorf("ask: there is no community %q; %s", name, event.Nearest(name, view.CommunityNames()))
+			return nil, fmt.Errorf(
+				"ask: there is no community %q; %s",
+				name,
+				event.Nearest(name, view.CommunityNames()),
+			)
 		}
 		if slices.Contains(q.Communities[:i], name) {
 			return nil, fmt.Errorf("ask: community %q is named twice", name)
@@ -70,7 +74,11 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 			}
 			c := index[v]
 			if c == nil {
-				c = &candidate{vertex: v, p: probabilities(view.Prediction(v), k), before: view.Audit(v)}
+				c = &candidate{
+					vertex: v,
+					p:      probabilities(view.Prediction(v), k),
+					before: view.Audit(v),
+				}
 				index[v] = c
 				p.candidates = append(p.candidates, c)
 			}
@@ -80,7 +88,10 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 			p.groups[i].total += float64(times)
 		})
 		if len(p.groups[i].members) == 0 {
-			return nil, fmt.Errorf("ask: community %q has no member whose class is not known already", name)
+			return nil, fmt.Errorf(
+				"ask: community %q has no member whose class is not known already",
+				name,
+			)
 		}
 		p.stratify(i)
 	}

@@ -74,12 +74,24 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 // OfState asks the newest checkpoint of a state directory. The names are those of the classes,
 // where there are as many. Unless named is set, no vertex is. complete adds to the checkpoint what
 // other workers of a group estimate; it may be nil.
-func OfState(path string, names []string, named bool, complete func(*checkpoint.Checkpoint), q Question) (*Answer, error) {
+func OfState(
+	path string,
+	names []string,
+	named bool,
+	complete func(*checkpoint.Checkpoint),
+	q Question,
+) (*Answer, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(path, "checkpoints"))
 	var damage error
 	read, err := dir.Load(func(err error) { damage = cmp.Or(damage, err) })
 	if err == nil && read == nil {
-		err = cmp.Or(damage, fmt.Errorf("ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends", path))
+		err = cmp.Or(
+			damage,
+			fmt.Errorf(
+				"ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends",
+				path,
+			),
+		)
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +104,12 @@ func OfState(path string, names []string, named bool, complete func(*checkpoint.
 		return nil, err
 	}
 	defer store.Release()
-	s := &Source{store.View(), event.ClassSet{Count: k}, event.Position(read.Manifest.Position), read.Sections}
+	s := &Source{
+		store.View(),
+		event.ClassSet{Count: k},
+		event.Position(read.Manifest.Position),
+		read.Sections,
+	}
 	if len(names) == k {
 		s.Classes.Names = names
 	}

@@ -58,7 +58,10 @@ func (p *plan) stratify(g int) {
 		byClass[class] = append(byClass[class], m)
 	}
 	for class, members := range byClass {
-		slices.SortStableFunc(members, func(a, b *place) int { return cmp.Compare(a.p[class], b.p[class]) })
+		slices.SortStableFunc(
+			members,
+			func(a, b *place) int { return cmp.Compare(a.p[class], b.p[class]) },
+		)
 		parts := min(terciles, max(1, len(members)/strataMembersMin))
 		for part := range parts {
 			from, to := part*len(members)/parts, (part+1)*len(members)/parts

@@ -125,7 +125,10 @@ func TestEveryMeasurementGivesFigures(t *testing.T) {
 	all := maps.Clone(single)
 	for _, communities := range liveCommunities {
 		for _, classes := range liveClasses {
-			all[fmt.Sprintf("Live/%d/%d", classes, communities)] = liveRow(classes, communities).measure
+			all[fmt.Sprintf("Live/%d/%d", classes, communities)] = liveRow(
+				classes,
+				communities,
+			).measure
 		}
 	}
 	all["Members"] = membersRow(2500).measure

@@ -25,7 +25,11 @@ func measureCertificate(tb testing.TB, s size) map[string]float64 {
 			g.draw(tb, updateBatch)
 			g.reweigh(updateBatch / 10)
 			view, delta := g.apply()
-			one, other := graphstore.Vertex(batch%view.Vertices()), graphstore.Vertex(batch*7%view.Vertices())
+			one, other := graphstore.Vertex(
+				batch%view.Vertices(),
+			), graphstore.Vertex(
+				batch*7%view.Vertices(),
+			)
 			moves := []diffusion.SourceChange{{V: one, Change: 1}}
 			if f.Source(other) > 0 && one != other {
 				moves = append(moves, diffusion.SourceChange{V: other, Change: -1})

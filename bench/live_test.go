@@ -69,14 +69,19 @@ func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 	check(tb, err)
 	r.decoder, err = wire.NewDecoder(event.ClassSet{Count: c.classes})
 	check(tb, err)
-	r.core, err = incremental.New(incremental.Config{Classes: c.classes, Emit: incremental.Emit{Threshold: liveThreshold}})
+	r.core, err = incremental.New(
+		incremental.Config{Classes: c.classes, Emit: incremental.Emit{Threshold: liveThreshold}},
+	)
 	check(tb, err)
 	tb.Cleanup(r.core.Close)
 	js, _ := openStream(tb)
 	names, err := sinks.NewNames("bench")
 	check(tb, err)
 	r.writer, err = sinks.NewWriter(tb.Context(), js, sinks.WriterConfig{
-		Streams: sinks.StreamsConfig{Names: names, Embedded: true}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
+		Streams: sinks.StreamsConfig{
+			Names:    names,
+			Embedded: true,
+		}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
 	})
 	check(tb, err)
 	return r
@@ -102,7 +107,11 @@ func (r *liveRun) step(tb testing.TB) {
 		tb.Fatalf("%d events were refused", refused)
 	}
 	if r.batch.Emit {
-		e := sinks.Emission{Position: uint64(result.Position), Time: int64(result.Time), Estimates: result.Estimates}
+		e := sinks.Emission{
+			Position:  uint64(result.Position),
+			Time:      int64(result.Time),
+			Estimates: result.Estimates,
+		}
 		if r.writer.Due(&e) {
 			check(tb, r.writer.Store(tb.Context(), e))
 		}
@@ -157,7 +166,10 @@ func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 	check(tb, r.writer.Close(tb.Context()))
 	return map[string]float64{
 		"us-cpu/edge": micros(r.spent(), r.edges), "us-decode/edge": micros(r.decoding, r.edges),
-		"us-step/edge": micros(r.stepping, r.edges), "us-logout/edge": micros(r.publishing, r.edges),
+		"us-step/edge": micros(
+			r.stepping,
+			r.edges,
+		), "us-logout/edge": micros(r.publishing, r.edges),
 		"edges": float64(r.edges), "records": float64(r.records),
 	}
 }
@@ -174,5 +186,9 @@ func measureLoading(tb testing.TB, s size) map[string]float64 {
 		r.step(tb)
 	}
 	check(tb, r.writer.Close(tb.Context()))
-	return map[string]float64{"s-cpu": r.spent().Seconds(), "edges": float64(r.edges), "records": float64(r.records)}
+	return map[string]float64{
+		"s-cpu":   r.spent().Seconds(),
+		"edges":   float64(r.edges),
+		"records": float64(r.records),
+	}
 }

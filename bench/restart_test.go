@@ -30,15 +30,31 @@ func measureRestart(tb testing.TB, s size) map[string]float64 {
 		check(tb, err)
 		restored, err := incremental.Restore(config, c.Sections)
 		check(tb, err)
-		wall, used = append(wall, time.Since(begun).Seconds()), append(used, (processTime()-spent).Seconds())
+		wall, used = append(
+			wall,
+			time.Since(begun).Seconds(),
+		), append(
+			used,
+			(processTime()-spent).Seconds(),
+		)
 		restored.Close()
 	}
-	return map[string]float64{"s-wall": median(wall), "s-cpu": max(median(used), 1e-9), "edges": float64(edges), "B-checkpoint/edge": float64(bytes) / float64(edges)}
+	return map[string]float64{
+		"s-wall":            median(wall),
+		"s-cpu":             max(median(used), 1e-9),
+		"edges":             float64(edges),
+		"B-checkpoint/edge": float64(bytes) / float64(edges),
+	}
 }
 
 // saveGrown writes the checkpoint of a warm core, of a network with predictions everywhere, and
 // returns its edges and bytes.
-func saveGrown(tb testing.TB, s size, dir *checkpoint.Dir, config incremental.Config) (edges int, bytes int64) {
+func saveGrown(
+	tb testing.TB,
+	s size,
+	dir *checkpoint.Dir,
+	config incremental.Config,
+) (edges int, bytes int64) {
 	tb.Helper()
 	conf := s.network()
 	conf.Vertices = int(float64(conf.Vertices) * restartEdges / float64(fullSize.edges))

@@ -48,7 +48,12 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2})
 	check(tb, err)
 	begun, used := time.Now(), processTime()
-	source, err := ingest.OpenJetStream(tb.Context(), js, decoder, ingest.JetStreamConfig{UntilLast: true})
+	source, err := ingest.OpenJetStream(
+		tb.Context(),
+		js,
+		decoder,
+		ingest.JetStreamConfig{UntilLast: true},
+	)
 	check(tb, err)
 	var batch event.Batch
 	for done := 0; done < events; done += batch.Events() {
@@ -65,7 +70,12 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 
 // throughput stores messages of some edges each in a log, and returns medians of the rate at
 // which those are applied, and of what an edge costs, over three readings.
-func throughput(tb testing.TB, s size, messages, each int, encode func(b *event.Batch) ingest.Outgoing) map[string]float64 {
+func throughput(
+	tb testing.TB,
+	s size,
+	messages, each int,
+	encode func(b *event.Batch) ingest.Outgoing,
+) map[string]float64 {
 	tb.Helper()
 	js, publisher := openStream(tb)
 	g := newGraph(tb, s.network())
@@ -86,16 +96,26 @@ func throughput(tb testing.TB, s size, messages, each int, encode func(b *event.
 
 // measureIngest stores Arrow messages and applies them from the log.
 func measureIngest(tb testing.TB, s size) map[string]float64 {
-	return throughput(tb, s, max(1, s.edges/messageEvents), messageEvents, func(b *event.Batch) ingest.Outgoing {
-		payload, err := wire.EncodeArrow(event.KindEdge, b, 0, messageEvents)
-		check(tb, err)
-		return ingest.Outgoing{Kind: event.KindEdge, ContentType: wire.Arrow, Payload: payload}
-	})
+	return throughput(
+		tb,
+		s,
+		max(1, s.edges/messageEvents),
+		messageEvents,
+		func(b *event.Batch) ingest.Outgoing {
+			payload, err := wire.EncodeArrow(event.KindEdge, b, 0, messageEvents)
+			check(tb, err)
+			return ingest.Outgoing{Kind: event.KindEdge, ContentType: wire.Arrow, Payload: payload}
+		},
+	)
 }
 
 // measureJSON does the same for messages of one event.
 func measureJSON(tb testing.TB, s size) map[string]float64 {
 	return throughput(tb, s, min(s.edges/4, 100_000), 1, func(b *event.Batch) ingest.Outgoing {
-		return ingest.Outgoing{Kind: event.KindEdge, ContentType: wire.JSON, Payload: wire.AppendJSON(nil, b, event.KindEdge, 0)}
+		return ingest.Outgoing{
+			Kind:        event.KindEdge,
+			ContentType: wire.JSON,
+			Payload:     wire.AppendJSON(nil, b, event.KindEdge, 0),
+		}
 	})
 }

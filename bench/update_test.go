@@ -33,7 +33,9 @@ func steadyField(tb testing.TB, s size, batch int) (*graph, *diffusion.Field) {
 	g := grownGraph(tb, s)
 	f := newField(tb, g, sourcesFew)
 	view := g.store.View()
-	fill := int(tolerance * (view.WeightSum() + float64(view.Vertices()))) // events, and more than it takes
+	fill := int(
+		tolerance * (view.WeightSum() + float64(view.Vertices())),
+	) // events, and more than it takes
 	for left := fill; left > 0; left -= batch {
 		view, delta := g.change(tb, batch)
 		if f.Update(view, delta, nil); f.Certificate() > 0.95*tolerance {
@@ -45,7 +47,12 @@ func steadyField(tb testing.TB, s size, batch int) (*graph, *diffusion.Field) {
 
 // keep updates a field by batches and returns the processor time of that, without the store's
 // own work, and the mean certificate.
-func keep(tb testing.TB, g *graph, f *diffusion.Field, batches, events int) (spent time.Duration, certificate float64) {
+func keep(
+	tb testing.TB,
+	g *graph,
+	f *diffusion.Field,
+	batches, events int,
+) (spent time.Duration, certificate float64) {
 	tb.Helper()
 	for range batches {
 		view, delta := g.change(tb, events)
@@ -62,7 +69,10 @@ func measureUpdate(tb testing.TB, s size) map[string]float64 {
 	g, f := steadyField(tb, s, updateBatch)
 	batches := s.pick(105, 21)
 	spent, certificate := keep(tb, g, f, batches, updateBatch)
-	return map[string]float64{"us-cpu/edge": micros(spent, batches*updateBatch), "certificate": certificate}
+	return map[string]float64{
+		"us-cpu/edge": micros(spent, batches*updateBatch),
+		"certificate": certificate,
+	}
 }
 
 // measureRecompute takes turns: batches of 100 kept current, one computation from
@@ -79,7 +89,10 @@ func measureRecompute(tb testing.TB, s size) map[string]float64 {
 		var changes []diffusion.SourceChange
 		for v, m := range sourceOf(f, view) {
 			if m > 0 {
-				changes = append(changes, diffusion.SourceChange{V: graphstore.Vertex(v), Change: m})
+				changes = append(
+					changes,
+					diffusion.SourceChange{V: graphstore.Vertex(v), Change: m},
+				)
 			}
 		}
 		fresh, err := diffusion.NewField(diffusion.Config{Alpha: alpha, Tolerance: tolerance})

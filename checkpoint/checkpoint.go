@@ -37,7 +37,8 @@ func Open(fs FS, path string) (*Dir, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporaryMark) || strings.HasSuffix(name, ".damaged") { // which earlier builds kept
+		if strings.HasSuffix(name, temporaryMark) ||
+			strings.HasSuffix(name, ".damaged") { // which earlier builds kept
 			if err := fs.RemoveAll(filepath.Join(path, name)); err != nil {
 				return nil, fmt.Errorf("checkpoint: %w", err)
 			}
@@ -58,7 +59,9 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
 	final := filepath.Join(d.path, fileName(m.Position))
 	temporary := final + temporaryMark
-	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config && slices.Equal(there.Manifest.Classes, m.Classes) && there.Manifest.Stream == m.Stream {
+	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config &&
+		slices.Equal(there.Manifest.Classes, m.Classes) &&
+		there.Manifest.Stream == m.Stream {
 		return 0, nil // the same state is there already
 	}
 	if err := d.prepare(final, temporary); err != nil {
@@ -89,7 +92,12 @@ func fileName(position uint64) string { return fmt.Sprintf("%020d", position) }
 // prepare makes an empty temporary directory. What is in the final place is
 // damaged, or of another configuration, and makes room.
 func (d *Dir) prepare(final, temporary string) error {
-	return errors.Join(d.fs.Mkdir(d.path), d.fs.RemoveAll(temporary), d.fs.RemoveAll(final), d.fs.Mkdir(temporary))
+	return errors.Join(
+		d.fs.Mkdir(d.path),
+		d.fs.RemoveAll(temporary),
+		d.fs.RemoveAll(final),
+		d.fs.Mkdir(temporary),
+	)
 }
 
 func (d *Dir) commit(temporary, final string) error {

@@ -91,7 +91,10 @@ func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
 	case c == nil:
 		return finished, errors.New("no checkpoint is left")
 	case saveErr == nil && c.Manifest.Position != 20:
-		return finished, fmt.Errorf("a checkpoint that was reported durable is gone: %d is the newest", c.Manifest.Position)
+		return finished, fmt.Errorf(
+			"a checkpoint that was reported durable is gone: %d is the newest",
+			c.Manifest.Position,
+		)
 	}
 	if err := checkIntact(c); err != nil {
 		return finished, err
@@ -175,7 +178,8 @@ func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	if _, err := dir.Save(saved(named)); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := dir.Load(func(error) {}); err != nil || !slices.Equal(c.Manifest.Classes, named.Classes) {
+	if c, err := dir.Load(func(error) {}); err != nil ||
+		!slices.Equal(c.Manifest.Classes, named.Classes) {
 		t.Errorf("%v, %v; want the state with other names of classes", c, err)
 	}
 }
@@ -204,7 +208,11 @@ func TestACrashLeavesNoneBehindOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := dir.Read(10); before == nil && err != nil {
-			t.Errorf("a start after a crash in operation %d drops the new checkpoint: %v", failAt, err)
+			t.Errorf(
+				"a start after a crash in operation %d drops the new checkpoint: %v",
+				failAt,
+				err,
+			)
 		}
 		if before == nil {
 			placed++
@@ -318,7 +326,10 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if !errors.Is(err, errFormat) {
 		t.Fatalf("load of an older format: %v, want errFormat", err)
 	}
-	c, where := dir.LoadWhere(func(*Manifest) bool { return true }, func(damage error) { t.Error(damage) })
+	c, where := dir.LoadWhere(
+		func(*Manifest) bool { return true },
+		func(damage error) { t.Error(damage) },
+	)
 	if where != nil || c == nil || c.Manifest.Position != 4 {
 		t.Errorf("among those of this release: %v, %v, want that of position 4", c, where)
 	}

@@ -34,7 +34,11 @@ type node struct {
 }
 
 func newFaultyFS(seed uint64) *faultyFS {
-	return &faultyFS{rand: rand.New(rand.NewPCG(seed, 3)), live: map[string]*node{}, durable: map[string]*node{}}
+	return &faultyFS{
+		rand:    rand.New(rand.NewPCG(seed, 3)),
+		live:    map[string]*node{},
+		durable: map[string]*node{},
+	}
 }
 
 // step counts one operation and reports whether it fails.

@@ -26,7 +26,10 @@ func New(m Manifest) *Checkpoint {
 // Add adds a section, a part of the state. Its name is a file name, such as vertices.arrow.
 func (c *Checkpoint) Add(name string, data []byte) {
 	c.Sections[name] = data
-	c.Manifest.Sections = append(c.Manifest.Sections, Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
+	c.Manifest.Sections = append(
+		c.Manifest.Sections,
+		Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))},
+	)
 }
 
 // Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones that are
@@ -66,7 +69,10 @@ func (d *Dir) CheckFormat() error {
 	if err != nil || len(positions) == 0 {
 		return err
 	}
-	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(err, errFormat) {
+	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(
+		err,
+		errFormat,
+	) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
 	return nil // a damaged one is passed over
@@ -80,7 +86,11 @@ func (d *Dir) Read(position uint64) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint %d: %w", position, err)
 	}
 	if c.Manifest.Position != position {
-		return nil, fmt.Errorf("checkpoint %d: its manifest says position %d", position, c.Manifest.Position)
+		return nil, fmt.Errorf(
+			"checkpoint %d: its manifest says position %d",
+			position,
+			c.Manifest.Position,
+		)
 	}
 	return c, nil
 }
@@ -91,7 +101,10 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 		return nil, err
 	}
 	read, errs := make([][]byte, len(m.Sections)), make([]error, len(m.Sections))
-	parallel.Each(len(m.Sections), func(i, _ int) { read[i], errs[i] = d.section(dir, m.Sections[i]) })
+	parallel.Each(
+		len(m.Sections),
+		func(i, _ int) { read[i], errs[i] = d.section(dir, m.Sections[i]) },
+	)
 	c := &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
 	for i, entry := range m.Sections {
 		if errs[i] != nil {
@@ -107,11 +120,14 @@ func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
 	if filepath.Base(entry.Name) != entry.Name {
 		return nil, errors.New("it is not a file name")
 	}
-	data := bytes.NewBuffer(make([]byte, 0, entry.Bytes+bytes.MinRead)) // which a manifest with its checksum says
+	data := bytes.NewBuffer(
+		make([]byte, 0, entry.Bytes+bytes.MinRead),
+	) // which a manifest with its checksum says
 	if err := d.read(filepath.Join(dir, entry.Name), data, entry.Bytes); err != nil {
 		return nil, err
 	}
-	if got := hexSum(xxhash.Sum64(data.Bytes())); int64(data.Len()) != entry.Bytes || got != entry.Checksum {
+	if got := hexSum(xxhash.Sum64(data.Bytes())); int64(data.Len()) != entry.Bytes ||
+		got != entry.Checksum {
 		return nil, fmt.Errorf("%d bytes with checksum %s, the manifest says %d with %s",
 			data.Len(), got, entry.Bytes, entry.Checksum)
 	}

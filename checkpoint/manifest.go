@@ -66,7 +66,12 @@ func decodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	err := json.Unmarshal(data, &m) // goes on after a field of another type
 	if m.Format > Format {
-		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", errFormat, m.Format, Format)
+		return m, fmt.Errorf(
+			"%w: written by a newer release: format %d, this one reads %d",
+			errFormat,
+			m.Format,
+			Format,
+		)
 	}
 	again, failed := m.encode()
 	switch {
@@ -75,8 +80,14 @@ func decodeManifest(data []byte) (Manifest, error) {
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
-		return m, fmt.Errorf("%w: written by an older release (%s): format %d, this one reads %d. Move the directory of"+
-			" checkpoints away to build the state anew from the log, or go on with that release", errFormat, m.Version, m.Format, Format)
+		return m, fmt.Errorf(
+			"%w: written by an older release (%s): format %d, this one reads %d. Move the directory of"+
+				" checkpoints away to build the state anew from the log, or go on with that release",
+			errFormat,
+			m.Version,
+			m.Format,
+			Format,
+		)
 	}
 	return m, nil
 }

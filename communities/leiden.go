@@ -35,7 +35,11 @@ type Search struct {
 func NewSearch(view graphstore.View, resolution float64, seed uint64) (*Search, error) {
 	switch {
 	case !(resolution > 0 && resolution <= resolutionMax):
-		return nil, fmt.Errorf("communities: the resolution is %v, want a number above 0, up to %g", resolution, resolutionMax)
+		return nil, fmt.Errorf(
+			"communities: the resolution is %v, want a number above 0, up to %g",
+			resolution,
+			resolutionMax,
+		)
 	case view.Edges() == 0:
 		return nil, errors.New("communities: there are no edges to find communities by")
 	}
@@ -97,7 +101,13 @@ type network struct {
 // newNetwork copies the graph of a view, because parts need the same form as vertices.
 func newNetwork(view graphstore.View) *network {
 	n, entries := view.Vertices(), 2*view.Edges()
-	g := &network{make([]int, 1, n+1), make([]uint32, 0, entries), make([]float64, 0, entries), make([]float64, n), 0}
+	g := &network{
+		make([]int, 1, n+1),
+		make([]uint32, 0, entries),
+		make([]float64, 0, entries),
+		make([]float64, n),
+		0,
+	}
 	for v := range graphstore.Vertex(n) {
 		for u, weight := range view.EdgesOf(v) {
 			g.ends, g.weights = append(g.ends, uint32(u)), append(g.weights, weight)
@@ -112,7 +122,12 @@ func newNetwork(view graphstore.View) *network {
 // pass improves the partition of, whose communities are numbered from 0 without gaps, at
 // this level and all levels above. scale is the resolution over the total strength.
 func (g *network) pass(of []uint32, scale float64, random *rand.Rand) {
-	m := &mover{network: g, scale: scale, sums: make([]float64, len(of)), weightTo: make([]float64, len(of))}
+	m := &mover{
+		network:  g,
+		scale:    scale,
+		sums:     make([]float64, len(of)),
+		weightTo: make([]float64, len(of)),
+	}
 	m.move(of, random)
 	parts := m.refine(of, random)
 	n := renumber(parts)
@@ -146,7 +161,13 @@ func (g *network) merge(parts []uint32, n int) *network {
 		}
 		for _, to := range m.near {
 			if to != uint32(part) {
-				merged.ends, merged.weights = append(merged.ends, to), append(merged.weights, m.weightTo[to])
+				merged.ends, merged.weights = append(
+					merged.ends,
+					to,
+				), append(
+					merged.weights,
+					m.weightTo[to],
+				)
 			}
 		}
 		m.forget()
@@ -247,7 +268,13 @@ func (m *mover) moveToBest(v uint32, of []uint32) (moved bool) {
 func (m *mover) refine(of []uint32, random *rand.Rand) (parts []uint32) {
 	n, whole := len(of), m.sums
 	parts, m.sums = numbers(n), slices.Clone(m.strength)
-	alone, cut := slices.Repeat([]bool{true}, n), make([]float64, n) // cut: a part's weight to the rest of its community
+	alone, cut := slices.Repeat(
+		[]bool{true},
+		n,
+	), make(
+		[]float64,
+		n,
+	) // cut: a part's weight to the rest of its community
 	for v, c := range of {
 		for i := m.starts[v]; i < m.starts[v+1]; i++ {
 			if of[m.ends[i]] == c {

@@ -30,7 +30,10 @@ func storeOf(t testing.TB, edges []edge) graphstore.View {
 	t.Cleanup(store.Release)
 	var b event.Batch
 	for _, e := range edges {
-		b.Edges = append(b.Edges, event.Edge{Src: event.NumberID(e.src), Dst: event.NumberID(e.dst), Weight: e.weight})
+		b.Edges = append(
+			b.Edges,
+			event.Edge{Src: event.NumberID(e.src), Dst: event.NumberID(e.dst), Weight: e.weight},
+		)
 	}
 	if _, refused := store.Apply(&b); len(refused) > 0 {
 		t.Fatalf("refused %v", refused)
@@ -73,11 +76,24 @@ func compareWithGonum(t *testing.T, name string, view graphstore.View, resolutio
 	g := gonumGraph(view)
 	for seed := range uint64(3) {
 		s := search(t, view, resolution, seed)
-		ours, theirs := s.Modularity(resolution), community.Q(g, community.Modularize(g, resolution, rand.NewPCG(seed, 1)).Communities(), resolution)
+		ours, theirs := s.Modularity(
+			resolution,
+		), community.Q(
+			g,
+			community.Modularize(g, resolution, rand.NewPCG(seed, 1)).Communities(),
+			resolution,
+		)
 		if checked := community.Q(g, nodes(s), resolution); math.Abs(checked-ours) > 1e-9 {
 			t.Errorf("%s, seed %d: modularity %v, by gonum's formula %v", name, seed, ours, checked)
 		}
-		t.Logf("%s, seed %d: modularity %.4f in %d communities, gonum's %.4f", name, seed, ours, s.Count(), theirs)
+		t.Logf(
+			"%s, seed %d: modularity %.4f in %d communities, gonum's %.4f",
+			name,
+			seed,
+			ours,
+			s.Count(),
+			theirs,
+		)
 		if ours < .99*theirs {
 			t.Errorf("%s, seed %d: modularity %v, gonum finds %v", name, seed, ours, theirs)
 		}
@@ -186,7 +202,12 @@ func TestPartitionsHoldTheirInvariants(t *testing.T) {
 		for c, members := range s.Communities() {
 			covered += len(members)
 			if len(members) == 0 || !connected(view, members) {
-				t.Errorf("seed %d: community %d of %d vertices is not connected", seed, c, len(members))
+				t.Errorf(
+					"seed %d: community %d of %d vertices is not connected",
+					seed,
+					c,
+					len(members),
+				)
 			}
 		}
 		if covered != view.Vertices() {

@@ -43,7 +43,10 @@ func (a Alert) rule() (r alerts.Rule, err error) {
 		}
 	}
 	if r.NoDataAfter, err = time.ParseDuration(cmp.Or(after, "0s")); err != nil {
-		errs = append(errs, fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after))
+		errs = append(
+			errs,
+			fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after),
+		)
 	}
 	return r, errors.Join(errs...)
 }
@@ -75,8 +78,14 @@ func (c Settings) NotifyTargets() (notify.Config, error) {
 	var errs []error
 	check := func(where string, i int, patterns alerts.Patterns) {
 		for _, p := range patterns {
-			if !slices.ContainsFunc(c.Alerts, func(a Alert) bool { return alerts.Matches(p, a.Name) }) {
-				errs = append(errs, fmt.Errorf("notify.%s[%d].rules: no alert is named %q", where, i, p))
+			if !slices.ContainsFunc(
+				c.Alerts,
+				func(a Alert) bool { return alerts.Matches(p, a.Name) },
+			) {
+				errs = append(
+					errs,
+					fmt.Errorf("notify.%s[%d].rules: no alert is named %q", where, i, p),
+				)
 			}
 		}
 	}
@@ -98,7 +107,13 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 		r = r.WithDefaults()
 		a := &c.Alerts[i]
 		a.Communities, a.Classes = r.Communities, r.Classes
-		a.Method, a.Recover = cmp.Or(a.Method, c.Estimates[0].Method), cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
+		a.Method, a.Recover = cmp.Or(
+			a.Method,
+			c.Estimates[0].Method,
+		), cmp.Or(
+			a.Recover,
+			&r.When.Value,
+		) // 0 of cusum
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
 		if r.When.Quantity == alerts.CUSUM {
 			a.When = fmt.Sprintf("%s drift %g > %g", alerts.CUSUM, r.Drift, r.Threshold)

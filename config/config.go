@@ -64,7 +64,9 @@ func (c *Classes) UnmarshalYAML(data []byte) error {
 		return err
 	}
 	if err := yaml.Unmarshal(data, (*[]string)(c)); err != nil {
-		return errors.New("classes: want a list of names, or their number") // the library's error says less
+		return errors.New(
+			"classes: want a list of names, or their number",
+		) // the library's error says less
 	}
 	return nil
 }
@@ -233,7 +235,13 @@ func (c Settings) Core() (incremental.Config, error) {
 
 func (e Estimate) options() (o quant.Options, err error) {
 	o = quant.DefaultOptions()
-	o.Method, o.Preset = cmp.Or(quant.Method(e.Method), o.Method), cmp.Or(quant.Preset(e.Preset), o.Preset)
+	o.Method, o.Preset = cmp.Or(
+		quant.Method(e.Method),
+		o.Method,
+	), cmp.Or(
+		quant.Preset(e.Preset),
+		o.Preset,
+	)
 	o.Confidence, o.Simultaneous = cmp.Or(e.Confidence, o.Confidence), e.Simultaneous
 	o.Lambda, err = e.Lambda.value()
 	return o, err

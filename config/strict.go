@@ -99,8 +99,15 @@ func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 	var types []reflect.Type
 	for _, field := range reflect.VisibleFields(t) {
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		if key != "-" && !field.Anonymous { // the fields of an inlined struct are visible by themselves
-			known, types = append(known, cmp.Or(key, strings.ToLower(field.Name))), append(types, field.Type)
+		if key != "-" &&
+			!field.Anonymous { // the fields of an inlined struct are visible by themselves
+			known, types = append(
+				known,
+				cmp.Or(key, strings.ToLower(field.Name)),
+			), append(
+				types,
+				field.Type,
+			)
 		}
 	}
 	for each := object.MapRange(); each.Next(); {

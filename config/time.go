@@ -23,11 +23,19 @@ type Late struct {
 // Policy returns the policy; whether it makes sense is the core's to say.
 func (c *Late) Policy() (event.LatePolicy, error) {
 	p := event.LatePolicy{After: c.After}
-	kinds := map[string]*bool{"edges": &p.Edges, "labels": &p.Labels, "predictions": &p.Predictions, "members": &p.Members}
+	kinds := map[string]*bool{
+		"edges":       &p.Edges,
+		"labels":      &p.Labels,
+		"predictions": &p.Predictions,
+		"members":     &p.Members,
+	}
 	for _, kind := range c.Divert {
 		refused, ok := kinds[kind]
 		if !ok {
-			return p, fmt.Errorf("late.divert: %q is none of edges, labels, predictions, members", kind)
+			return p, fmt.Errorf(
+				"late.divert: %q is none of edges, labels, predictions, members",
+				kind,
+			)
 		}
 		*refused = true
 	}
@@ -43,7 +51,12 @@ type Control struct {
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
 	late, err := c.Late.Policy()
-	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead, Late: late}
+	out := ingest.StepConfig{
+		Every:     s.Every,
+		EmitEvery: s.EmitEvery,
+		Ahead:     c.Late.Ahead,
+		Late:      late,
+	}
 	switch {
 	case s.Every < 0:
 		err = errors.Join(err, fmt.Errorf("step.every: %v is negative", s.Every))
@@ -77,5 +90,11 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 // OpenBroker connects to the server that the settings name, or starts one.
 func OpenBroker(settings Settings, log *slog.Logger) (*broker.Broker, error) {
 	settings.NATS.Log = log
-	return broker.Open(broker.Config{ConnectConfig: settings.NATS.ConnectConfig, Dir: settings.State, Listen: settings.NATS.Listen})
+	return broker.Open(
+		broker.Config{
+			ConnectConfig: settings.NATS.ConnectConfig,
+			Dir:           settings.State,
+			Listen:        settings.NATS.Listen,
+		},
+	)
 }

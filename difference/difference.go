@@ -69,10 +69,17 @@ func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 			for side, name := range []string{a, b} {
 				e := &records[i] // one that is suppressed has no method and stands for all
 				again := func(had quant.Estimate) bool { return had.Position == e.Position && had.Method == e.Method }
-				if e.Community == name && !slices.ContainsFunc(p.Newest[side], again) { // of a method that is configured twice the first
-					p.Newest[side] = append(slices.DeleteFunc(p.Newest[side], func(had quant.Estimate) bool {
-						return e.Suppressed || had.Suppressed || had.Method == e.Method
-					}), *e)
+				if e.Community == name &&
+					!slices.ContainsFunc(
+						p.Newest[side],
+						again,
+					) { // of a method that is configured twice the first
+					p.Newest[side] = append(
+						slices.DeleteFunc(p.Newest[side], func(had quant.Estimate) bool {
+							return e.Suppressed || had.Suppressed || had.Method == e.Method
+						}),
+						*e,
+					)
 					fresh = true
 				}
 			}
@@ -92,7 +99,15 @@ func (p *Pair) differences() (out []quant.Estimate) {
 				if a.Position < b.Position {
 					a = b
 				}
-				return []quant.Estimate{{Community: p.Name, Position: a.Position, Time: a.Time, Flags: []string{}, Suppressed: true}}
+				return []quant.Estimate{
+					{
+						Community:  p.Name,
+						Position:   a.Position,
+						Time:       a.Time,
+						Flags:      []string{},
+						Suppressed: true,
+					},
+				}
 			}
 			if d, err := quant.Difference(a, b); err == nil {
 				out = append(out, d)

@@ -21,15 +21,21 @@ func TestADifferenceIsOfTheNewerAndTheFirst(t *testing.T) {
 	whole, later := "2026-03-01T12:00:00Z", "2026-03-01T12:00:00.5Z"
 	fold.Take([]quant.Estimate{record("b", 1, whole, 0.25)})
 	got := fold.Take([]quant.Estimate{record("a", 2, later, 0.75), record("a", 2, later, 0.5)})
-	if len(got) != 1 || got[0].Prevalence[0] != 0.5 || got[0].Position != 2 || got[0].Time != later {
+	if len(got) != 1 || got[0].Prevalence[0] != 0.5 || got[0].Position != 2 ||
+		got[0].Time != later {
 		t.Errorf("%+v", got)
 	}
-	got = fold.Take([]quant.Estimate{{Community: "b", Position: 3, Time: "2026-03-01T12:00:01Z", Suppressed: true}})
+	got = fold.Take(
+		[]quant.Estimate{
+			{Community: "b", Position: 3, Time: "2026-03-01T12:00:01Z", Suppressed: true},
+		},
+	)
 	if len(got) != 1 || !got[0].Suppressed || got[0].Time != "2026-03-01T12:00:01Z" {
 		t.Errorf("%+v", got)
 	}
 	got = fold.Take([]quant.Estimate{record("a", 4, "2026-03-01T12:00:01.25Z", 0.5)})
-	if len(got) != 1 || !got[0].Suppressed || got[0].Position != 4 || got[0].Time != "2026-03-01T12:00:01.25Z" {
+	if len(got) != 1 || !got[0].Suppressed || got[0].Position != 4 ||
+		got[0].Time != "2026-03-01T12:00:01.25Z" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,7 +30,9 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 		step(false)
 		name := strconv.Itoa(i)
 		question := ask.Question{
-			Communities: []string{name}, Count: min(config.Ask, len(b.members)), Seed: config.Seed, Position: core.Position(),
+			Communities: []string{
+				name,
+			}, Count: min(config.Ask, len(b.members)), Seed: config.Seed, Position: core.Position(),
 		}
 		if at := slices.IndexFunc(b.estimates, func(e quant.Estimate) bool { return e.Method == string(quant.Auto) }); at >= 0 {
 			question.Shares = map[string][]float64{name: b.estimates[at].Prevalence}
@@ -51,7 +53,8 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 			return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
 		}
 		for _, e := range result.Estimates {
-			if e.Community == name && (e.Method == string(quant.Auto) || e.Method == string(quant.Audits)) {
+			if e.Community == name &&
+				(e.Method == string(quant.Auto) || e.Method == string(quant.Audits)) {
 				e.Method, e.Community = e.Method+afterAsk, b.name
 				b.estimates = append(b.estimates, e)
 			}

@@ -61,15 +61,24 @@ func sharedGraph(t *testing.T, name string) *dataset {
 		if err := event.Quantise(units, p); err != nil {
 			t.Fatal(err)
 		}
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.ParseID(row[0]), Units: units})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: event.ParseID(row[0]), Units: units},
+		)
 	}
 	for _, row := range dataRows(t, "data", name, "vertices.csv.gz") {
 		if class, err := strconv.Atoi(row[1]); err == nil && class >= 0 {
-			b.Labels = append(b.Labels, event.Label{Vertex: event.ParseID(row[0]), Class: event.Class(class)})
+			b.Labels = append(
+				b.Labels,
+				event.Label{Vertex: event.ParseID(row[0]), Class: event.Class(class)},
+			)
 		}
 	}
 	for _, row := range dataRows(t, "data", name, "edges.csv.gz") {
-		b.Edges = append(b.Edges, event.Edge{Src: event.ParseID(row[0]), Dst: event.ParseID(row[1]), Weight: 1})
+		b.Edges = append(
+			b.Edges,
+			event.Edge{Src: event.ParseID(row[0]), Dst: event.ParseID(row[1]), Weight: 1},
+		)
 	}
 	data, err := read(context.Background(), Config{Core: incremental.Config{Classes: classes}},
 		func(_ context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
@@ -124,7 +133,12 @@ func (s *score) mean() (percent, deviation float64) {
 }
 
 // audited labels members of a community that was drawn and returns the estimate from that.
-func (d *dataset) audited(t *testing.T, view graphstore.View, b *bag, pi map[event.ID]float64) quant.Estimate {
+func (d *dataset) audited(
+	t *testing.T,
+	view graphstore.View,
+	b *bag,
+	pi map[event.ID]float64,
+) quant.Estimate {
 	t.Helper()
 	k := d.classes
 	mean, sums := make([]float64, k), quant.NewAudit(k)
@@ -164,8 +178,16 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 		scores := map[string]*score{}
 		for split := range splits {
 			config := Config{
-				Core:      incremental.Config{Classes: d.classes, Estimates: []quant.Options{{Method: quant.Auto}}},
-				Protocols: []string{pps, cov, byDegree, bfs}, PerClass: 70 / d.classes, Size: 600, MembersMin: 11, Share: 0.15, Seed: askedSeed(t) + uint64(split),
+				Core: incremental.Config{
+					Classes:   d.classes,
+					Estimates: []quant.Options{{Method: quant.Auto}},
+				},
+				Protocols: []string{
+					pps,
+					cov,
+					byDegree,
+					bfs,
+				}, PerClass: 70 / d.classes, Size: 600, MembersMin: 11, Share: 0.15, Seed: askedSeed(t) + uint64(split),
 			}.WithDefaults()
 			bags, calibration, err := d.draw(config, split)
 			if err != nil {
@@ -178,7 +200,14 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 			for at, b := range bags {
 				var batch event.Batch
 				for _, m := range b.members {
-					batch.Members = append(batch.Members, event.Member{Community: b.name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity})
+					batch.Members = append(
+						batch.Members,
+						event.Member{
+							Community:    b.name,
+							Vertex:       d.ids[m.vertex],
+							Multiplicity: m.multiplicity,
+						},
+					)
 				}
 				store.Apply(&batch)
 				for _, labels := range []int{10, 50, 200} {
@@ -197,7 +226,15 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 			held, deviation := s.mean()
 			n := float64(draws * len(s.held))
 			ratio := s.promised / s.width
-			t.Logf("%s %3d communities: %5.1f ± %.1f %%, half-width %.3f, promised/obtained %.2f", key, len(s.held), held, deviation, s.width/n, ratio)
+			t.Logf(
+				"%s %3d communities: %5.1f ± %.1f %%, half-width %.3f, promised/obtained %.2f",
+				key,
+				len(s.held),
+				held,
+				deviation,
+				s.width/n,
+				ratio,
+			)
 			labels := int(s.labels)
 			all[labels], cells[labels] = all[labels]+held, cells[labels]+1
 			low, high := 87-4*deviation, 93+4*deviation
@@ -236,7 +273,14 @@ func askedSeed(t *testing.T) uint64 {
 }
 
 // scoreDraws asks for labels of a community several times, each time anew, and counts.
-func (d *dataset) scoreDraws(t *testing.T, store *graphstore.Store, b *bag, labels, draws int, seed uint64, s *score) {
+func (d *dataset) scoreDraws(
+	t *testing.T,
+	store *graphstore.Store,
+	b *bag,
+	labels, draws int,
+	seed uint64,
+	s *score,
+) {
 	t.Helper()
 	held := 0.0
 	for draw := range uint64(draws) {

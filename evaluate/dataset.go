@@ -66,8 +66,12 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	}
 	if n := len(d.labelled); n < labelledMin {
 		d.release()
-		return nil, fmt.Errorf("%d labelled vertices (other than those with the role train), want at least %d: "+
-			"most labels are hidden to be estimated", n, labelledMin)
+		return nil, fmt.Errorf(
+			"%d labelled vertices (other than those with the role train), want at least %d: "+
+				"most labels are hidden to be estimated",
+			n,
+			labelledMin,
+		)
 	}
 	return d, nil
 }
@@ -92,7 +96,10 @@ func (d *dataset) calibrating(share float64) int {
 }
 
 // draw splits the labels and draws the communities of one split from the hidden ones.
-func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []graphstore.Vertex, err error) {
+func (d *dataset) draw(
+	config Config,
+	split int,
+) (bags []*bag, calibration []graphstore.Vertex, err error) {
 	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
 	shuffled := slices.Clone(d.labelled)
 	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -105,11 +112,23 @@ func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []gra
 		if err != nil {
 			return nil, nil, err
 		}
-		drawn := slices.DeleteFunc(protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name)))),
-			func(d drawn) bool { return len(d.members) < config.MembersMin })
+		drawn := slices.DeleteFunc(
+			protocol(
+				pool,
+				config,
+				rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))),
+			),
+			func(d drawn) bool { return len(d.members) < config.MembersMin },
+		)
 		if len(drawn) == 0 {
-			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices "+
-				"from the %d hidden labels of split %d", name, config.MembersMin, len(hidden), split)
+			return nil, nil, fmt.Errorf(
+				"protocol %s draws no community with %d different vertices "+
+					"from the %d hidden labels of split %d",
+				name,
+				config.MembersMin,
+				len(hidden),
+				split,
+			)
 		}
 		for _, one := range drawn {
 			bags = append(bags, d.bag(name, one))
@@ -126,7 +145,11 @@ func hash32(name string) uint64 {
 }
 
 func (d *dataset) bag(protocol string, one drawn) *bag {
-	b := &bag{name: protocol + "/" + one.name, protocol: protocol, truth: make([]float64, d.classes)}
+	b := &bag{
+		name:     protocol + "/" + one.name,
+		protocol: protocol,
+		truth:    make([]float64, d.classes),
+	}
 	for v, m := range one.members {
 		b.members = append(b.members, member{v, m})
 		b.size += int(m)
@@ -141,7 +164,13 @@ func (d *dataset) bag(protocol string, one drawn) *bag {
 
 // estimate fills in the estimates of all communities of a split, those of one core
 // at a time, so that the memory for kernels stays bounded.
-func (d *dataset) estimate(ctx context.Context, config Config, bags []*bag, calibration []graphstore.Vertex, progress func(done int)) error {
+func (d *dataset) estimate(
+	ctx context.Context,
+	config Config,
+	bags []*bag,
+	calibration []graphstore.Vertex,
+	progress func(done int),
+) error {
 	most, done := max(bagsMin, fieldsMax/max(d.view.Vertices(), 1)), 0
 	if config.Ask > 0 { // labels of one community move all that share members with it
 		most = bagsMin
@@ -190,11 +219,23 @@ func (d *dataset) estimateChunk(config Config, bags []*bag, calibration []graphs
 
 // splitBatch asserts the labels of a split and the members of communities, which
 // are named by their index.
-func (d *dataset) splitBatch(position event.Position, bags []*bag, calibration []graphstore.Vertex) *event.Batch {
+func (d *dataset) splitBatch(
+	position event.Position,
+	bags []*bag,
+	calibration []graphstore.Vertex,
+) *event.Batch {
 	b := &event.Batch{First: position, Last: position, Emit: true}
 	for _, v := range calibration {
 		at := d.view.LabelTime(v) // 0 unless labels age
-		b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: d.view.Label(v).Class, Position: position, Time: at})
+		b.Labels = append(
+			b.Labels,
+			event.Label{
+				Vertex:   d.ids[v],
+				Class:    d.view.Label(v).Class,
+				Position: position,
+				Time:     at,
+			},
+		)
 		b.Time = max(b.Time, at)
 	}
 	for i, bag := range bags {
@@ -229,7 +270,10 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 		if len(keys) > 0 {
 			of := event.Vertex{Vertex: d.ids[v], Position: next}
 			for _, key := range keys { // one that it does not have removes nothing
-				of.Attributes = append(of.Attributes, event.Attribute{Key: key, Value: d.view.Attribute(v, key)})
+				of.Attributes = append(
+					of.Attributes,
+					event.Attribute{Key: key, Value: d.view.Attribute(v, key)},
+				)
 			}
 			b.Vertices = append(b.Vertices, of)
 			next++
@@ -241,12 +285,18 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 			next++
 		}
 		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Train {
-			b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next})
+			b.Labels = append(
+				b.Labels,
+				event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next},
+			)
 			next++
 		}
 		for u, weight := range d.view.EdgesOf(v) {
 			if u > v { // else the other end asserts it
-				b.Edges = append(b.Edges, event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: weight, Position: next})
+				b.Edges = append(
+					b.Edges,
+					event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: weight, Position: next},
+				)
 				next++
 			}
 		}

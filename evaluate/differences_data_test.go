@@ -21,8 +21,15 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 	} {
 		d := sharedGraph(t, name)
 		config := Config{
-			Core:      incremental.Config{Classes: d.classes, Estimates: []quant.Options{{Method: quant.Auto}}},
-			Protocols: []string{pps, cov, bfs}, PerClass: 28 / d.classes, Size: 400, MembersMin: 11, Share: 0.15, Seed: 3,
+			Core: incremental.Config{
+				Classes:   d.classes,
+				Estimates: []quant.Options{{Method: quant.Auto}},
+			},
+			Protocols: []string{
+				pps,
+				cov,
+				bfs,
+			}, PerClass: 28 / d.classes, Size: 400, MembersMin: 11, Share: 0.15, Seed: 3,
 		}.WithDefaults()
 		bags, calibration, err := d.draw(config, 0)
 		if err != nil {
@@ -41,7 +48,9 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 				}
 				for k, x := range e.Prevalence {
 					truth := a.truth[k] - b.truth[k]
-					if math.Abs(a.estimates[0].Prevalence[k]-b.estimates[0].Prevalence[k]-x) > 1e-12 {
+					if math.Abs(
+						a.estimates[0].Prevalence[k]-b.estimates[0].Prevalence[k]-x,
+					) > 1e-12 {
 						t.Fatalf("the difference is %v", x)
 					}
 					for _, pair := range []string{"all", b.protocol + " " + a.protocol} {
@@ -56,8 +65,14 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %.1f %% of %v differences are held; error %.3f, width %.3f of those of independent errors",
-			name, 100*held["all"]/all["all"], all["all"], se/apart, width/apart)
+		t.Logf(
+			"%s: %.1f %% of %v differences are held; error %.3f, width %.3f of those of independent errors",
+			name,
+			100*held["all"]/all["all"],
+			all["all"],
+			se/apart,
+			width/apart,
+		)
 		for pair, n := range all {
 			least := .83
 			if pair == "all" {
@@ -68,7 +83,12 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 			}
 		}
 		if se > want.se*apart || width > want.width*apart {
-			t.Errorf("%s: error %.3f, width %.3f of those of independent errors", name, se/apart, width/apart)
+			t.Errorf(
+				"%s: error %.3f, width %.3f of those of independent errors",
+				name,
+				se/apart,
+				width/apart,
+			)
 		}
 	}
 }

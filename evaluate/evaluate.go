@@ -57,7 +57,10 @@ func (c Config) Validate() error {
 		{"members_min", c.MembersMin, c.Size},
 	} {
 		if bound.value < 1 || bound.value > bound.max {
-			errs = append(errs, fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max))
+			errs = append(
+				errs,
+				fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max),
+			)
 		}
 	}
 	if c.Ask < 0 || c.Ask > sizeMax {
@@ -84,8 +87,12 @@ func (c Config) checkMethods() error {
 	for i, o := range c.Core.Estimates {
 		names = append(names, string(o.Method))
 		errs = append(errs, once("methods", names, i))
-		if o.Confidence != c.Core.Estimates[0].Confidence || o.Simultaneous != c.Core.Estimates[0].Simultaneous {
-			errs = append(errs, fmt.Errorf("methods: %q has another kind of interval than the first", o.Method))
+		if o.Confidence != c.Core.Estimates[0].Confidence ||
+			o.Simultaneous != c.Core.Estimates[0].Simultaneous {
+			errs = append(
+				errs,
+				fmt.Errorf("methods: %q has another kind of interval than the first", o.Method),
+			)
 		}
 	}
 	return errors.Join(errs...)
@@ -96,7 +103,12 @@ func (c Config) checkMethods() error {
 type Load func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error
 
 // Run evaluates. progress, when not nil, is told how many of all the communities are estimated.
-func Run(ctx context.Context, config Config, load Load, progress func(done, all int)) (*Report, error) {
+func Run(
+	ctx context.Context,
+	config Config,
+	load Load,
+	progress func(done, all int),
+) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
 	}

@@ -91,7 +91,14 @@ func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 	members := &event.Batch{First: last + 1, Last: last + 1, Emit: true}
 	for _, b := range bags {
 		for _, m := range b.members {
-			members.Members = append(members.Members, event.Member{Community: b.name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity})
+			members.Members = append(
+				members.Members,
+				event.Member{
+					Community:    b.name,
+					Vertex:       d.ids[m.vertex],
+					Multiplicity: m.multiplicity,
+				},
+			)
 		}
 	}
 	compared := 0
@@ -103,9 +110,24 @@ func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 			}
 			compared++
 			for k := range e.Prevalence {
-				if math.Abs(o.Estimate[k]-e.Prevalence[k])+math.Abs(o.Low[k]-e.Low[k])+math.Abs(o.High[k]-e.High[k]) > 1e-6 {
-					t.Fatalf("%s of %s: %v [%v, %v], the core says %v [%v, %v]", e.Method, e.Community,
-						o.Estimate, o.Low, o.High, e.Prevalence, e.Low, e.High)
+				if math.Abs(
+					o.Estimate[k]-e.Prevalence[k],
+				)+math.Abs(
+					o.Low[k]-e.Low[k],
+				)+math.Abs(
+					o.High[k]-e.High[k],
+				) > 1e-6 {
+					t.Fatalf(
+						"%s of %s: %v [%v, %v], the core says %v [%v, %v]",
+						e.Method,
+						e.Community,
+						o.Estimate,
+						o.Low,
+						o.High,
+						e.Prevalence,
+						e.Low,
+						e.High,
+					)
 				}
 			}
 		}
@@ -150,7 +172,8 @@ func TestKernelsDecideWhatUsesThem(t *testing.T) {
 			t.Errorf("%d rows of %s, want 2 of %s", len(report.Rows), report.Kernel, kernel)
 		}
 	}
-	if a, b := ae["pacc constant"], ae["sis constant"]; a != ae["pacc ppr"] || math.Abs(a-b) > 1e-9 {
+	if a, b := ae["pacc constant"], ae["sis constant"]; a != ae["pacc ppr"] ||
+		math.Abs(a-b) > 1e-9 {
 		t.Errorf("sis with the constant kernel has AE %v, pacc %v and %v", b, a, ae["pacc ppr"])
 	}
 	if ae["sis ppr"] == ae["pacc ppr"] || ae["sis ppr"] == ae["sis shortest-path"] {
@@ -196,11 +219,16 @@ func TestRefusalsAndProgressAreReported(t *testing.T) {
 	var last, all int
 	var refusals []event.Refusal
 	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
-		return w.load(&event.Batch{Edges: []event.Edge{loop}})(ctx, func(b *event.Batch) ([]event.Refusal, error) {
-			refused, err := visit(b)
-			refusals = append(refusals, refused...)
-			return refused, err
-		})
+		return w.load(
+			&event.Batch{Edges: []event.Edge{loop}},
+		)(
+			ctx,
+			func(b *event.Batch) ([]event.Refusal, error) {
+				refused, err := visit(b)
+				refusals = append(refusals, refused...)
+				return refused, err
+			},
+		)
 	}
 	report, err := Run(t.Context(), w.config("mlpe"), load,
 		func(done, of int) {

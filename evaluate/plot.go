@@ -67,7 +67,12 @@ const dotHeight = 0.6
 
 // addNominal adds a line at the confidence.
 func (r *Report) addNominal(p *plot.Plot) error {
-	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: float64(len(r.ranking())) - 0.5}})
+	nominal, err := plotter.NewLine(
+		plotter.XYs{
+			{X: r.Confidence, Y: -0.5},
+			{X: r.Confidence, Y: float64(len(r.ranking())) - 0.5},
+		},
+	)
 	if err != nil {
 		return err
 	}

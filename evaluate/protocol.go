@@ -65,7 +65,10 @@ func newProtocol(name string) (protocol, error) {
 	if known, is := protocols[name]; is {
 		return known, nil
 	}
-	return nil, fmt.Errorf("protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and group:ATTRIBUTE", name)
+	return nil, fmt.Errorf(
+		"protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and group:ATTRIBUTE",
+		name,
+	)
 }
 
 // pool is the hidden labelled vertices of one split.
@@ -171,7 +174,12 @@ func (p *pool) pure(config Config, r *rand.Rand) (out []drawn) {
 }
 
 // fromClass adds n vertices of a class; when it has fewer, all of them as often as needed.
-func fromClass(members map[graphstore.Vertex]uint32, vertices []graphstore.Vertex, n int, r *rand.Rand) {
+func fromClass(
+	members map[graphstore.Vertex]uint32,
+	vertices []graphstore.Vertex,
+	n int,
+	r *rand.Rand,
+) {
 	for n > 0 {
 		order := r.Perm(len(vertices))
 		for _, i := range order[:min(n, len(order))] {
@@ -193,7 +201,10 @@ func apportion(shares []float64, n int) []int {
 		left -= out[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(shares[b]*float64(n)-float64(out[b]), shares[a]*float64(n)-float64(out[a]))
+		return cmp.Compare(
+			shares[b]*float64(n)-float64(out[b]),
+			shares[a]*float64(n)-float64(out[a]),
+		)
 	})
 	for i := range left {
 		out[order[i%len(order)]]++
@@ -223,7 +234,11 @@ func (p *pool) around(config Config, r *rand.Rand,
 
 // ball takes the hidden vertices nearest to the root, breadth first. A component
 // with fewer gives a smaller community.
-func (p *pool) ball(root graphstore.Vertex, config Config, _ *rand.Rand) map[graphstore.Vertex]uint32 {
+func (p *pool) ball(
+	root graphstore.Vertex,
+	config Config,
+	_ *rand.Rand,
+) map[graphstore.Vertex]uint32 {
 	members := map[graphstore.Vertex]uint32{}
 	p.ballAt++
 	p.seen[root] = p.ballAt
@@ -242,7 +257,11 @@ func (p *pool) ball(root graphstore.Vertex, config Config, _ *rand.Rand) map[gra
 }
 
 // walks collects the hidden vertices that random walks from the root end at, with repeats.
-func (p *pool) walks(root graphstore.Vertex, config Config, r *rand.Rand) map[graphstore.Vertex]uint32 {
+func (p *pool) walks(
+	root graphstore.Vertex,
+	config Config,
+	r *rand.Rand,
+) map[graphstore.Vertex]uint32 {
 	members := map[graphstore.Vertex]uint32{}
 	for count, walk := 0, 0; count < config.Size && walk < walksMax*config.Size; walk++ {
 		at := root
@@ -277,7 +296,10 @@ func (p *pool) groups(attribute string) []drawn {
 			byValue[value].members[v] = 1
 		}
 	}
-	return slices.SortedFunc(maps.Values(byValue), func(a, b drawn) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(
+		maps.Values(byValue),
+		func(a, b drawn) int { return strings.Compare(a.name, b.name) },
+	)
 }
 
 func valueName(v event.Value) string {

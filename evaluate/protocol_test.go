@@ -38,7 +38,12 @@ func TestSplitsAreDisjoint(t *testing.T) {
 		for _, b := range bags {
 			for _, m := range b.members {
 				if slices.Contains(calibration, m.vertex) {
-					t.Fatalf("split %d: %s has the calibration vertex %v", split, b.name, d.ids[m.vertex])
+					t.Fatalf(
+						"split %d: %s has the calibration vertex %v",
+						split,
+						b.name,
+						d.ids[m.vertex],
+					)
 				}
 				if indexOf(t, d, m.vertex) < w.train {
 					t.Fatalf("split %d: %s has the train vertex %v", split, b.name, d.ids[m.vertex])
@@ -87,7 +92,11 @@ func TestPriorShiftHasZipfShares(t *testing.T) {
 // none must leave its place in the order to others.
 func TestPriorShiftRepeatsScarceClasses(t *testing.T) {
 	p := &pool{byClass: [][]graphstore.Vertex{{1, 2, 3}, nil, {4, 5, 6, 7, 8, 9}}}
-	drawn := p.zipf(Config{PerClass: 5, Size: 30, MembersMin: 1}, rand.New(rand.NewPCG(1, 1)), p.byClass)
+	drawn := p.zipf(
+		Config{PerClass: 5, Size: 30, MembersMin: 1},
+		rand.New(rand.NewPCG(1, 1)),
+		p.byClass,
+	)
 	if len(drawn) != 10 {
 		t.Fatalf("%d communities, want 5 for each class that has vertices", len(drawn))
 	}
@@ -99,7 +108,8 @@ func TestPriorShiftRepeatsScarceClasses(t *testing.T) {
 				t.Errorf("vertex %d of 6 that share 10 or 20 has %d", v, m)
 			}
 		}
-		if got := [2]int{counts[true], counts[false]}; got != [2]int{10, 20} && got != [2]int{20, 10} {
+		if got := [2]int{counts[true], counts[false]}; got != [2]int{10, 20} &&
+			got != [2]int{20, 10} {
 			t.Errorf("counts %v, want 20 and 10", got)
 		}
 	}
@@ -184,7 +194,12 @@ func TestBallsAreTheNearestHiddenVertices(t *testing.T) {
 			}
 		}
 		if farthest > nearest {
-			t.Fatalf("ball of %v takes a vertex at %d and leaves one at %d", d.ids[root], farthest, nearest)
+			t.Fatalf(
+				"ball of %v takes a vertex at %d and leaves one at %d",
+				d.ids[root],
+				farthest,
+				nearest,
+			)
 		}
 		if want := min(c.Size, reachable); len(ball) != want {
 			t.Fatalf("ball of %v has %d vertices, want %d", d.ids[root], len(ball), want)
@@ -254,7 +269,11 @@ func TestSmallCommunitiesAreDrawnAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(bags) != 120 {
-			t.Errorf("minimum %d: %d communities, want 30 for each of 2 classes and protocols", least, len(bags))
+			t.Errorf(
+				"minimum %d: %d communities, want 30 for each of 2 classes and protocols",
+				least,
+				len(bags),
+			)
 		}
 		smallest := math.MaxInt
 		for _, b := range bags {
@@ -304,7 +323,10 @@ func TestMembersAreTheCommunitiesOfTheData(t *testing.T) {
 	w := &world{seed: 8, n: 200, k: 2}
 	more := &event.Batch{}
 	for v := range 60 {
-		more.Members = append(more.Members, event.Member{Community: "mine", Vertex: w.id(v), Multiplicity: uint32(1 + v%3)})
+		more.Members = append(
+			more.Members,
+			event.Member{Community: "mine", Vertex: w.id(v), Multiplicity: uint32(1 + v%3)},
+		)
 	}
 	c := w.config("auto").WithDefaults()
 	c.Protocols = []string{members}
@@ -339,7 +361,12 @@ func TestMembersAreAlsoThoseOfRules(t *testing.T) {
 	c.Protocols = []string{members}
 	c.Core.Communities = []graphstore.Rule{
 		{Name: "all", Kind: graphstore.Everyone},
-		{Name: "odd", Kind: graphstore.ByAttribute, Key: "parity", Value: event.Value{Kind: event.StringValue, Text: "odd"}},
+		{
+			Name:  "odd",
+			Kind:  graphstore.ByAttribute,
+			Key:   "parity",
+			Value: event.Value{Kind: event.StringValue, Text: "odd"},
+		},
 	}
 	d := w.data(t, c)
 	bags, calibration, err := d.draw(c, 0)
@@ -351,7 +378,11 @@ func TestMembersAreAlsoThoseOfRules(t *testing.T) {
 		odd -= indexOf(t, d, v) % 2
 	}
 	if len(bags) != 2 || len(bags[0].members) != 170 || len(bags[1].members) != odd {
-		t.Errorf("%d communities; want everyone's 170 hidden vertices and the %d odd ones", len(bags), odd)
+		t.Errorf(
+			"%d communities; want everyone's 170 hidden vertices and the %d odd ones",
+			len(bags),
+			odd,
+		)
 	}
 	if len(c.estimator().Communities) != 0 {
 		t.Error("the core tracks the communities of the data, too")
@@ -411,6 +442,10 @@ func TestBreakingShiftsAreWhatTheyAreCalled(t *testing.T) {
 		t.Errorf("%v communities, want 30 of each", counts)
 	}
 	if popular < 1.1*all {
-		t.Errorf("members drawn by degree have %.2f edges on average, all vertices %.2f", popular, all)
+		t.Errorf(
+			"members drawn by degree have %.2f edges on average, all vertices %.2f",
+			popular,
+			all,
+		)
 	}
 }

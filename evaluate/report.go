@@ -161,14 +161,26 @@ const coverageSlack = 0.05
 
 // advice answers which method to use on this graph and whether its interval can be believed.
 func (r *Report) advice() string {
-	ranking := slices.DeleteFunc(r.ranking(), func(s standing) bool { return strings.Contains(s.name, afterAsk) }) // no method
+	ranking := slices.DeleteFunc(
+		r.ranking(),
+		func(s standing) bool { return strings.Contains(s.name, afterAsk) },
+	) // no method
 	if len(ranking) == 0 {
 		return "Nothing was evaluated."
 	}
 	best := ranking[0]
-	text := fmt.Sprintf("Use `%s` here: its mean absolute error, protocols weighing the same, is %.4f", best.name, best.ae)
+	text := fmt.Sprintf(
+		"Use `%s` here: its mean absolute error, protocols weighing the same, is %.4f",
+		best.name,
+		best.ae,
+	)
 	if len(ranking) > 1 {
-		text += fmt.Sprintf(", the smallest of %d; next is `%s` with %.4f", len(ranking), ranking[1].name, ranking[1].ae)
+		text += fmt.Sprintf(
+			", the smallest of %d; next is `%s` with %.4f",
+			len(ranking),
+			ranking[1].name,
+			ranking[1].ae,
+		)
 	}
 	least := best.rows[0]
 	for _, row := range best.rows {

@@ -62,7 +62,15 @@ func sample() *Report {
 // be what one works out by hand.
 func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	want := []Row{
-		{Protocol: pps, Method: "auto", Communities: 2, AE: 0.03, AEError: 0.01, Coverage: 1, Width: 0.11},
+		{
+			Protocol:    pps,
+			Method:      "auto",
+			Communities: 2,
+			AE:          0.03,
+			AEError:     0.01,
+			Coverage:    1,
+			Width:       0.11,
+		},
 		{
 			Protocol: pps, Method: "pcc", Communities: 2, AE: 0.035, AEError: 0.005,
 			Coverage: 0.5, CoverageError: 0.5, Width: 0.11,
@@ -79,7 +87,16 @@ func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	for i, w := range want {
 		g := rows[i]
 		if g.Protocol != w.Protocol || g.Method != w.Method || g.Communities != w.Communities {
-			t.Errorf("row %d is %s %s of %d, want %s %s of %d", i, g.Protocol, g.Method, g.Communities, w.Protocol, w.Method, w.Communities)
+			t.Errorf(
+				"row %d is %s %s of %d, want %s %s of %d",
+				i,
+				g.Protocol,
+				g.Method,
+				g.Communities,
+				w.Protocol,
+				w.Method,
+				w.Communities,
+			)
 		}
 		for name, pair := range map[string][2]float64{
 			"AE": {g.AE, w.AE}, "its error": {g.AEError, w.AEError},
@@ -107,7 +124,9 @@ func TestRelativeErrorIsSmoothed(t *testing.T) {
 		mean[o.Protocol+o.Method] += o.RAE
 	}
 	for _, row := range r.Rows {
-		if want := mean[row.Protocol+row.Method] / float64(row.Communities); math.Abs(row.RAE-want) > 1e-12*want {
+		if want := mean[row.Protocol+row.Method] / float64(row.Communities); math.Abs(
+			row.RAE-want,
+		) > 1e-12*want {
 			t.Errorf("%s %s: RAE %v, want %v", row.Protocol, row.Method, row.RAE, want)
 		}
 	}

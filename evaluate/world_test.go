@@ -111,7 +111,10 @@ func (w *world) vertices() []event.Vertex {
 		parity := event.Value{Kind: event.StringValue, Text: []string{"even", "odd"}[v%2]}
 		attributes := []event.Attribute{{Key: "parity", Value: parity}}
 		if v%10 == 0 {
-			attributes = append(attributes, event.Attribute{Key: "flag", Value: event.Value{Kind: event.BoolValue, Number: 1}})
+			attributes = append(
+				attributes,
+				event.Attribute{Key: "flag", Value: event.Value{Kind: event.BoolValue, Number: 1}},
+			)
 		}
 		out = append(out, event.Vertex{Vertex: w.id(v), Attributes: attributes})
 	}
@@ -159,7 +162,16 @@ func cutOff[T any](list []T, n int) (first, rest []T) {
 
 // settings of a small evaluation of the world with the given methods.
 func (w *world) config(methods ...quant.Method) Config {
-	c := Config{Core: incremental.Config{Classes: w.k}, Protocols: []string{pps, bfs, rw}, Splits: 2, PerClass: 3, Size: 40, MembersMin: 11, Share: 0.15, Seed: 7}
+	c := Config{
+		Core:       incremental.Config{Classes: w.k},
+		Protocols:  []string{pps, bfs, rw},
+		Splits:     2,
+		PerClass:   3,
+		Size:       40,
+		MembersMin: 11,
+		Share:      0.15,
+		Seed:       7,
+	}
 	for _, m := range methods {
 		o := quant.DefaultOptions()
 		o.Method = m

@@ -47,7 +47,10 @@ func causesOf(a, b state) []cause {
 func compare(a, b state, take func(kind string, g group)) {
 	c := &comparison{
 		a: a, b: b, toA: make([]graphstore.Vertex, b.view.Vertices()),
-		inB: make([]bool, a.view.Vertices()), weight: make([]float64, a.view.Vertices()), take: take,
+		inB: make(
+			[]bool,
+			a.view.Vertices(),
+		), weight: make([]float64, a.view.Vertices()), take: take,
 	}
 	for v := range graphstore.Vertex(b.view.Vertices()) {
 		c.toA[v] = nobody
@@ -90,7 +93,8 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	if !slices.Equal(was.units, is.units) {
 		p := of(event.KindPrediction)
 		switch {
-		case was.multiplicity == 0 && is.multiplicity > 0 && was.units == nil, was.multiplicity > 0 && is.multiplicity == 0 && is.units == nil:
+		case was.multiplicity == 0 && is.multiplicity > 0 && was.units == nil,
+			was.multiplicity > 0 && is.multiplicity == 0 && is.units == nil:
 			moved = append(moved, p)
 		case c.a.version != c.b.version: // a switch replaces every prediction at once
 			c.take(quant.CauseModel, group{p})
@@ -158,7 +162,10 @@ type known struct {
 }
 
 // nothingKnown is the knowledge of most vertices: none.
-var nothingKnown = known{Label: graphstore.Label{Class: event.NoClass}, drawn: graphstore.Audit{Class: event.NoClass}}
+var nothingKnown = known{
+	Label: graphstore.Label{Class: event.NoClass},
+	drawn: graphstore.Audit{Class: event.NoClass},
+}
 
 // The two sides of a fact.
 const (
@@ -181,7 +188,10 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		}
 		b.Labels = append(b.Labels, l)
 	case event.KindPrediction:
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.about[side].units})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: f.u, Units: f.about[side].units},
+		)
 	case event.KindMember:
 		b.Members = append(b.Members, event.Member{
 			Community: community, Vertex: f.u, Multiplicity: f.about[side].multiplicity,
@@ -206,7 +216,10 @@ func read(view graphstore.View, community graphstore.Community) state {
 	if active, known := view.ActiveVersion(); known {
 		s.version = view.Versions()[active]
 	}
-	view.ForMembers(community, func(v graphstore.Vertex, multiplicity uint32) { s.multiplicity[v] = multiplicity })
+	view.ForMembers(
+		community,
+		func(v graphstore.Vertex, multiplicity uint32) { s.multiplicity[v] = multiplicity },
+	)
 	return s
 }
 
@@ -226,8 +239,12 @@ func (s *state) about(v graphstore.Vertex) about {
 	if v == nobody {
 		return about{label: nothingKnown}
 	}
-	out := about{label: known{s.view.Label(v), s.view.Audit(v), s.view.LabelTime(v)}, multiplicity: s.multiplicity[v]}
-	if units := s.view.Prediction(v); units != nil && !graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
+	out := about{
+		label:        known{s.view.Label(v), s.view.Audit(v), s.view.LabelTime(v)},
+		multiplicity: s.multiplicity[v],
+	}
+	if units := s.view.Prediction(v); units != nil &&
+		!graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
 		out.units = slices.Clone(units)
 	}
 	return out

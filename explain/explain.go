@@ -69,7 +69,10 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 		return causes, nil
 	}
 	decided := func(kind, what string, values ...any) {
-		causes = append(causes, cause{kind: kind, details: []quant.Detail{{What: fmt.Sprintf(what, values...)}}})
+		causes = append(
+			causes,
+			cause{kind: kind, details: []quant.Detail{{What: fmt.Sprintf(what, values...)}}},
+		)
 	}
 	if was.Same(is) {
 		was = is
@@ -79,7 +82,10 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	if gammas[before] != gammas[after] {
 		decided(quant.CauseGamma, "%.2f, before %.2f", gammas[after], gammas[before])
 	}
-	w.ends = [2]incremental.Reading{{Epoch: was, Gamma: &gammas[before]}, {Epoch: is, Gamma: &gammas[after]}}
+	w.ends = [2]incremental.Reading{
+		{Epoch: was, Gamma: &gammas[before]},
+		{Epoch: is, Gamma: &gammas[after]},
+	}
 	w.reading = w.ends[after]
 	w.core.Hold(w.reading)
 	return causes, w.step(ctx, true)

@@ -68,7 +68,11 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			config.HalfLife = []time.Duration{0, 5 * time.Second, time.Minute}[seed/3%3]
 		}
 		if seed%4 == 1 {
-			config.Windows = graphstore.Windows{Edges: 20 * time.Second, Labels: 30 * time.Second, Predictions: 15 * time.Second}
+			config.Windows = graphstore.Windows{
+				Edges:       20 * time.Second,
+				Labels:      30 * time.Second,
+				Predictions: 15 * time.Second,
+			}
 		}
 		x, want := explainRandom(t, seed, stream, config)
 		if x == nil {
@@ -82,13 +86,29 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			}
 			change := x.To.Estimate.Prevalence[k] - x.From.Estimate.Prevalence[k]
 			if math.Abs(sum-change) > 1e-12 || math.Abs(x.Numerical[k]) > 1e-9 {
-				t.Errorf("seed %d %s %s class %d: contributions sum to %v, numerical %v, the change is %v",
-					seed, x.Method, x.Community, k, sum-x.Numerical[k], x.Numerical[k], change)
+				t.Errorf(
+					"seed %d %s %s class %d: contributions sum to %v, numerical %v, the change is %v",
+					seed,
+					x.Method,
+					x.Community,
+					k,
+					sum-x.Numerical[k],
+					x.Numerical[k],
+					change,
+				)
 			}
 		}
 		for i, end := range []quant.ExplanationEnd{x.From, x.To} {
-			if n := float64(end.Vertices); n > end.Estimate.Members || (n == 0) != (end.Estimate.Members == 0) {
-				t.Errorf("seed %d %s end %d: %v members of %v", seed, x.Community, i, end.Vertices, end.Estimate.Members)
+			if n := float64(end.Vertices); n > end.Estimate.Members ||
+				(n == 0) != (end.Estimate.Members == 0) {
+				t.Errorf(
+					"seed %d %s end %d: %v members of %v",
+					seed,
+					x.Community,
+					i,
+					end.Vertices,
+					end.Estimate.Members,
+				)
 			}
 			if options.Method == quant.Auto {
 				continue // it is explained with coefficients of its own, fitted at each end
@@ -96,9 +116,20 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			if slices.Contains(want[i].Flags, quant.FlagUnreachable) {
 				continue // no label is reachable: what is left of a kernel below its certificate decides
 			}
-			if off := distance(end.Estimate.Prevalence, want[i].Prevalence); off > ends(config, options) {
-				t.Errorf("seed %d %s %s %s end %d: explained %v, estimated %v",
-					seed, config.Classifier, x.Method, x.Community, i, end.Estimate.Prevalence, want[i].Prevalence)
+			if off := distance(end.Estimate.Prevalence, want[i].Prevalence); off > ends(
+				config,
+				options,
+			) {
+				t.Errorf(
+					"seed %d %s %s %s end %d: explained %v, estimated %v",
+					seed,
+					config.Classifier,
+					x.Method,
+					x.Community,
+					i,
+					end.Estimate.Prevalence,
+					want[i].Prevalence,
+				)
 			}
 		}
 	}
@@ -147,7 +178,12 @@ func explainRandom(
 		Config: config, Estimate: config.Estimates[0], Named: 2,
 		Community: known[int(seed)%len(known)],
 	}
-	w, err := Begin(context.Background(), graph.View(), Place{graph.Position(), log[from-1].Time}, options)
+	w, err := Begin(
+		context.Background(),
+		graph.View(),
+		Place{graph.Position(), log[from-1].Time},
+		options,
+	)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -165,7 +201,12 @@ func explainRandom(
 }
 
 // estimateAt is what a cold core says after a log.
-func estimateAt(t *testing.T, config incremental.Config, log []event.Batch, community string) quant.Estimate {
+func estimateAt(
+	t *testing.T,
+	config incremental.Config,
+	log []event.Batch,
+	community string,
+) quant.Estimate {
 	t.Helper()
 	core := twin(t, config)
 	for i, b := range log {
@@ -229,7 +270,10 @@ func permute(list []int, from int, visit func([]int)) {
 // once: making its facts true in the first state gives the second.
 func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 	for seed := range uint64(150) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0, Withdraw: true})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0, Withdraw: true},
+		)
 		config := incremental.Config{Classes: stream.Config.Classes, Communities: rules}
 		graph := twin(t, config)
 		step := func(n int) {
@@ -238,7 +282,12 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 			}
 		}
 		step(6)
-		options := Options{Config: config, Community: []string{"all", "german"}[seed%2], Estimate: quant.DefaultOptions(), Named: 1}
+		options := Options{
+			Config:    config,
+			Community: []string{"all", "german"}[seed%2],
+			Estimate:  quant.DefaultOptions(),
+			Named:     1,
+		}
 		w, err := Begin(context.Background(), graph.View(), Place{}, options)
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +302,8 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 			t.Errorf("seed %d: after the walk facts of %q still differ, such as %+v",
 				seed, left[0].kind, left[0].groups[0][0])
 		}
-		if a, b := w.core.View(), graph.View(); a.Edges() != b.Edges() || a.WeightSum() != b.WeightSum() {
+		if a, b := w.core.View(), graph.View(); a.Edges() != b.Edges() ||
+			a.WeightSum() != b.WeightSum() {
 			t.Errorf("seed %d: the copy has %d edges of weight %v, the graph %d of %v",
 				seed, a.Edges(), a.WeightSum(), b.Edges(), b.WeightSum())
 		}
@@ -264,7 +314,12 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 // A community that one of the states does not have must be an error that says so.
 func TestUnknownCommunity(t *testing.T) {
 	core := twin(t, incremental.Config{Classes: 2})
-	_, err := Begin(context.Background(), core.View(), Place{}, Options{Config: incremental.Config{Classes: 2}, Community: "none"})
+	_, err := Begin(
+		context.Background(),
+		core.View(),
+		Place{},
+		Options{Config: incremental.Config{Classes: 2}, Community: "none"},
+	)
 	if !errors.Is(err, ErrUnknown) {
 		t.Fatalf("error %v, want ErrUnknown", err)
 	}
@@ -275,7 +330,16 @@ func TestWalkIsCancelled(t *testing.T) {
 	core := twin(t, incremental.Config{Classes: 2, Communities: rules})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := Begin(ctx, core.View(), Place{}, Options{Config: incremental.Config{Classes: 2}, Community: "all", Estimate: quant.DefaultOptions()})
+	_, err := Begin(
+		ctx,
+		core.View(),
+		Place{},
+		Options{
+			Config:    incremental.Config{Classes: 2},
+			Community: "all",
+			Estimate:  quant.DefaultOptions(),
+		},
+	)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want context.Canceled", err)
 	}

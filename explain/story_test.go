@@ -27,7 +27,10 @@ func world() event.Batch {
 		if v%3 == 0 {
 			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: class})
 		}
-		b.Predictions = append(b.Predictions, predicted(v, 0.7-0.4*float64(class)+0.01*float64(v%7), "m1"))
+		b.Predictions = append(
+			b.Predictions,
+			predicted(v, 0.7-0.4*float64(class)+0.01*float64(v%7), "m1"),
+		)
 		if v < 20 {
 			b.Members = append(b.Members, event.Member{Community: "c", Vertex: id, Multiplicity: 1})
 		}
@@ -37,7 +40,11 @@ func world() event.Batch {
 
 func predicted(v uint64, p float64, version string) event.Prediction {
 	first := uint32(p * event.One)
-	return event.Prediction{Vertex: event.NumberID(v), Units: []uint32{first, event.One - first}, Version: version}
+	return event.Prediction{
+		Vertex:  event.NumberID(v),
+		Units:   []uint32{first, event.One - first},
+		Version: version,
+	}
 }
 
 // stories are what happens between the two places, and the one cause that must then
@@ -49,7 +56,14 @@ var stories = []struct {
 }{
 	{quant.CauseJoined, func(b *event.Batch) {
 		for v := range uint64(6) {
-			b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(25 + v), Multiplicity: 1 + uint32(v%2)})
+			b.Members = append(
+				b.Members,
+				event.Member{
+					Community:    "c",
+					Vertex:       event.NumberID(25 + v),
+					Multiplicity: 1 + uint32(v%2),
+				},
+			)
 		}
 	}, quant.Detail{What: "predicted right", Count: 4}}, // 25, 26, 28, 29: 27 and 30 are labelled
 	{quant.CauseLeft, func(b *event.Batch) {
@@ -90,7 +104,8 @@ func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
 				story.happen(&b)
 				x := tell(t, method, b)
 				decided := x.Causes[1:] // what auto makes of it: that is no fact
-				if x.Causes[0].Kind != story.cause || len(factsOf(x)) != 1 || method != quant.Auto && len(decided) > 0 {
+				if x.Causes[0].Kind != story.cause || len(factsOf(x)) != 1 ||
+					method != quant.Auto && len(decided) > 0 {
 					t.Fatalf("causes %v, want %s alone", kindsOf(x), story.cause)
 				}
 				moved := 0.0
@@ -101,7 +116,12 @@ func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
 						off += c.Contribution[k]
 					}
 					if math.Abs(off) > 1e-12 {
-						t.Errorf("class %d: contribution %v of a change of %v", k, x.Causes[0].Contribution[k], x.Change[k])
+						t.Errorf(
+							"class %d: contribution %v of a change of %v",
+							k,
+							x.Causes[0].Contribution[k],
+							x.Change[k],
+						)
 					}
 				}
 				if moved < 1e-3 && !(method == quant.PACC && story.cause == quant.CauseEdges) {
@@ -125,9 +145,17 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	}
 	x := tell(t, quant.Auto, b)
-	if len(factsOf(x)) != 5 || x.States != 1<<len(x.Causes) || !slices.Contains(kindsOf(x), quant.CauseCoefficients) || x.From.Estimate.ModelVersion != "m1" || x.To.Estimate.ModelVersion != "m2" {
-		t.Fatalf("%d causes over %d states from %q to %q, want 5 and coefficients from m1 to m2", len(x.Causes), x.States,
-			x.From.Estimate.ModelVersion, x.To.Estimate.ModelVersion)
+	if len(factsOf(x)) != 5 || x.States != 1<<len(x.Causes) ||
+		!slices.Contains(kindsOf(x), quant.CauseCoefficients) ||
+		x.From.Estimate.ModelVersion != "m1" ||
+		x.To.Estimate.ModelVersion != "m2" {
+		t.Fatalf(
+			"%d causes over %d states from %q to %q, want 5 and coefficients from m1 to m2",
+			len(x.Causes),
+			x.States,
+			x.From.Estimate.ModelVersion,
+			x.To.Estimate.ModelVersion,
+		)
 	}
 	for k := range x.Change {
 		if math.Abs(x.Numerical[k]) > 1e-9 {
@@ -145,7 +173,10 @@ func TestWhoJoinsBringsItsPrediction(t *testing.T) {
 		if v == 104 {
 			p = 0
 		}
-		b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(v), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{Community: "c", Vertex: event.NumberID(v), Multiplicity: 1},
+		)
 		b.Predictions = append(b.Predictions, predicted(v, p, "m1"))
 	}
 	x := tell(t, quant.PCC, b)
@@ -168,7 +199,10 @@ func TestWhoJoinsBringsItsPrediction(t *testing.T) {
 		t.Errorf("104, predicted right for certain, moves left by %v", effect)
 	}
 	for v := uint64(110); v <= 100+aloneMax; v++ {
-		b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(v), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{Community: "c", Vertex: event.NumberID(v), Multiplicity: 1},
+		)
 	}
 	if c := tell(t, quant.PCC, b).Causes[0]; c.Changes != aloneMax+1 || len(c.Largest) > 0 {
 		t.Errorf("of %d changes, %d are named", c.Changes, len(c.Largest))
@@ -182,14 +216,25 @@ func tell(t *testing.T, method quant.Method, b event.Batch) *quant.Explanation {
 }
 
 // tellWith is tell with other options.
-func tellWith(t *testing.T, method quant.Method, b event.Batch, change func(*Options)) *quant.Explanation {
+func tellWith(
+	t *testing.T,
+	method quant.Method,
+	b event.Batch,
+	change func(*Options),
+) *quant.Explanation {
 	t.Helper()
 	options := quant.DefaultOptions()
 	options.Method = method
 	config := incremental.Config{Classes: 2, Estimates: []quant.Options{options}}
 	graph := twin(t, config)
 	graphOnly(graph, world())
-	how := Options{Config: config, Community: "c", Estimate: options, Classes: []string{"left", "right"}, Named: 3}
+	how := Options{
+		Config:    config,
+		Community: "c",
+		Estimate:  options,
+		Classes:   []string{"left", "right"},
+		Named:     3,
+	}
 	change(&how)
 	w, err := Begin(context.Background(), graph.View(), Place{Position: 1}, how)
 	if err != nil {
@@ -212,15 +257,22 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 		var b event.Batch
 		for v := range uint64(20) {
 			for u := range v {
-				b.Edges = append(b.Edges, event.Edge{Src: event.NumberID(v), Dst: event.NumberID(u), Weight: 1})
+				b.Edges = append(
+					b.Edges,
+					event.Edge{Src: event.NumberID(v), Dst: event.NumberID(u), Weight: 1},
+				)
 			}
 		}
 		for v := range uint64(4) {
-			b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(37 - 5*v), Class: event.Class(v % 2)})
+			b.Labels = append(
+				b.Labels,
+				event.Label{Vertex: event.NumberID(37 - 5*v), Class: event.Class(v % 2)},
+			)
 		}
 		x := tellWith(t, quant.Auto, b, func(o *Options) { o.SameFit = same })
 		kinds := kindsOf(x)
-		if !slices.Contains(kinds, quant.CauseGamma) || slices.Contains(kinds, quant.CauseCoefficients) == same {
+		if !slices.Contains(kinds, quant.CauseGamma) ||
+			slices.Contains(kinds, quant.CauseCoefficients) == same {
 			t.Fatalf("same fit %v: causes %v", same, kinds)
 		}
 		if from, to := x.From.Estimate.Gamma, x.To.Estimate.Gamma; !(to < from) {
@@ -230,7 +282,8 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 			if c.Kind != quant.CauseCoefficients && c.Kind != quant.CauseGamma {
 				continue
 			}
-			if floats.Norm(c.Contribution, 1) < 1e-4 || len(c.Details) != 1 || c.Changes != 0 || len(c.Largest) != 0 {
+			if floats.Norm(c.Contribution, 1) < 1e-4 || len(c.Details) != 1 || c.Changes != 0 ||
+				len(c.Largest) != 0 {
 				t.Errorf("same fit %v: %+v", same, c)
 			}
 		}
@@ -250,7 +303,12 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	graph := twin(t, config)
 	graphOnly(graph, world())
 	begin := func() *Walk {
-		w, err := Begin(t.Context(), graph.View(), Place{Position: 1}, Options{Config: config, Community: "c", Estimate: options})
+		w, err := Begin(
+			t.Context(),
+			graph.View(),
+			Place{Position: 1},
+			Options{Config: config, Community: "c", Estimate: options},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +317,10 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	}
 	var b event.Batch
 	for v := range uint64(40) { // less than what a pipeline tells the neighbours
-		b.Predictions = append(b.Predictions, predicted(v, 0.702-0.4*float64(v/5%2)+0.01*float64(v%7), "m1"))
+		b.Predictions = append(
+			b.Predictions,
+			predicted(v, 0.702-0.4*float64(v/5%2)+0.01*float64(v%7), "m1"),
+		)
 	}
 	for _, story := range stories {
 		if story.cause != quant.CausePredictions && story.cause != quant.CauseModel {

@@ -12,10 +12,18 @@ func (g *adjacency) check() error {
 	for v := range g.runs {
 		r := &g.runs[v]
 		if g.weights != nil && len(g.weights[v]) != len(r.neighbors) {
-			return fmt.Errorf("vertex %d has %d neighbours and %d weights", v, len(r.neighbors), len(g.weights[v]))
+			return fmt.Errorf(
+				"vertex %d has %d neighbours and %d weights",
+				v,
+				len(r.neighbors),
+				len(g.weights[v]),
+			)
 		}
 		if !r.changed && !slices.IsSorted(r.neighbors) {
-			return fmt.Errorf("the neighbours of vertex %d are not in order, and it is not known", v)
+			return fmt.Errorf(
+				"the neighbours of vertex %d are not in order, and it is not known",
+				v,
+			)
 		}
 		degree := 0.0
 		for i, u := range r.neighbors {
@@ -62,8 +70,14 @@ func (g *adjacency) checkHubs() error {
 	seen := 0
 	for v := range g.runs {
 		r := &g.runs[v]
-		if index := len(g.hubs[Vertex(v)]); r.hub && index != len(r.neighbors) || !r.hub && len(r.neighbors) > g.hubDegree {
-			return fmt.Errorf("the index of vertex %d has %d entries, want %d", v, index, len(r.neighbors))
+		if index := len(g.hubs[Vertex(v)]); r.hub && index != len(r.neighbors) ||
+			!r.hub && len(r.neighbors) > g.hubDegree {
+			return fmt.Errorf(
+				"the index of vertex %d has %d entries, want %d",
+				v,
+				index,
+				len(r.neighbors),
+			)
 		}
 		if r.hub {
 			seen++

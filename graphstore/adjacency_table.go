@@ -24,7 +24,8 @@ func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 // so that it need not be believed.
 func (g *adjacency) load(row *adjacencyRow) error {
 	v, list, weights := row.Vertex, row.Neighbors, row.Weights.Value
-	if int(v) >= len(g.runs) || len(g.runs[v].neighbors) > 0 || len(weights) > 0 && len(weights) != len(list) {
+	if int(v) >= len(g.runs) || len(g.runs[v].neighbors) > 0 ||
+		len(weights) > 0 && len(weights) != len(list) {
 		return fmt.Errorf("neighbours of vertex %d: %w", v, errTable)
 	}
 	if len(list) == 0 {

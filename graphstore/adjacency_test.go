@@ -37,7 +37,13 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 				delete(twin, u)
 			}
 			if len(twin) != len(g.Neighbors(0)) {
-				t.Fatalf("seed %d step %d: %d neighbours, want %d", seed, step, len(g.Neighbors(0)), len(twin))
+				t.Fatalf(
+					"seed %d step %d: %d neighbours, want %d",
+					seed,
+					step,
+					len(g.Neighbors(0)),
+					len(twin),
+				)
 			}
 			if step%1000 == 0 {
 				if err := g.check(); err != nil {
@@ -53,7 +59,12 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if g.heavy != 0 || len(g.hubs) != 0 {
-			t.Fatalf("seed %d: an empty graph has %d heavy entries and %d hubs", seed, g.heavy, len(g.hubs))
+			t.Fatalf(
+				"seed %d: an empty graph has %d heavy entries and %d hubs",
+				seed,
+				g.heavy,
+				len(g.hubs),
+			)
 		}
 	}
 }
@@ -67,7 +78,12 @@ func TestCompactionTakesOneMoreGraph(t *testing.T) {
 	g.compact()
 	runtime.ReadMemStats(&after)
 	if took, graph := after.TotalAlloc-before.TotalAlloc, uint64(g.bytes()); took > graph+1<<20 {
-		t.Errorf("the compaction of %d edges took %d bytes beside the graph, want %d at most", g.edges, took, graph)
+		t.Errorf(
+			"the compaction of %d edges took %d bytes beside the graph, want %d at most",
+			g.edges,
+			took,
+			graph,
+		)
 	}
 	if err := g.check(); err != nil {
 		t.Fatal(err)
@@ -84,7 +100,9 @@ func TestIdleMemoryIsGivenBack(t *testing.T) {
 			b.Reset()
 			for i := range uint64(1 << 15) {
 				b.Edges = append(b.Edges, event.Edge{
-					Src: event.NumberID(0), Dst: event.NumberID(1 + from + i), Weight: 1, Remove: remove == 1,
+					Src: event.NumberID(
+						0,
+					), Dst: event.NumberID(1 + from + i), Weight: 1, Remove: remove == 1,
 				})
 			}
 			s.Apply(&b)

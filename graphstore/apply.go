@@ -80,7 +80,8 @@ func (s *Store) grow(n int) {
 // that hold a vertex without attributes.
 func (s *Store) roomFor(n int) bool {
 	joins := n * len(s.members.rules.matchNone)
-	return n == 0 || s.View().Present()+n <= s.config.Limits.Vertices && (joins == 0 || s.members.room(joins))
+	return n == 0 ||
+		s.View().Present()+n <= s.config.Limits.Vertices && (joins == 0 || s.members.room(joins))
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when

@@ -23,12 +23,20 @@ func link(a, b uint64, weight float64) event.Edge {
 // What a batch does and undoes must be absent from its Delta.
 func TestDeltaIsNet(t *testing.T) {
 	s := newTestStore(t, Config{Communities: testRules})
-	s.Apply(&event.Batch{Edges: []event.Edge{link(1, 2, 1), link(2, 3, 4)}, Labels: []event.Label{{Vertex: number(1), Class: 2}}})
+	s.Apply(
+		&event.Batch{
+			Edges:  []event.Edge{link(1, 2, 1), link(2, 3, 4)},
+			Labels: []event.Label{{Vertex: number(1), Class: 2}},
+		},
+	)
 	gone := link(4, 5, 1)
 	gone.Remove = true
 	back := link(3, 2, 1)
 	back.Remove = true
-	german := event.Attribute{Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}}
+	german := event.Attribute{
+		Key:   "language",
+		Value: event.Value{Kind: event.StringValue, Text: "de"},
+	}
 	delta, refused := s.Apply(&event.Batch{
 		Edges:  []event.Edge{link(4, 5, 1), gone, back, link(2, 1, 1), link(2, 3, 4)},
 		Labels: []event.Label{{Vertex: number(1), Class: 0}, {Vertex: number(1), Class: 2}},
@@ -37,11 +45,20 @@ func TestDeltaIsNet(t *testing.T) {
 			{Vertex: number(1), Attributes: []event.Attribute{{Key: "language"}}},
 		},
 		Members: []event.Member{
-			{Community: "listed", Vertex: number(2), Multiplicity: 2}, {Community: "listed", Vertex: number(2)},
+			{
+				Community:    "listed",
+				Vertex:       number(2),
+				Multiplicity: 2,
+			}, {Community: "listed", Vertex: number(2)},
 		},
 	})
-	joins := []MemberChange{{V: 3, After: 1}, {V: 4, After: 1}} // of new vertices to the community of everyone
-	if n := len(delta.Edges) + len(delta.Ends) + len(delta.Labels); n > 0 || !slices.Equal(delta.Members, joins) || len(refused) > 0 {
+	joins := []MemberChange{
+		{V: 3, After: 1},
+		{V: 4, After: 1},
+	} // of new vertices to the community of everyone
+	if n := len(delta.Edges) + len(delta.Ends) + len(delta.Labels); n > 0 ||
+		!slices.Equal(delta.Members, joins) ||
+		len(refused) > 0 {
 		t.Fatalf("delta is %+v, refused %v", delta, refused)
 	}
 	if s.View().Vertices() != 5 || delta.FirstVertex != 3 {
@@ -55,7 +72,9 @@ func TestAbsenceCreatesNothing(t *testing.T) {
 	remove := link(1, 2, 0)
 	remove.Remove = true
 	s.Apply(&event.Batch{
-		Edges: []event.Edge{remove}, Labels: []event.Label{{Vertex: number(3), Class: event.NoClass}},
+		Edges: []event.Edge{
+			remove,
+		}, Labels: []event.Label{{Vertex: number(3), Class: event.NoClass}},
 		Members:  []event.Member{{Community: "c", Vertex: number(4)}},
 		Vertices: []event.Vertex{{Vertex: number(5), Erase: true}},
 	})
@@ -67,13 +86,25 @@ func TestAbsenceCreatesNothing(t *testing.T) {
 // Each refusal must name its reason, its message and its place in it, and change
 // nothing.
 func TestRefusals(t *testing.T) {
-	s := newTestStore(t, Config{Communities: testRules, Limits: event.Limits{Vertices: 4, Edges: 2, Communities: 6}, versionsMax: 1, attributesMax: 1})
+	s := newTestStore(
+		t,
+		Config{
+			Communities:   testRules,
+			Limits:        event.Limits{Vertices: 4, Edges: 2, Communities: 6},
+			versionsMax:   1,
+			attributesMax: 1,
+		},
+	)
 	one := []uint32{event.One, 0, 0}
 	long := event.ParseID(strings.Repeat("x", IDBytesMax+1))
 	nan := event.Value{Kind: event.NumberValue, Number: math.NaN()}
 	b := event.Batch{
 		Edges: []event.Edge{
-			link(1, 1, 1), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax), link(1, 2, event.WeightUnit/2),
+			link(
+				1,
+				1,
+				1,
+			), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax), link(1, 2, event.WeightUnit/2),
 			link(1, 2, 1), link(2, 3, 1), link(1, 3, 1),
 			{Src: number(1), Dst: long, Weight: 1},
 			link(8, 9, 1),
@@ -118,7 +149,13 @@ func TestRefusals(t *testing.T) {
 	for _, r := range refused {
 		got = append(got, fmt.Sprintf("%v %d/%d %s", r.Kind, r.Position, r.Index, r.Reason))
 		if !json.Valid(r.Original) {
-			t.Errorf("the original of %v %d/%d is not JSON: %q", r.Kind, r.Position, r.Index, r.Original)
+			t.Errorf(
+				"the original of %v %d/%d is not JSON: %q",
+				r.Kind,
+				r.Position,
+				r.Index,
+				r.Original,
+			)
 		}
 	}
 	want := []string{
@@ -148,7 +185,8 @@ func TestWeightSumIsBounded(t *testing.T) {
 		b.Edges = append(b.Edges, link(0, i+1, event.WeightMax))
 	}
 	_, refused := s.Apply(&b)
-	if sum := s.View().WeightSum(); sum != weightSumMax || len(refused) != 300-weightSumMax/event.WeightMax/2 {
+	if sum := s.View().WeightSum(); sum != weightSumMax ||
+		len(refused) != 300-weightSumMax/event.WeightMax/2 {
 		t.Fatalf("weight sum %v, %d refused", sum, len(refused))
 	}
 }
@@ -160,7 +198,10 @@ func TestMultiplicitiesOfACommunityAreBounded(t *testing.T) {
 	join := func(from, to uint64, multiplicity uint32) (refused int) {
 		var b event.Batch
 		for v := from; v < to; v++ {
-			b.Members = append(b.Members, event.Member{Community: "many", Vertex: number(v), Multiplicity: multiplicity})
+			b.Members = append(
+				b.Members,
+				event.Member{Community: "many", Vertex: number(v), Multiplicity: multiplicity},
+			)
 		}
 		_, list := s.Apply(&b)
 		return len(list)
@@ -205,7 +246,16 @@ func TestExpiry(t *testing.T) {
 		edges []event.Edge
 		want  string
 	}{
-		{100, []event.Edge{timed(1, 2, 100, 10), timed(1, 3, 100, 20), timed(1, 4, 100, 10), timed(1, 5, 50, 10)}, "0-1:0>1 0-2:0>1 0-3:0>1"},
+		{
+			100,
+			[]event.Edge{
+				timed(1, 2, 100, 10),
+				timed(1, 3, 100, 20),
+				timed(1, 4, 100, 10),
+				timed(1, 5, 50, 10),
+			},
+			"0-1:0>1 0-2:0>1 0-3:0>1",
+		},
 		{109, nil, ""},
 		{110, []event.Edge{timed(1, 2, 109, 30), link(2, 3, 1)}, "0-3:1>0 1-2:0>1"},
 		{119, []event.Edge{link(1, 3, 1)}, ""},                    // now without an end
@@ -236,7 +286,12 @@ func TestSetCommunities(t *testing.T) {
 	w := s.View()
 	listed, _ := w.FindCommunity("listed")
 	want, _ := w.Members(listed)
-	french := Rule{Name: "german", Kind: ByAttribute, Key: "language", Value: event.Value{Kind: event.StringValue, Text: "fr"}}
+	french := Rule{
+		Name:  "german",
+		Kind:  ByAttribute,
+		Key:   "language",
+		Value: event.Value{Kind: event.StringValue, Text: "fr"},
+	}
 	for range 2 { // the second time nothing is new
 		if err := s.SetCommunities([]Rule{{Name: "listed"}, french, {Name: "late"}, {Name: "everybody", Kind: Everyone}}); err != nil {
 			t.Fatal(err)
@@ -295,7 +350,11 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 		keep := batches[i].Predictions[:0]
 		for j, p := range batches[i].Predictions {
 			is := func(r event.Refusal) bool {
-				return r.Kind == event.KindPrediction && bytes.Equal(r.Original, wire.AppendJSON(nil, &batches[i], event.KindPrediction, j))
+				return r.Kind == event.KindPrediction &&
+					bytes.Equal(
+						r.Original,
+						wire.AppendJSON(nil, &batches[i], event.KindPrediction, j),
+					)
 			}
 			if !slices.ContainsFunc(refused, is) {
 				keep = append(keep, p)
@@ -315,7 +374,9 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 // Every violation of a configuration must be reported at once.
 func TestValidateReportsEveryViolation(t *testing.T) {
 	_, err := New(Config{Classes: 0, Limits: event.Limits{Edges: -1}, Communities: []Rule{
-		{Name: ""}, {Name: "a"}, {Name: "a"}, {Name: "b", Kind: 9}, {Name: "c", Kind: ByAttribute}, {Name: "d", Key: "k"},
+		{
+			Name: "",
+		}, {Name: "a"}, {Name: "a"}, {Name: "b", Kind: 9}, {Name: "c", Kind: ByAttribute}, {Name: "d", Key: "k"},
 	}})
 	if err == nil {
 		t.Fatal("accepted")

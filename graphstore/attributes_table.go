@@ -20,7 +20,10 @@ func rowOf(value event.Value) valueRow {
 	return valueRow{
 		value.Kind,
 		nullable[string]{value.Text, value.Kind == event.StringValue},
-		nullable[float64]{value.Number, value.Kind == event.NumberValue || value.Kind == event.BoolValue},
+		nullable[float64]{
+			value.Number,
+			value.Kind == event.NumberValue || value.Kind == event.BoolValue,
+		},
 	}
 }
 

@@ -74,7 +74,10 @@ func BenchmarkInsert(b *testing.B) {
 				insertAll(g, pairs)
 				b.ReportMetric(float64(g.bytes())/float64(g.edges), "B/edge")
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)), "ns/directed")
+			b.ReportMetric(
+				float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)),
+				"ns/directed",
+			)
 		})
 	}
 }
@@ -95,7 +98,10 @@ func BenchmarkDelete(b *testing.B) {
 		}
 		b.ReportMetric(float64(2*edges), "entries")
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)), "ns/directed")
+	b.ReportMetric(
+		float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)),
+		"ns/directed",
+	)
 }
 
 func BenchmarkScan(b *testing.B) {
@@ -110,7 +116,10 @@ func BenchmarkScan(b *testing.B) {
 				}
 			}
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*g.edges), "ns/entry")
+		b.ReportMetric(
+			float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*g.edges),
+			"ns/entry",
+		)
 	}
 	b.Run("grown", scan)
 	b.Run("compact", func(b *testing.B) {
@@ -118,7 +127,10 @@ func BenchmarkScan(b *testing.B) {
 			g.compact()
 		}
 		b.ReportMetric(float64(g.bytes())/float64(g.edges), "B/edge")
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*g.edges), "ns/entry")
+		b.ReportMetric(
+			float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*g.edges),
+			"ns/entry",
+		)
 	})
 	b.Run("compacted", scan)
 }
@@ -199,7 +211,10 @@ func BenchmarkApply(b *testing.B) {
 				b.ReportMetric(float64(s.edges.bytes())/float64(s.edges.edges), "B/edge")
 				s.Release()
 			}
-			b.ReportMetric(float64(b.N*len(batches)*benchBatch)/b.Elapsed().Seconds()/1e6, "Mevents/s")
+			b.ReportMetric(
+				float64(b.N*len(batches)*benchBatch)/b.Elapsed().Seconds()/1e6,
+				"Mevents/s",
+			)
 		})
 	}
 }
@@ -215,7 +230,10 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
-			loaded, err := Load(Config{Classes: 2}, func(t Table) ([]byte, error) { return files[t], nil })
+			loaded, err := Load(
+				Config{Classes: 2},
+				func(t Table) ([]byte, error) { return files[t], nil },
+			)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -235,7 +253,9 @@ func BenchmarkMembers(b *testing.B) {
 				batch.Members = batch.Members[:0]
 				for range n {
 					batch.Members = append(batch.Members, event.Member{
-						Community: fmt.Sprint(rng.IntN(shape.communities)), Multiplicity: uint32(rng.IntN(most)),
+						Community: fmt.Sprint(
+							rng.IntN(shape.communities),
+						), Multiplicity: uint32(rng.IntN(most)),
 						Vertex: event.NumberID(rng.Uint64N(2 * uint64(shape.members))),
 					})
 				}

@@ -64,7 +64,9 @@ func (s *Store) checkErased() error {
 			continue
 		}
 		if len(w.Neighbors(v)) > 0 || len(w.MemberOf(v)) > 0 ||
-			w.Label(v).Class != event.NoClass || w.Prediction(v) != nil || s.labelling.waiting(v) != nil {
+			w.Label(
+				v,
+			).Class != event.NoClass || w.Prediction(v) != nil || s.labelling.waiting(v) != nil {
 			return fmt.Errorf("vertex %d is erased and not empty", v)
 		}
 		for _, column := range s.attributes {
@@ -80,8 +82,17 @@ func (s *Store) checkErased() error {
 func (l *labelling) check(n int, now event.Time) error {
 	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
 		len(l.units.data) != n*l.config.Classes || len(l.times.data) != n {
-		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
-			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
+		return fmt.Errorf(
+			"columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
+			len(
+				l.classes.data,
+			),
+			len(l.roles.data),
+			len(l.version.data),
+			len(l.units.data),
+			len(l.times.data),
+			n,
+		)
 	}
 	return cmp.Or(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
 }
@@ -98,7 +109,12 @@ func (l *labelling) checkEnds(now event.Time) error {
 	}
 	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
 	return cmp.Or(
-		l.labelEnds.check(now, label), l.predictionEnds.check(now, prediction), l.models.waiting.check(now, waits),
+		l.labelEnds.check(
+			now,
+			label,
+		),
+		l.predictionEnds.check(now, prediction),
+		l.models.waiting.check(now, waits),
 	)
 }
 
@@ -117,7 +133,8 @@ func (g *edges) check(now event.Time) error {
 func (a attributes) check() error {
 	for key, column := range a {
 		for v, x := range *column {
-			if x != noValue && (x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) && x.Value().Number == 0) {
+			if x != noValue &&
+				(x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) && x.Value().Number == 0) {
 				return fmt.Errorf("vertex %d has the value %v of key %q", v, x.Value(), key)
 			}
 		}
@@ -140,7 +157,15 @@ func (x *ends) check(now event.Time, there func(key uint64) bool) error {
 	for _, e := range x.sorted() {
 		high, low := unpair(e.key)
 		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
-			return fmt.Errorf("%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now)
+			return fmt.Errorf(
+				"%d-%d ends at %d, looked at: %t at %d, now %d",
+				high,
+				low,
+				e.end,
+				ok,
+				look,
+				now,
+			)
 		}
 		if !there(e.key) {
 			return fmt.Errorf("%d-%d ends but is not there", high, low)

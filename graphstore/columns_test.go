@@ -25,15 +25,27 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 	data := func(t arrow.DataType, buf *memory.Buffer) arrow.ArrayData {
 		return array.NewData(t, w.Vertices(), []*memory.Buffer{nil, buf}, nil, 0, 0)
 	}
-	class, role := array.NewInt32Data(data(arrow.PrimitiveTypes.Int32, s.labelling.classes.buf)), array.NewUint8Data(data(arrow.PrimitiveTypes.Uint8, s.labelling.roles.buf))
+	class, role := array.NewInt32Data(
+		data(arrow.PrimitiveTypes.Int32, s.labelling.classes.buf),
+	), array.NewUint8Data(
+		data(arrow.PrimitiveTypes.Uint8, s.labelling.roles.buf),
+	)
 	defer class.Release()
 	defer role.Release()
-	if &class.Int32Values()[0] != &s.labelling.classes.data[0] || &role.Uint8Values()[0] != &s.labelling.roles.data[0] {
+	if &class.Int32Values()[0] != &s.labelling.classes.data[0] ||
+		&role.Uint8Values()[0] != &s.labelling.roles.data[0] {
 		t.Error("a column is a copy")
 	}
 	for v := range Vertex(w.Vertices()) {
-		if label := w.Label(v); event.Class(class.Value(int(v))) != label.Class || event.Role(role.Value(int(v))) != label.Role {
-			t.Errorf("vertex %d: class %d and role %d, the view says %v", v, class.Value(int(v)), role.Value(int(v)), label)
+		if label := w.Label(v); event.Class(class.Value(int(v))) != label.Class ||
+			event.Role(role.Value(int(v))) != label.Role {
+			t.Errorf(
+				"vertex %d: class %d and role %d, the view says %v",
+				v,
+				class.Value(int(v)),
+				role.Value(int(v)),
+				label,
+			)
 		}
 	}
 }

@@ -34,11 +34,18 @@ func (s *Store) SetCommunities(rules []Rule) error {
 	}
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return stays[r.Name] })
 	if n := len(stay) + len(fresh); n > s.config.Limits.Communities {
-		return fmt.Errorf("graphstore: set communities: %d, above the limit of %d", n, s.config.Limits.Communities)
+		return fmt.Errorf(
+			"graphstore: set communities: %d, above the limit of %d",
+			n,
+			s.config.Limits.Communities,
+		)
 	}
 	joins, ok := s.findMembers(fresh, room)
 	if !ok {
-		return fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.Limits.Memberships)
+		return fmt.Errorf(
+			"graphstore: set communities: more memberships than %d",
+			s.config.Limits.Memberships,
+		)
 	}
 	s.members = newMembers(s.members.most, len(s.members.of))
 	for _, c := range stay {

@@ -61,13 +61,27 @@ func (c *Config) Validate() error {
 	want(c.Windows.Edges >= 0, "windows.edges: %v is negative", c.Windows.Edges)
 	want(c.Windows.Labels >= 0, "windows.labels: %v is negative", c.Windows.Labels)
 	want(c.Windows.Predictions >= 0, "windows.predictions: %v is negative", c.Windows.Predictions)
-	want(c.SwitchAt >= 0 && c.SwitchAt <= 1, "models: switch_at is %v, want a share above 0, up to 1", c.SwitchAt)
+	want(
+		c.SwitchAt >= 0 && c.SwitchAt <= 1,
+		"models: switch_at is %v, want a share above 0, up to 1",
+		c.SwitchAt,
+	)
 	egos, limits := 0, c.withDefaults().Limits
 	for _, r := range c.Communities {
 		egos += r.egoMembersMax()
 	}
-	want(egos <= limits.Memberships, "ego networks may have %d members, above the limit of %d memberships", egos, limits.Memberships)
-	want(len(c.Communities) <= limits.Communities, "%d communities, above the limit of %d", len(c.Communities), limits.Communities)
+	want(
+		egos <= limits.Memberships,
+		"ego networks may have %d members, above the limit of %d memberships",
+		egos,
+		limits.Memberships,
+	)
+	want(
+		len(c.Communities) <= limits.Communities,
+		"%d communities, above the limit of %d",
+		len(c.Communities),
+		limits.Communities,
+	)
 	return errors.Join(errs...)
 }
 

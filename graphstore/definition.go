@@ -99,8 +99,15 @@ func validateRules(rules []Rule) error {
 		seen[r.Name] = true
 		cost, err := r.validate()
 		if steps += cost; steps > ruleStepsMax && steps-cost <= ruleStepsMax {
-			errs = append(errs, fmt.Errorf("community %q brings the steps that evaluating all rules may take to %d, at most %d are allowed",
-				r.Name, steps, ruleStepsMax))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"community %q brings the steps that evaluating all rules may take to %d, at most %d are allowed",
+					r.Name,
+					steps,
+					ruleStepsMax,
+				),
+			)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
@@ -151,7 +158,11 @@ func (r Rule) validateEgo() error {
 	case r.Hops < 1 || r.Hops > egoHopsMax:
 		return fmt.Errorf("is an ego network of %d hops, want 1 to %d", r.Hops, egoHopsMax)
 	case r.MembersMax < 0 || r.MembersMax > egoMembersLimit:
-		return fmt.Errorf("is an ego network of at most %d members, want 1 to %d", r.MembersMax, egoMembersLimit)
+		return fmt.Errorf(
+			"is an ego network of at most %d members, want 1 to %d",
+			r.MembersMax,
+			egoMembersLimit,
+		)
 	}
 	return nil
 }

@@ -35,8 +35,11 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 	}
 	s.derivedUnits = s.derivedUnits[:0]
 	for _, d := range list {
-		if held := s.labelling.version.data[d.V]; held != noVersion && held != version || s.ids.Erased(d.V) {
-			panic(fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict", d.V))
+		if held := s.labelling.version.data[d.V]; held != noVersion && held != version ||
+			s.ids.Erased(d.V) {
+			panic(
+				fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict", d.V),
+			)
 		}
 		of := version
 		if d.Units == nil {

@@ -66,11 +66,17 @@ func TestEgoNetworksEqualSearch(t *testing.T) {
 // A network that may hold too many must fall back to fewer hops, say so, and come
 // back when edges go.
 func TestEgoNetworkFallsBackToFewerHops(t *testing.T) {
-	s := newTestStore(t, Config{Communities: []Rule{{Name: "near", Kind: Ego, Root: "0", Hops: 2, MembersMax: 5}}})
+	s := newTestStore(
+		t,
+		Config{Communities: []Rule{{Name: "near", Kind: Ego, Root: "0", Hops: 2, MembersMax: 5}}},
+	)
 	step := func(remove bool, n uint64) (members, hops int, delta *Delta) {
 		var b event.Batch
 		for i := range n {
-			b.Edges = append(b.Edges, event.Edge{Src: number(1), Dst: number(2 + i), Weight: 1, Remove: remove})
+			b.Edges = append(
+				b.Edges,
+				event.Edge{Src: number(1), Dst: number(2 + i), Weight: 1, Remove: remove},
+			)
 		}
 		delta, _ = s.Apply(&b)
 		list, _ := s.View().Members(0)
@@ -92,10 +98,18 @@ func TestEgoNetworkFallsBackToFewerHops(t *testing.T) {
 	} {
 		members, hops, delta := step(want.remove, want.n)
 		if members != want.members || hops != want.hops || len(delta.Members) != want.changes {
-			t.Fatalf("step %d: %d members in %d hops by %d changes, want %+v", i, members, hops, len(delta.Members), want)
+			t.Fatalf(
+				"step %d: %d members in %d hops by %d changes, want %+v",
+				i,
+				members,
+				hops,
+				len(delta.Members),
+				want,
+			)
 		}
 	}
-	if err := s.SetCommunities(nil); err != nil || s.View().Communities() != 0 || len(s.members.egos) != 0 {
+	if err := s.SetCommunities(nil); err != nil || s.View().Communities() != 0 ||
+		len(s.members.egos) != 0 {
 		t.Fatalf("without rules: %v, %d communities", err, s.View().Communities())
 	}
 }
@@ -121,8 +135,14 @@ func TestRulesTakeEffectAtOnce(t *testing.T) {
 		t.Fatalf("%d members, %d mismatches", len(list), s.View().Mismatches(c))
 	}
 	id := event.ParseID("vertex-77")
-	german := []event.Attribute{{Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}}}
-	s.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: id, Attributes: german}, {Vertex: id, Erase: true}}})
+	german := []event.Attribute{
+		{Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}},
+	}
+	s.Apply(
+		&event.Batch{
+			Vertices: []event.Vertex{{Vertex: id, Attributes: german}, {Vertex: id, Erase: true}},
+		},
+	)
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +161,15 @@ func TestSnapshotWithOtherMembersIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if section.Table == membersTable || section.Table == metaTable || section.Table == verticesTable {
+		if section.Table == membersTable || section.Table == metaTable ||
+			section.Table == verticesTable {
 			files[section.Table] = file
 		}
 	}
-	_, err := Load(Config{Classes: testClasses}, func(t Table) ([]byte, error) { return files[t], nil })
+	_, err := Load(
+		Config{Classes: testClasses},
+		func(t Table) ([]byte, error) { return files[t], nil },
+	)
 	if err == nil || !errors.Is(err, errTable) {
 		t.Fatalf("loaded: %v", err)
 	}

@@ -22,7 +22,8 @@ func TestErasedIndicesAreSorted(t *testing.T) {
 	}
 	begun := time.Now()
 	table.release(many)
-	if took := time.Since(begun); took > time.Second || table.free[0] != 1_000_009 || table.free[len(many)] != 9 {
+	if took := time.Since(begun); took > time.Second || table.free[0] != 1_000_009 ||
+		table.free[len(many)] != 9 {
 		t.Errorf("a million took %v; the largest is %d", took, table.free[0])
 	}
 }

@@ -40,14 +40,19 @@ func TestLabelsAndPredictionsEnd(t *testing.T) {
 		{201, nil, nil, "1:1>-1"}, // the window, from when it came
 		{211, nil, nil, "0:2>-1"},
 	} {
-		delta, _ := s.Apply(&event.Batch{Labels: step.labels, Predictions: step.predictions, Time: step.now})
+		delta, _ := s.Apply(
+			&event.Batch{Labels: step.labels, Predictions: step.predictions, Time: step.now},
+		)
 		var changes []string
 		for _, c := range delta.Labels {
 			changes = append(changes, fmt.Sprint(c.V, ":", c.Before.Class, ">", c.After.Class))
 		}
 		for _, c := range delta.Predictions {
 			how := map[[2]bool]string{{false, true}: "+", {true, false}: "-", {true, true}: "~"}
-			changes = append(changes, fmt.Sprint(c.V, how[[2]bool{c.Before != nil, c.After != nil}]))
+			changes = append(
+				changes,
+				fmt.Sprint(c.V, how[[2]bool{c.Before != nil, c.After != nil}]),
+			)
 		}
 		if got := strings.Join(changes, " "); got != step.want {
 			t.Errorf("step %d at %d: %q, want %q", i, int64(step.now), got, step.want)
@@ -63,11 +68,21 @@ func TestLabelsAndPredictionsEnd(t *testing.T) {
 func TestDerivedPredictionsDoNotEnd(t *testing.T) {
 	s := newTestStore(t, Config{Windows: Windows{Predictions: 10}})
 	one := []uint32{event.One, 0, 0}
-	s.Apply(&event.Batch{Time: 1, Edges: []event.Edge{link(1, 2, 1)}, Predictions: []event.Prediction{{Vertex: number(1), Units: one, Version: "m", Time: 1}}})
+	s.Apply(
+		&event.Batch{
+			Time:        1,
+			Edges:       []event.Edge{link(1, 2, 1)},
+			Predictions: []event.Prediction{{Vertex: number(1), Units: one, Version: "m", Time: 1}},
+		},
+	)
 	s.Derive([]Derived{{V: 1, Units: one}}, "enq")
 	s.Apply(&event.Batch{Time: 100})
 	if w := s.View(); w.Prediction(0) != nil || w.Prediction(1) == nil {
-		t.Fatalf("predictions %v and %v, want the derived one alone", w.Prediction(0), w.Prediction(1))
+		t.Fatalf(
+			"predictions %v and %v, want the derived one alone",
+			w.Prediction(0),
+			w.Prediction(1),
+		)
 	}
 	if x := s.labelling.predictionEnds; len(x.at)+len(x.heap) > 0 {
 		t.Fatalf("something is to end: %+v", x)
@@ -88,10 +103,21 @@ func (g *windowed) next(vertices, events int) *event.Batch {
 	b.Time++
 	for range events {
 		u := g.rng.Uint64N(uint64(vertices))
-		b.Edges = append(b.Edges, event.Edge{Src: number(u), Dst: number((u + 1 + g.rng.Uint64N(9)) % uint64(vertices)), Weight: 1, Time: b.Time})
+		b.Edges = append(
+			b.Edges,
+			event.Edge{
+				Src:    number(u),
+				Dst:    number((u + 1 + g.rng.Uint64N(9)) % uint64(vertices)),
+				Weight: 1,
+				Time:   b.Time,
+			},
+		)
 		if g.rng.IntN(4) == 0 {
 			b.Labels = append(b.Labels, event.Label{Vertex: number(u), Time: b.Time})
-			b.Predictions = append(b.Predictions, event.Prediction{Vertex: number(u), Units: g.units, Time: b.Time})
+			b.Predictions = append(
+				b.Predictions,
+				event.Prediction{Vertex: number(u), Units: g.units, Time: b.Time},
+			)
 		}
 	}
 	return b
@@ -149,14 +175,25 @@ func BenchmarkWindows(b *testing.B) {
 				for range edges / 1000 {
 					batch.Edges = batch.Edges[:0]
 					for range 1000 {
-						batch.Edges = append(batch.Edges, event.Edge{Src: number(rng.Uint64N(vertices)), Dst: number(vertices + rng.Uint64N(vertices)), Weight: 1, Time: batch.Time})
+						batch.Edges = append(
+							batch.Edges,
+							event.Edge{
+								Src:    number(rng.Uint64N(vertices)),
+								Dst:    number(vertices + rng.Uint64N(vertices)),
+								Weight: 1,
+								Time:   batch.Time,
+							},
+						)
 					}
 					batch.Time++
 					s.Apply(&batch)
 				}
 				runtime.GC()
 				runtime.ReadMemStats(&after)
-				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(s.View().Edges()), "B/edge")
+				b.ReportMetric(
+					float64(after.HeapAlloc-before.HeapAlloc)/float64(s.View().Edges()),
+					"B/edge",
+				)
 				s.Release()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/edges, "ns/edge")

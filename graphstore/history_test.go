@@ -27,10 +27,25 @@ const testClasses = 3
 
 var testRules = []Rule{
 	{Name: "all", Kind: Everyone},
-	{Name: "german", Kind: ByAttribute, Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}},
+	{
+		Name:  "german",
+		Kind:  ByAttribute,
+		Key:   "language",
+		Value: event.Value{Kind: event.StringValue, Text: "de"},
+	},
 	{Name: "listed"},
-	{Name: "old", Kind: ByAttribute, Key: "age", Value: event.Value{Kind: event.NumberValue, Number: 90}},
-	{Name: "german too", Kind: ByAttribute, Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}},
+	{
+		Name:  "old",
+		Kind:  ByAttribute,
+		Key:   "age",
+		Value: event.Value{Kind: event.NumberValue, Number: 90},
+	},
+	{
+		Name:  "german too",
+		Kind:  ByAttribute,
+		Key:   "language",
+		Value: event.Value{Kind: event.StringValue, Text: "de"},
+	},
 }
 
 // testWindows are none, all, and one that is shorter than some assertions are late.
@@ -86,7 +101,10 @@ func (h *history) batch(b *event.Batch, n int) {
 	if h.rng.IntN(8) == 0 { // erasures are a step of their own
 		for range 1 + h.rng.IntN(3) {
 			h.position++
-			b.Vertices = append(b.Vertices, event.Vertex{Vertex: h.id(), Erase: true, Position: h.position})
+			b.Vertices = append(
+				b.Vertices,
+				event.Vertex{Vertex: h.id(), Erase: true, Position: h.position},
+			)
 		}
 		b.Last = h.position
 		return
@@ -204,9 +222,19 @@ func (h *history) vertex() event.Vertex {
 		case 1:
 			a.Value = event.Value{Kind: event.StringValue, Text: h.text("fr")}
 		case 5:
-			a.Key, a.Value = h.text("age"), event.Value{Kind: event.StringValue, Text: h.text("old")}
+			a.Key, a.Value = h.text(
+				"age",
+			), event.Value{
+				Kind: event.StringValue,
+				Text: h.text("old"),
+			}
 		case 2:
-			a.Key, a.Value = h.text("age"), event.Value{Kind: event.NumberValue, Number: float64(88 + h.rng.IntN(4))}
+			a.Key, a.Value = h.text(
+				"age",
+			), event.Value{
+				Kind:   event.NumberValue,
+				Number: float64(88 + h.rng.IntN(4)),
+			}
 		default:
 			a.Value = event.Value{Kind: event.StringValue, Text: h.text("de")}
 		}

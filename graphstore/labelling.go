@@ -46,7 +46,13 @@ func newLabelling(config *Config) labelling {
 
 // begin empties what is kept of a batch and drops a roll-out that has been silent.
 func (l *labelling) begin(now event.Time) {
-	l.labels, l.predictions, l.pending = emptied(l.labels), emptied(l.predictions), emptied(l.pending)
+	l.labels, l.predictions, l.pending = emptied(
+		l.labels,
+	), emptied(
+		l.predictions,
+	), emptied(
+		l.pending,
+	)
 	l.before = emptied(l.before)
 	l.lapse(now)
 }
@@ -66,7 +72,16 @@ func (l *labelling) grow(n int) {
 // forget asserts that v has neither label nor prediction.
 func (l *labelling) forget(v Vertex) {
 	nothing := entry{uint64(v), fromErasure}
-	l.labels, l.predictions, l.pending = append(l.labels, nothing), append(l.predictions, nothing), append(l.pending, nothing)
+	l.labels, l.predictions, l.pending = append(
+		l.labels,
+		nothing,
+	), append(
+		l.predictions,
+		nothing,
+	), append(
+		l.pending,
+		nothing,
+	)
 }
 
 // Label returns the true class of v as far as it is known.
@@ -120,7 +135,10 @@ func (l *labelling) applyLabels(p *step) {
 
 // asserts returns what an event says, since when, and when that ends. Nothing is younger
 // than the log. A vertex has one label: an audit label takes the place of another one.
-func (l *labelling) asserts(e *event.Label, now event.Time) (label Label, drawn Audit, at, end event.Time) {
+func (l *labelling) asserts(
+	e *event.Label,
+	now event.Time,
+) (label Label, drawn Audit, at, end event.Time) {
 	end = endOf(e.Time, now, e.TTL, l.config.Windows.Labels)
 	if e.Class == event.NoClass || end <= now { // withdrawn, or it has ended already
 		return noLabel, noAudit, 0, forever
@@ -146,7 +164,10 @@ func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 	l.count(v, -1)
 	l.classes.data[v], l.roles.data[v], l.times.data[v] = int32(after.Class), uint8(after.Role), at
 	l.count(v, 1)
-	p.delta.Labels = append(p.delta.Labels, LabelChange{V: v, Before: before, After: after, TimeBefore: was})
+	p.delta.Labels = append(
+		p.delta.Labels,
+		LabelChange{V: v, Before: before, After: after, TimeBefore: was},
+	)
 }
 
 // Audit returns the audit label of v.

@@ -10,7 +10,8 @@ import (
 func (l *labelling) checkColumns(n int) error {
 	for v := range Vertex(n) {
 		label := l.Label(v)
-		if label.Class < event.NoClass || int(label.Class) >= l.config.Classes || label.Role > event.Train {
+		if label.Class < event.NoClass || int(label.Class) >= l.config.Classes ||
+			label.Role > event.Train {
 			return fmt.Errorf("vertex %d has label %+v", v, label)
 		}
 		if at := l.LabelTime(v); at != 0 && label.Class == event.NoClass {
@@ -36,16 +37,26 @@ func (l *labelling) checkModels() error {
 	for v := range Vertex(len(l.classes.data)) {
 		held := l.version.data[v]
 		if held != noVersion && held != m.active && !IsDerived(l.versions.names[held]) {
-			return fmt.Errorf("vertex %d has a prediction of version %d, active is %d", v, held, m.active)
+			return fmt.Errorf(
+				"vertex %d has a prediction of version %d, active is %d",
+				v,
+				held,
+				m.active,
+			)
 		}
 	}
 	if m.incoming == noVersion {
 		if len(m.pending.data) > 0 || m.counts != (RollOut{}) {
-			return fmt.Errorf("no version is incoming, %d units wait and the counts are %+v", len(m.pending.data), m.counts)
+			return fmt.Errorf(
+				"no version is incoming, %d units wait and the counts are %+v",
+				len(m.pending.data),
+				m.counts,
+			)
 		}
 		return nil
 	}
-	if int(m.incoming) >= len(l.versions.names) || m.incoming == m.active || len(m.pending.data) != len(l.units.data) {
+	if int(m.incoming) >= len(l.versions.names) || m.incoming == m.active ||
+		len(m.pending.data) != len(l.units.data) {
 		return fmt.Errorf("version %d of %d is incoming beside %d, with %d units of %d",
 			m.incoming, len(l.versions.names), m.active, len(m.pending.data), len(l.units.data))
 	}

@@ -24,7 +24,11 @@ type versionRow struct {
 func (l *labelling) versionRows(yield func(versionRow) bool) {
 	m := &l.models
 	for i, name := range l.versions.names {
-		r := versionRow{Version: uint32(i), Name: name, Seen: nullable[event.Time]{m.seen, uint32(i) == m.incoming}}
+		r := versionRow{
+			Version: uint32(i),
+			Name:    name,
+			Seen:    nullable[event.Time]{m.seen, uint32(i) == m.incoming},
+		}
 		switch uint32(i) {
 		case m.active:
 			r.Role = nullable[string]{activeRole, true}
@@ -69,7 +73,9 @@ func (l *labelling) pendingRows(yield func(pendingRow) bool) {
 			continue
 		}
 		end, known := l.models.waiting.at[uint64(v)]
-		if !yield(pendingRow{v, probabilitiesOf(row, probabilities), nullable[event.Time]{end, known}}) {
+		if !yield(
+			pendingRow{v, probabilitiesOf(row, probabilities), nullable[event.Time]{end, known}},
+		) {
 			return
 		}
 	}

@@ -17,7 +17,8 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 		if err := config.Validate(); err != nil {
 			t.Errorf("%d bytes: %v", memory, err)
 		}
-		if c.Edges < last.Edges || c.Vertices < last.Vertices || c.Communities < last.Communities || c.Memberships < last.Memberships {
+		if c.Edges < last.Edges || c.Vertices < last.Vertices || c.Communities < last.Communities ||
+			c.Memberships < last.Memberships {
 			t.Errorf("%d bytes allow less than fewer do: %+v, %+v", memory, c, last)
 		}
 		takes := uint64(c.Edges)*edgeBytes + uint64(c.Vertices)*(vertexBytes+10*classBytes) +
@@ -61,7 +62,10 @@ func TestAFullStoreRefusesOneMore(t *testing.T) {
 	}
 	s.Limit(event.Limits{Edges: 1}) // which is less than there are
 	refused = append(refused, fill(6)...)
-	if slices.ContainsFunc(refused, func(r event.Refusal) bool { return r.Reason != event.LimitExceeded }) {
+	if slices.ContainsFunc(
+		refused,
+		func(r event.Refusal) bool { return r.Reason != event.LimitExceeded },
+	) {
 		t.Errorf("refused %+v", refused)
 	}
 	for i, want := range []Fill{{"vertices", 3, 3}, {"edges", 2, 1}, {"communities", 1, 1}, {"memberships", 2, 2}} {

@@ -37,7 +37,10 @@ func (m *members) leave(attributes attributes, v Vertex) {
 
 // refuse returns the community of a member event, whether it exists yet, and why the
 // event cannot be asserted, nothing when it can.
-func (m *members) refuse(e *event.Member, communitiesMax int) (c Community, known bool, reason event.Reason, detail string) {
+func (m *members) refuse(
+	e *event.Member,
+	communitiesMax int,
+) (c Community, known bool, reason event.Reason, detail string) {
 	if e.Multiplicity > 0 && !m.room(1) {
 		return 0, false, event.LimitExceeded, "memberships"
 	}
@@ -82,7 +85,10 @@ func (m *members) apply(p *step) {
 			first = len(d.Members)
 		}
 		if before, after := m.multiplicity(c, v), e.at; before != after {
-			d.Members = append(d.Members, MemberChange{Community: c, V: v, Before: before, After: after})
+			d.Members = append(
+				d.Members,
+				MemberChange{Community: c, V: v, Before: before, After: after},
+			)
 		}
 	}
 	m.change(d.Members[first:])

@@ -44,7 +44,12 @@ func (m *members) check() error {
 // ego network with the hops it has.
 func (c *community) checkMembers(want []Vertex, hops int) error {
 	if !slices.Equal(c.vertices, want) || c.sum != uint64(len(want)) {
-		return fmt.Errorf("community %q holds %d vertices, want %d, or others", c.rule.Name, len(c.vertices), len(want))
+		return fmt.Errorf(
+			"community %q holds %d vertices, want %d, or others",
+			c.rule.Name,
+			len(c.vertices),
+			len(want),
+		)
 	}
 	if c.ego != nil && (c.ego.radius != hops || len(c.ego.reach) != len(want)) {
 		return fmt.Errorf("community %q reaches %d vertices in %d hops, want %d in %d",

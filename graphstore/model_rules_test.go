@@ -10,7 +10,8 @@ import (
 var expressions = map[string]func(attributes map[string]event.Value) bool{
 	"german adults": func(attributes map[string]event.Value) bool {
 		age := attributes["age"]
-		return attributes["language"].Text == "de" && age.Kind == event.NumberValue && age.Number >= 89
+		return attributes["language"].Text == "de" && age.Kind == event.NumberValue &&
+			age.Number >= 89
 	},
 	"not german": func(attributes map[string]event.Value) bool { return attributes["language"].Text != "de" },
 }
@@ -21,10 +22,15 @@ func (m *model) applyRules() {
 		if r.Kind != ByExpression && r.Kind != Ego && r.Kind != Everyone {
 			continue
 		}
-		maps.DeleteFunc(m.members, func(key memberID, _ uint32) bool { return key.community == r.Name })
+		maps.DeleteFunc(
+			m.members,
+			func(key memberID, _ uint32) bool { return key.community == r.Name },
+		)
 		near := m.ball(r)
 		for id := range m.index {
-			if r.Kind == Everyone || r.Kind == ByExpression && expressions[r.Name](m.attributes[id]) || near[id] {
+			if r.Kind == Everyone ||
+				r.Kind == ByExpression && expressions[r.Name](m.attributes[id]) ||
+				near[id] {
 				m.members[memberID{r.Name, id}] = 1
 			}
 		}

@@ -76,7 +76,13 @@ func (m *model) clone() *model {
 	c.labelEnds, c.endings = maps.Clone(m.labelEnds), maps.Clone(m.endings)
 	c.predictions, c.members = maps.Clone(m.predictions), maps.Clone(m.members)
 	c.models.waiting, c.models.ends = maps.Clone(m.models.waiting), maps.Clone(m.models.ends)
-	c.order, c.communities, c.versions = slices.Clone(m.order), slices.Clone(m.communities), slices.Clone(m.versions)
+	c.order, c.communities, c.versions = slices.Clone(
+		m.order,
+	), slices.Clone(
+		m.communities,
+	), slices.Clone(
+		m.versions,
+	)
 	return &c
 }
 
@@ -91,7 +97,11 @@ func edgeOf(a, b event.ID) edgeID {
 	return edgeID{a, b}
 }
 
-func cloneID(id event.ID) event.ID { return event.ID{Name: string([]byte(id.Name)), Number: id.Number} }
+func cloneID(
+	id event.ID,
+) event.ID {
+	return event.ID{Name: string([]byte(id.Name)), Number: id.Number}
+}
 
 func (m *model) mention(id event.ID) {
 	if _, known := m.index[id]; known {
@@ -168,7 +178,12 @@ func (m *model) apply(b *event.Batch) {
 }
 
 // ends notes when an assertion about a vertex ends, if it does.
-func (m *model) ends(at map[event.ID]event.Time, id event.ID, from event.Time, ttl, window time.Duration) {
+func (m *model) ends(
+	at map[event.ID]event.Time,
+	id event.ID,
+	from event.Time,
+	ttl, window time.Duration,
+) {
 	if ttl == 0 {
 		ttl = window
 	}

@@ -103,12 +103,27 @@ func compareDelta(w View, d *Delta, before, after *model) error {
 		}
 	}
 	if !slices.Equal(d.Erased, erased) || !slices.Equal(d.Reused, reused) {
-		return fmt.Errorf("erased %v and reused %v, want %v and %v", d.Erased, d.Reused, erased, reused)
+		return fmt.Errorf(
+			"erased %v and reused %v, want %v and %v",
+			d.Erased,
+			d.Reused,
+			erased,
+			reused,
+		)
 	}
 	return firstError(
-		compareEdgeChanges(d, name, before, after), compareEnds(d),
-		compareLabelChanges(w, d, name, before, after), comparePredictionChanges(w, d, name, before, after),
-		compareMemberChanges(w, d, name, before, after))
+		compareEdgeChanges(d, name, before, after),
+		compareEnds(d),
+		compareLabelChanges(
+			w,
+			d,
+			name,
+			before,
+			after,
+		),
+		comparePredictionChanges(w, d, name, before, after),
+		compareMemberChanges(w, d, name, before, after),
+	)
 }
 
 func firstError(errs ...error) error {
@@ -193,7 +208,10 @@ func compareLabelChanges(w View, d *Delta, name func(Vertex) event.ID, before, a
 			old[id] = none
 		}
 	}
-	return cmp.Or(sameDifference("labels", got, difference(old, now)), compareAuditChanges(d, name, before, after))
+	return cmp.Or(
+		sameDifference("labels", got, difference(old, now)),
+		compareAuditChanges(d, name, before, after),
+	)
 }
 
 func compareAuditChanges(d *Delta, name func(Vertex) event.ID, before, after *model) error {
@@ -224,7 +242,12 @@ func compareAuditChanges(d *Delta, name func(Vertex) event.ID, before, after *mo
 	return nil
 }
 
-func comparePredictionChanges(w View, d *Delta, name func(Vertex) event.ID, before, after *model) error {
+func comparePredictionChanges(
+	w View,
+	d *Delta,
+	name func(Vertex) event.ID,
+	before, after *model,
+) error {
 	got := map[event.ID][2]modelPrediction{}
 	of := func(units []uint32, version uint32) modelPrediction {
 		if units == nil {
@@ -236,15 +259,30 @@ func comparePredictionChanges(w View, d *Delta, name func(Vertex) event.ID, befo
 		if i > 0 && d.Predictions[i-1].V >= p.V {
 			return fmt.Errorf("predictions are out of order")
 		}
-		got[name(p.V)] = [2]modelPrediction{of(p.Before, p.VersionBefore), of(p.After, w.Version(p.V))}
+		got[name(p.V)] = [2]modelPrediction{
+			of(p.Before, p.VersionBefore),
+			of(p.After, w.Version(p.V)),
+		}
 	}
 	return sameDifference("predictions", got, difference(before.predictions, after.predictions))
 }
 
-func compareMemberChanges(w View, d *Delta, name func(Vertex) event.ID, before, after *model) error {
+func compareMemberChanges(
+	w View,
+	d *Delta,
+	name func(Vertex) event.ID,
+	before, after *model,
+) error {
 	got := map[memberID][2]uint32{}
 	for i, m := range d.Members {
-		if i > 0 && pair(uint32(d.Members[i-1].Community), uint32(d.Members[i-1].V)) >= pair(uint32(m.Community), uint32(m.V)) {
+		if i > 0 &&
+			pair(
+				uint32(d.Members[i-1].Community),
+				uint32(d.Members[i-1].V),
+			) >= pair(
+				uint32(m.Community),
+				uint32(m.V),
+			) {
 			return fmt.Errorf("members are out of order: %v", d.Members)
 		}
 		got[memberID{w.CommunityName(m.Community), name(m.V)}] = [2]uint32{m.Before, m.After}
@@ -254,9 +292,17 @@ func compareMemberChanges(w View, d *Delta, name func(Vertex) event.ID, before, 
 
 // compareView checks every answer of a view against the twin.
 func compareView(w View, m *model) error {
-	if w.Vertices() != len(m.order) || w.Edges() != len(m.edges) || !slices.Equal(w.Versions(), m.versions) {
-		return fmt.Errorf("%d vertices, %d edges, versions %q; want %d, %d, %q", w.Vertices(), w.Edges(),
-			w.Versions(), len(m.order), len(m.edges), m.versions)
+	if w.Vertices() != len(m.order) || w.Edges() != len(m.edges) ||
+		!slices.Equal(w.Versions(), m.versions) {
+		return fmt.Errorf(
+			"%d vertices, %d edges, versions %q; want %d, %d, %q",
+			w.Vertices(),
+			w.Edges(),
+			w.Versions(),
+			len(m.order),
+			len(m.edges),
+			m.versions,
+		)
 	}
 	total, present := 0.0, 0
 	neighbors, _ := m.degrees()
@@ -277,7 +323,13 @@ func compareView(w View, m *model) error {
 		}
 	}
 	if total != w.WeightSum() || present != w.Present() {
-		return fmt.Errorf("weight sum %v, %d present, want %v, %d", w.WeightSum(), w.Present(), total, present)
+		return fmt.Errorf(
+			"weight sum %v, %d present, want %v, %d",
+			w.WeightSum(),
+			w.Present(),
+			total,
+			present,
+		)
 	}
 	return compareCommunities(w, m)
 }
@@ -292,7 +344,13 @@ func compareRun(w View, m *model, v Vertex, neighbors map[event.ID]int) error {
 			weight = weights[i]
 		}
 		if want := m.edges[edgeOf(m.order[v], m.order[u])].weight; weight != want || seen[u] {
-			return fmt.Errorf("edge to %d weighs %v, want %v; seen before: %t", u, weight, want, seen[u])
+			return fmt.Errorf(
+				"edge to %d weighs %v, want %v; seen before: %t",
+				u,
+				weight,
+				want,
+				seen[u],
+			)
 		}
 		seen[u] = true
 		sum += weight
@@ -302,7 +360,13 @@ func compareRun(w View, m *model, v Vertex, neighbors map[event.ID]int) error {
 		count = neighbors[m.order[v]]
 	}
 	if len(seen) != count || sum != w.Degree(v) {
-		return fmt.Errorf("%d neighbours of degree %v, want %d and %v", len(seen), w.Degree(v), count, sum)
+		return fmt.Errorf(
+			"%d neighbours of degree %v, want %d and %v",
+			len(seen),
+			w.Degree(v),
+			count,
+			sum,
+		)
 	}
 	return nil
 }
@@ -327,7 +391,8 @@ func compareColumns(w View, m *model, v Vertex) error {
 	if w.Erased(v) {
 		prediction = modelPrediction{}
 	}
-	if got := w.Prediction(v); unitsKey(got) != prediction.units || got != nil && w.Versions()[w.Version(v)] != prediction.version {
+	if got := w.Prediction(v); unitsKey(got) != prediction.units ||
+		got != nil && w.Versions()[w.Version(v)] != prediction.version {
 		return fmt.Errorf("prediction %v, want %v", got, prediction)
 	}
 	for _, key := range []string{"language", "age", "none"} {
@@ -379,12 +444,25 @@ func compareCommunities(w View, m *model) error {
 		held := uint64(0)
 		w.ForMembers(c, func(_ Vertex, multiplicity uint32) { held += uint64(multiplicity) })
 		if w.CommunityName(c) != m.communities[c] || held != sum || len(list) != count {
-			return fmt.Errorf("community %q has %d members of sum %d, want %q, %d, %d", w.CommunityName(c),
-				len(list), held, m.communities[c], count, sum)
+			return fmt.Errorf(
+				"community %q has %d members of sum %d, want %q, %d, %d",
+				w.CommunityName(c),
+				len(list),
+				held,
+				m.communities[c],
+				count,
+				sum,
+			)
 		}
 		for i, v := range list {
-			if i > 0 && list[i-1] >= v || m.members[memberID{m.communities[c], m.order[v]}] != multiplicities[i] {
-				return fmt.Errorf("community %q: member %d of %v is wrong", m.communities[c], i, list)
+			if i > 0 && list[i-1] >= v ||
+				m.members[memberID{m.communities[c], m.order[v]}] != multiplicities[i] {
+				return fmt.Errorf(
+					"community %q: member %d of %v is wrong",
+					m.communities[c],
+					i,
+					list,
+				)
 			}
 		}
 	}

@@ -25,8 +25,10 @@ func TestRulesBeyondTheMembershipsAreRefused(t *testing.T) {
 	var b event.Batch
 	for i := range uint64(2000) {
 		b.Vertices = append(b.Vertices, event.Vertex{
-			Vertex:     event.NumberID(i),
-			Attributes: []event.Attribute{{Key: "a", Value: event.Value{Kind: event.NumberValue, Number: float64(i)}}},
+			Vertex: event.NumberID(i),
+			Attributes: []event.Attribute{
+				{Key: "a", Value: event.Value{Kind: event.NumberValue, Number: float64(i)}},
+			},
 		})
 	}
 	s.Apply(&b)
@@ -46,7 +48,11 @@ func TestRulesBeyondTheMembershipsAreRefused(t *testing.T) {
 		t.Errorf("refusing took %d bytes", took)
 	}
 	if n := s.members.total; n != 40_000 || s.View().Communities() != 20 {
-		t.Errorf("%d memberships in %d communities afterwards, want 40000 in 20", n, s.View().Communities())
+		t.Errorf(
+			"%d memberships in %d communities afterwards, want 40000 in 20",
+			n,
+			s.View().Communities(),
+		)
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
@@ -57,8 +63,14 @@ func TestRulesBeyondTheMembershipsAreRefused(t *testing.T) {
 // without being compiled, and so must many patterns that together are too much.
 func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 	s := newTestStore(t, Config{})
-	one := rulesOf(1, func(int) string { return `a matches "` + strings.Repeat(".{0,999}", 400) + `z"` })
-	many := rulesOf(100, func(i int) string { return fmt.Sprintf(`a matches "%s%d"`, strings.Repeat(".?", 200), i) })
+	one := rulesOf(
+		1,
+		func(int) string { return `a matches "` + strings.Repeat(".{0,999}", 400) + `z"` },
+	)
+	many := rulesOf(
+		100,
+		func(i int) string { return fmt.Sprintf(`a matches "%s%d"`, strings.Repeat(".?", 200), i) },
+	)
 	for want, rules := range map[string][]Rule{"instructions": one, "steps that evaluating all rules": many} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -70,7 +82,8 @@ func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
 			t.Errorf("%d rules: refusing took %d bytes", len(rules), took)
 		}
-		if _, err := New(Config{Classes: 2, Communities: rules}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(Config{Classes: 2, Communities: rules}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d rules at the start: error %v, want one about %s", len(rules), err, want)
 		}
 	}

@@ -86,7 +86,10 @@ func (l *labelling) applyPredictions(p *step) {
 }
 
 // predicts returns the prediction that an event asserts, and its end.
-func (l *labelling) predicts(e *event.Prediction, now event.Time) (units []uint32, version uint32, end event.Time) {
+func (l *labelling) predicts(
+	e *event.Prediction,
+	now event.Time,
+) (units []uint32, version uint32, end event.Time) {
 	end = endOf(e.Time, now, e.TTL, l.config.Windows.Predictions)
 	if e.Units == nil || end <= now { // withdrawn, or it has ended already
 		return nil, noVersion, forever
@@ -96,7 +99,13 @@ func (l *labelling) predicts(e *event.Prediction, now event.Time) (units []uint3
 
 // setPrediction replaces the prediction of v (no units: removes it) and lists
 // the change in delta, if it is one; backing holds what was there before.
-func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, after []uint32, version uint32) {
+func (l *labelling) setPrediction(
+	delta *Delta,
+	backing *[]uint32,
+	v Vertex,
+	after []uint32,
+	version uint32,
+) {
 	before := l.Prediction(v)
 	if l.version.data[v] == version && slices.Equal(before, after) {
 		return

@@ -46,7 +46,12 @@ func columnsOf[T any](width int) (columns []rowColumn) {
 		if f.Anonymous {
 			continue
 		}
-		c := rowColumn{Field: arrow.Field{Name: cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name)), Nullable: true}}
+		c := rowColumn{
+			Field: arrow.Field{
+				Name:     cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name)),
+				Nullable: true,
+			},
+		}
 		for i := range f.Index {
 			c.at += row.FieldByIndex(f.Index[:i+1]).Offset
 		}
@@ -185,14 +190,21 @@ const rowsAtOnce = 256
 
 // eachRow visits the rows of a table, which must have these columns. Texts and lists are
 // copies, or else hold only during the visit.
-func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error) error {
+func eachRow[T any](
+	t Table,
+	columns []rowColumn,
+	data []byte,
+	copied bool,
+	visit func(*T) error,
+) error {
 	some := make([]T, rowsAtOnce)
 	return readTable(t, data, func(chunk arrow.Record) error {
 		same := func(a arrow.Array, c rowColumn) bool {
 			return arrow.TypeEqual(a.DataType(), c.Type) && (a.NullN() == 0 || c.valid != 0)
 		}
 		named := func(f arrow.Field, c rowColumn) bool { return f.Name == c.Name }
-		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) || !slices.EqualFunc(chunk.Columns(), columns, same) {
+		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) ||
+			!slices.EqualFunc(chunk.Columns(), columns, same) {
 			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
 		}
 		for from := 0; from < int(chunk.NumRows()); from += rowsAtOnce {

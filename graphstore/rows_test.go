@@ -33,11 +33,21 @@ func TestRowsRoundTrip(t *testing.T) {
 		rows := make([]testRow, n)
 		for i := range rows {
 			rows[i] = testRow{
-				Name: string(rune('a' + i%26)), At: event.Position(1 << 60), Time: event.Time(-i), Kind: uint32(i),
+				Name: string(
+					rune('a' + i%26),
+				), At: event.Position(1 << 60), Time: event.Time(-i), Kind: uint32(i),
 				Value: -1 / float64(i+1), InnerRow: InnerRow{Solid: i%2 == 0},
 			}
 			if i%3 == 1 {
-				rows[i].Data, rows[i].List, rows[i].Share = []byte{0, 255}, []uint32{7}, []float64{0.5, 1}
+				rows[i].Data, rows[i].List, rows[i].Share = []byte{
+					0,
+					255,
+				}, []uint32{
+					7,
+				}, []float64{
+					0.5,
+					1,
+				}
 			}
 		}
 		data, err := EncodeRows(rows)

@@ -45,7 +45,13 @@ func dump(s *Store) map[string]any {
 	}
 	for v := range s.edges.runs {
 		r := &s.edges.runs[v]
-		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.hub, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
+		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(
+			r.degree,
+			r.hub,
+			r.changed,
+			s.edges.Neighbors(Vertex(v)),
+			s.edges.Weights(Vertex(v)),
+		)
 	}
 	for key, column := range s.attributes {
 		d["attribute "+key] = *column
@@ -120,11 +126,24 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 			d1, r1 := s.Apply(&b)
 			d2, r2 := twin.Apply(&b)
 			if fmt.Sprint(r1) != fmt.Sprint(r2) || fmt.Sprint(*d1) != fmt.Sprint(*d2) {
-				t.Fatalf("seed %d batch %d: deltas differ:\n%v %v\n%v %v", seed, i, *d1, r1, *d2, r2)
+				t.Fatalf(
+					"seed %d batch %d: deltas differ:\n%v %v\n%v %v",
+					seed,
+					i,
+					*d1,
+					r1,
+					*d2,
+					r2,
+				)
 			}
 			for v := range Vertex(s.View().Vertices()) {
 				if !slices.Equal(s.View().Neighbors(v), twin.View().Neighbors(v)) {
-					t.Fatalf("seed %d batch %d: neighbours of %d stand in another order", seed, i, v)
+					t.Fatalf(
+						"seed %d batch %d: neighbours of %d stand in another order",
+						seed,
+						i,
+						v,
+					)
 				}
 			}
 			if err := twin.Check(); err != nil {
@@ -146,7 +165,15 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 // The tables of vertices and adjacency are written beside the run: what is applied meanwhile must not show in them.
 func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 	for seed := range uint64(6) {
-		s := newTestStore(t, Config{Classes: testClasses, Communities: allRules, hubDegree: 4, Windows: testWindows[seed%3]})
+		s := newTestStore(
+			t,
+			Config{
+				Classes:     testClasses,
+				Communities: allRules,
+				hubDegree:   4,
+				Windows:     testWindows[seed%3],
+			},
+		)
 		h := newHistory(seed, 400, seed%2 == 0)
 		var b event.Batch
 		advance := func() {
@@ -163,7 +190,8 @@ func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 				continue
 			}
 			writing.Go(func() {
-				if file, err := section.Encode(); err != nil || !bytes.Equal(file, want[section.Table]) {
+				if file, err := section.Encode(); err != nil ||
+					!bytes.Equal(file, want[section.Table]) {
 					t.Errorf("seed %d: table %s is another one, %v", seed, section.Table, err)
 				}
 			})
@@ -210,7 +238,10 @@ func mention(h *history, stores ...*Store) {
 		b.Vertices = append(b.Vertices, event.Vertex{Vertex: id})
 	}
 	for _, name := range []string{"late", "later"} {
-		b.Members = append(b.Members, event.Member{Community: name, Vertex: event.NumberID(2), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{Community: name, Vertex: event.NumberID(2), Multiplicity: 1},
+		)
 	}
 	for _, version := range []string{"", "v1", "v2"} {
 		b.Predictions = append(b.Predictions, event.Prediction{
@@ -241,7 +272,10 @@ func applySplit(h *history, s *Store, b *event.Batch) {
 		seen[edgeOf(e.Src, e.Dst)] = true
 	}
 	if len(seen) == len(half.Edges) && !hasErased(s) {
-		h.rng.Shuffle(len(half.Edges), func(i, j int) { half.Edges[i], half.Edges[j] = half.Edges[j], half.Edges[i] })
+		h.rng.Shuffle(
+			len(half.Edges),
+			func(i, j int) { half.Edges[i], half.Edges[j] = half.Edges[j], half.Edges[i] },
+		)
 	}
 	s.Apply(&half)
 	s.Apply(&rest)
@@ -318,7 +352,8 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	b.Members = []event.Member{{Community: "listed", Vertex: id, Multiplicity: 3}}
 	s.Apply(&b)
 	delta, _ := s.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: id, Erase: true}}})
-	if len(delta.Edges) != 20 || len(delta.Ends) != 21 || len(delta.Labels) != 1 || len(delta.Members) != 4 {
+	if len(delta.Edges) != 20 || len(delta.Ends) != 21 || len(delta.Labels) != 1 ||
+		len(delta.Members) != 4 {
 		t.Fatalf("delta of the erasure is %+v", delta)
 	}
 	w := s.View()
@@ -328,7 +363,8 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprint(s.ids, dump(s)); strings.Contains(text, name) || strings.Contains(text, secret) {
+	if text := fmt.Sprint(s.ids, dump(s)); strings.Contains(text, name) ||
+		strings.Contains(text, secret) {
 		t.Fatal("the store still holds the name or the town")
 	}
 	for table, file := range save(t, s) {
@@ -350,16 +386,34 @@ func TestCompactionForgetsTheOrderOfEvents(t *testing.T) {
 	var attributes, erasures, removals []event.Batch
 	for i := range uint64(n) {
 		mentioned.Vertices = append(mentioned.Vertices, event.Vertex{Vertex: number(i)})
-		mentioned.Edges = append(mentioned.Edges, link(i, (i*i+1)%n, float64(1+i%2)), link(i, n+i%3, 1))
-		attributes = append(attributes, event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Attributes: []event.Attribute{
-			{Key: fmt.Sprint("key", i%5), Value: event.Value{Kind: event.NumberValue, Number: float64(i % 7)}},
-			{Key: "name", Value: event.Value{Kind: event.StringValue, Text: fmt.Sprint(i)}},
-		}}}})
+		mentioned.Edges = append(
+			mentioned.Edges,
+			link(i, (i*i+1)%n, float64(1+i%2)),
+			link(i, n+i%3, 1),
+		)
+		attributes = append(
+			attributes,
+			event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Attributes: []event.Attribute{
+				{
+					Key:   fmt.Sprint("key", i%5),
+					Value: event.Value{Kind: event.NumberValue, Number: float64(i % 7)},
+				},
+				{Key: "name", Value: event.Value{Kind: event.StringValue, Text: fmt.Sprint(i)}},
+			}}}},
+		)
 		switch i % 3 {
 		case 0:
-			erasures = append(erasures, event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Erase: true}}})
+			erasures = append(
+				erasures,
+				event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Erase: true}}},
+			)
 		case 1:
-			removals = append(removals, event.Batch{Edges: []event.Edge{{Src: number(i), Dst: number(n + i%3), Remove: true}}})
+			removals = append(
+				removals,
+				event.Batch{
+					Edges: []event.Edge{{Src: number(i), Dst: number(n + i%3), Remove: true}},
+				},
+			)
 		}
 	}
 	apply := func(s *Store, reverse bool) {

@@ -29,7 +29,9 @@ func (p *step) begin(b *event.Batch) {
 	*d = Delta{
 		Position: b.Last, Time: p.now,
 		Erased: emptied(d.Erased), Reused: emptied(d.Reused),
-		Edges: emptied(d.Edges), Ends: emptied(d.Ends), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
+		Edges: emptied(
+			d.Edges,
+		), Ends: emptied(d.Ends), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
 		Predictions: emptied(d.Predictions), Members: emptied(d.Members),
 	}
 	clear(p.refused)
@@ -71,7 +73,13 @@ func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string
 }
 
 // RefusalOf returns the refusal of event i of a kind in a batch.
-func RefusalOf(b *event.Batch, kind event.Kind, i int, reason event.Reason, detail string) event.Refusal {
+func RefusalOf(
+	b *event.Batch,
+	kind event.Kind,
+	i int,
+	reason event.Reason,
+	detail string,
+) event.Refusal {
 	p := step{batch: b}
 	p.refuse(kind, i, reason, detail)
 	return p.refused[0]

@@ -41,7 +41,11 @@ func New(config Config) (*Store, error) {
 	config = config.withDefaults()
 	s := &Store{config: config, parts: parts{
 		ids: newIDs(), attributes: attributes{}, members: newMembers(config.Limits.Memberships, 0),
-		edges: edges{adjacency: newAdjacency(config.hubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
+		edges: edges{
+			adjacency: newAdjacency(config.hubDegree),
+			window:    config.Windows.Edges,
+			most:      config.Limits.Edges,
+		},
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)

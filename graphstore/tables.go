@@ -49,7 +49,13 @@ type table struct {
 
 // tableOf returns a table whose rows are structs, which load takes one by one: what it
 // keeps of their texts and lists it must copy.
-func tableOf[T any](t Table, classes int, rows iter.Seq[T], load func(*T) error, finish func() error) table {
+func tableOf[T any](
+	t Table,
+	classes int,
+	rows iter.Seq[T],
+	load func(*T) error,
+	finish func() error,
+) table {
 	columns := columnsOf[T](classes)
 	return table{
 		recordsOf(columns, rows),
@@ -69,20 +75,50 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	case versionsTable:
 		return tableOf(t, k, l.versionRows, l.loadVersion, nil)
 	case verticesTable:
-		return tableOf(t, k, s.vertexRows, s.loadVertex, func() error { return agree(s.ids.len(), meta.Vertices) })
+		return tableOf(
+			t,
+			k,
+			s.vertexRows,
+			s.loadVertex,
+			func() error { return agree(s.ids.len(), meta.Vertices) },
+		)
 	case adjacencyTable:
-		return tableOf(t, k, s.edges.rows, s.edges.load, func() error { return s.edges.finishLoad(meta.Edges) })
+		return tableOf(
+			t,
+			k,
+			s.edges.rows,
+			s.edges.load,
+			func() error { return s.edges.finishLoad(meta.Edges) },
+		)
 	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
 		return tableOf(t, k, s.attributes.rows, load, nil)
 	case communitiesTable:
-		return tableOf(t, k, m.communityRows, m.loadCommunity, func() error { return agree(len(m.communities), meta.Communities) })
+		return tableOf(
+			t,
+			k,
+			m.communityRows,
+			m.loadCommunity,
+			func() error { return agree(len(m.communities), meta.Communities) },
+		)
 	case membersTable:
-		return tableOf(t, k, m.rows, m.load, func() error { return agree(m.total, meta.Memberships) })
+		return tableOf(
+			t,
+			k,
+			m.rows,
+			m.load,
+			func() error { return agree(m.total, meta.Memberships) },
+		)
 	case expiryTable:
 		return tableOf(t, k, s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:
-		return tableOf(t, k, l.pendingRows, l.loadPending, func() error { l.recountModels(); return nil })
+		return tableOf(
+			t,
+			k,
+			l.pendingRows,
+			l.loadPending,
+			func() error { l.recountModels(); return nil },
+		)
 	}
 	return tableOf(t, k, l.auditRows, l.loadAudit, nil)
 }

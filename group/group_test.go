@@ -30,7 +30,9 @@ func startServer(t *testing.T) jetstream.JetStream {
 
 func newServer(t *testing.T) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	s, err := server.NewServer(
+		&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,13 @@ func connect(t *testing.T, s nats.InProcessConnProvider) jetstream.JetStream {
 func worker(js jetstream.JetStream, name string) Config {
 	return Config{
 		JS: js, Bucket: Bucket("", "test"), Log: slog.New(slog.DiscardHandler),
-		Self: Presence{Worker: name, Since: time.Now().UTC(), Config: "digest", Build: "v1", Arch: "amd64 v1"},
+		Self: Presence{
+			Worker: name,
+			Since:  time.Now().UTC(),
+			Config: "digest",
+			Build:  "v1",
+			Arch:   "amd64 v1",
+		},
 	}
 }
 
@@ -88,7 +96,10 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 		all := order(workers, of)
 		first[all[0]]++
 		without := order([]string{"a", "b", "d"}, of)
-		if want := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return w == "c" }); !slices.Equal(without, want) {
+		if want := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return w == "c" }); !slices.Equal(
+			without,
+			want,
+		) {
 			t.Fatalf("%s: %v without c, was %v", of, without, all)
 		}
 	}
@@ -112,7 +123,8 @@ func TestShardsAreDividedEvenly(t *testing.T) {
 		all, without := assign(workers, shards, copies), assign(workers[1:], shards, copies)
 		first := map[string]int{}
 		for shard, list := range all {
-			if want := min(copies, len(workers)); len(list) != want || len(slices.Compact(slices.Sorted(slices.Values(list)))) != want {
+			if want := min(copies, len(workers)); len(list) != want ||
+				len(slices.Compact(slices.Sorted(slices.Values(list)))) != want {
 				t.Fatalf("set %d, shard %d: workers %v, want %d", set, shard, list, want)
 			}
 			first[list[0]]++
@@ -122,7 +134,14 @@ func TestShardsAreDividedEvenly(t *testing.T) {
 		}
 		for worker, n := range first {
 			if most := (shards + len(workers) - 1) / len(workers); n > most {
-				t.Errorf("set %d: %s is the first of %d of %d shards, at most %d", set, worker, n, shards, most)
+				t.Errorf(
+					"set %d: %s is the first of %d of %d shards, at most %d",
+					set,
+					worker,
+					n,
+					shards,
+					most,
+				)
 			}
 		}
 	}
@@ -150,14 +169,19 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	a.Say(func(p *Presence) { p.Shards, p.Position = []int{3}, 7 })
 	b.Say(func(p *Presence) { p.Shards, p.Position = []int{0, 1, 2, 3}, 5 })
 	wait(t, "both to know each other", func() bool {
-		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && slices.Contains(a.Places(4, 1), Place{Order: -1, Served: true}) &&
-			slices.Contains(a.Places(4, 1), Place{Order: 0}) // b is to estimate it, and says that it does; a's own are not served by another
+		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 &&
+			slices.Contains(a.Places(4, 1), Place{Order: -1, Served: true}) &&
+			slices.Contains(
+				a.Places(4, 1),
+				Place{Order: 0},
+			) // b is to estimate it, and says that it does; a's own are not served by another
 	})
 	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody"); err == nil {
 		t.Error("a worker that does not live is drained")
 	}
 	drain(t, js, "a")()
-	if err := Drain(t.Context(), js, Bucket("", "test"), "b"); err == nil || !strings.Contains(err.Error(), "no worker stays") {
+	if err := Drain(t.Context(), js, Bucket("", "test"), "b"); err == nil ||
+		!strings.Contains(err.Error(), "no worker stays") {
 		t.Errorf("the last worker is drained: %v", err)
 	}
 	wait(t, "b to have what a hands over", func() bool { return first(a) == 0 && first(b) == 32 })
@@ -187,7 +211,11 @@ func drain(t *testing.T, js jetstream.JetStream, worker string) (stop func()) {
 	go func() { ended <- Drain(ctx, js, Bucket("", "test"), worker) }()
 	wait(t, "the worker to hear of it", func() bool {
 		live, err := List(t.Context(), js, Bucket("", "test"))
-		return err == nil && slices.ContainsFunc(live, func(p Presence) bool { return p.Worker == worker && p.Drains })
+		return err == nil &&
+			slices.ContainsFunc(
+				live,
+				func(p Presence) bool { return p.Worker == worker && p.Drains },
+			)
 	})
 	return func() {
 		cancel()
@@ -244,7 +272,9 @@ func TestOthersAreRefusedByName(t *testing.T) {
 	} {
 		c := worker(js, "b")
 		change(&c.Self)
-		if _, err := Join(t.Context(), c); err == nil || !strings.Contains(err.Error(), "worker a") || !strings.Contains(err.Error(), want) {
+		if _, err := Join(t.Context(), c); err == nil ||
+			!strings.Contains(err.Error(), "worker a") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -278,7 +308,12 @@ func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
 	defer func() { _ = a.Leave() }()
 	has := func() int {
-		return len(slices.DeleteFunc(a.Places(shards, 1), func(place Place) bool { return place.Order >= 0 }))
+		return len(
+			slices.DeleteFunc(
+				a.Places(shards, 1),
+				func(place Place) bool { return place.Order >= 0 },
+			),
+		)
 	}
 	for range 2 {
 		wait(t, "a to hear of b", func() bool { return has() == shards/2 })
@@ -305,10 +340,18 @@ func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 			return b.workers["a"] != nil && slices.Equal(b.workers["a"].Shards, shards)
 		})
 		awaits := func(m *Member) bool {
-			return slices.ContainsFunc(m.Places(2, 2), func(place Place) bool { return place.Awaited })
+			return slices.ContainsFunc(
+				m.Places(2, 2),
+				func(place Place) bool { return place.Awaited },
+			)
 		}
 		if awaits(a) || awaits(b) != (len(shards) < 2) {
-			t.Errorf("while a estimates %v, a awaits another one: %t, and b: %t", shards, awaits(a), awaits(b))
+			t.Errorf(
+				"while a estimates %v, a awaits another one: %t, and b: %t",
+				shards,
+				awaits(a),
+				awaits(b),
+			)
 		}
 	}
 }
@@ -317,7 +360,10 @@ func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 // that elects does not remove it in time.
 func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {
 	js := startServer(t)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: Bucket("", "test"), TTL: waitMax})
+	kv, err := js.CreateKeyValue(
+		t.Context(),
+		jetstream.KeyValueConfig{Bucket: Bucket("", "test"), TTL: waitMax},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,19 +393,39 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 	if err := stores[0].Put(t.Context(), "digest", 8, "0", "state", same); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * presenceTTL)                                                       // however long after one another the workers save
-	others := []map[string]string{same, {GraphPart: "a"}, {GraphPart: "a", "1": "c"}} // who does not have the shard compares the graph
+	time.Sleep(
+		2 * presenceTTL,
+	) // however long after one another the workers save
+	others := []map[string]string{
+		same,
+		{GraphPart: "a"},
+		{GraphPart: "a", "1": "c"},
+	} // who does not have the shard compares the graph
 	for i, s := range stores {
 		if err := errors.Join(s.Compare(t.Context(), "digest", 8, "0", others[i]), s.Compare(t.Context(), "digest", 9, "0", others[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := stores[1].Compare(t.Context(), "digest", 8, "0", map[string]string{GraphPart: "a", "0": "c"})
-	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of part 0") {
+	err := stores[1].Compare(
+		t.Context(),
+		"digest",
+		8,
+		"0",
+		map[string]string{GraphPart: "a", "0": "c"},
+	)
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			"at position 8 the workers a and b have different states of part 0",
+		) {
 		t.Fatalf("error %v", err)
 	}
 	for _, m := range members[:2] {
-		wait(t, "worker "+m.self.Worker+" to hear that it must end", func() bool { return len(m.Disagreed) > 0 })
+		wait(
+			t,
+			"worker "+m.self.Worker+" to hear that it must end",
+			func() bool { return len(m.Disagreed) > 0 },
+		)
 		if said := <-m.Disagreed; said.Error() != err.Error() {
 			t.Errorf("%s is told %v, want %v", m.self.Worker, said, err)
 		}
@@ -417,12 +483,14 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 		t.Fatalf("the graph is kept at %v, want %v: %v", graphs, want, err)
 	}
 	whole, err := s.Positions(t.Context(), "digest", []uint64{60, 15}, []int{2, 3})
-	if want := []uint64{17, 15, 9, 68, 67, 60, 17, 15, 9}; err != nil || !slices.Equal(whole, want) {
+	if want := []uint64{17, 15, 9, 68, 67, 60, 17, 15, 9}; err != nil ||
+		!slices.Equal(whole, want) {
 		t.Errorf("shards 2 and 3 are looked for at %v, want %v: %v", whole, want, err)
 	}
 	for shard := range testShards {
 		var state string
-		if err := s.Get(t.Context(), "digest", 17, Part(shard), &state); err != nil || state != Part(shard)+" at 17" {
+		if err := s.Get(t.Context(), "digest", 17, Part(shard), &state); err != nil ||
+			state != Part(shard)+" at 17" {
 			t.Errorf("shard %d: %q: %v", shard, state, err)
 		}
 	}
@@ -432,7 +500,8 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	for next := uint64(18); next <= position; next++ { // a worker takes them over, far behind the others
 		put(t, s, next, "2", "3")
 	}
-	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil || !slices.Equal(graphs, []uint64{68, 67}) {
+	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil ||
+		!slices.Equal(graphs, []uint64{68, 67}) {
 		t.Errorf("the graph is kept at %v, of which there are all shards now: %v", graphs, err)
 	}
 	stream, err := js.Stream(t.Context(), "OBJ_gql_group_test_state")
@@ -451,7 +520,8 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]uint64{"other": {81}, "digest.2": {81}, "digest": nil} {
-		if graphs, err := s.Positions(t.Context(), name, nil, []int{99}); err != nil || !slices.Equal(graphs, want) {
+		if graphs, err := s.Positions(t.Context(), name, nil, []int{99}); err != nil ||
+			!slices.Equal(graphs, want) {
 			t.Errorf("the graph of %s is kept at %v, want %v: %v", name, graphs, want, err)
 		}
 	}

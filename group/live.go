@@ -34,7 +34,11 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 			live, err = list(ctx, kv)
 		}
 		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
-		alone := i >= 0 && !live[i].Drains && !slices.ContainsFunc(live, func(p Presence) bool { return p.Worker != worker && !p.Drains })
+		alone := i >= 0 && !live[i].Drains &&
+			!slices.ContainsFunc(
+				live,
+				func(p Presence) bool { return p.Worker != worker && !p.Drains },
+			)
 		switch {
 		case err != nil:
 		case i < 0 && since.IsZero():
@@ -44,7 +48,10 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
 		case alone:
-			return fmt.Errorf("group: no worker stays that could take the shards of %s over: stop it", worker)
+			return fmt.Errorf(
+				"group: no worker stays that could take the shards of %s over: stop it",
+				worker,
+			)
 		case !live[i].Drains:
 			since = live[i].Since
 			_, err = kv.Put(ctx, drainKey(worker), drainRequest(since))
@@ -55,7 +62,10 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 			return err
 		}
 		if time.Since(answered) > drainHeardMax {
-			return errors.Join(fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax), err)
+			return errors.Join(
+				fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax),
+				err,
+			)
 		}
 	}
 }
@@ -113,8 +123,14 @@ func assign(workers []string, shards, copies int) [][]string {
 	for range min(copies, len(workers)) {
 		has := map[string]int{}
 		for shard := range all {
-			free := slices.DeleteFunc(order(workers, "shard "+Part(shard)), func(w string) bool { return slices.Contains(all[shard], w) })
-			room := slices.IndexFunc(free, func(w string) bool { return has[w]*len(workers) < shards })
+			free := slices.DeleteFunc(
+				order(workers, "shard "+Part(shard)),
+				func(w string) bool { return slices.Contains(all[shard], w) },
+			)
+			room := slices.IndexFunc(
+				free,
+				func(w string) bool { return has[w]*len(workers) < shards },
+			)
 			next := free[max(room, 0)] // -1: those that have room estimate this shard already
 			has[next]++
 			all[shard] = append(all[shard], next)

@@ -91,7 +91,13 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{config: c, kv: kv, self: c.Self, Disagreed: make(chan error, 1), workers: map[string]*heard{}}
+	m := &Member{
+		config:    c,
+		kv:        kv,
+		self:      c.Self,
+		Disagreed: make(chan error, 1),
+		workers:   map[string]*heard{},
+	}
 	if err = m.admit(ctx); err != nil {
 		return nil, err
 	}
@@ -101,7 +107,11 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+func openBucket(
+	ctx context.Context,
+	js jetstream.JetStream,
+	c jetstream.KeyValueConfig,
+) (jetstream.KeyValue, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	kv, err := js.KeyValue(ctx, c.Bucket)
@@ -116,7 +126,9 @@ func openBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValu
 
 // admit is called before other goroutines know of the member.
 func (m *Member) admit(ctx context.Context) error {
-	seen, renewals := uint64(0), 0 // of the name: the entry of a worker that was killed may stay while servers elect
+	seen, renewals := uint64(
+		0,
+	), 0 // of the name: the entry of a worker that was killed may stay while servers elect
 	for begun, said := time.Now(), false; ; {
 		live, err := list(ctx, m.kv)
 		if err != nil {
@@ -130,7 +142,8 @@ func (m *Member) admit(ctx context.Context) error {
 			if namesake && p.revision > seen {
 				seen, renewals = p.revision, renewals+1
 			}
-			if err := m.self.refuse(p); err != nil && (!namesake || renewals > 2) { // the second may have been under way
+			if err := m.self.refuse(p); err != nil &&
+				(!namesake || renewals > 2) { // the second may have been under way
 				return err
 			}
 			if namesake && time.Since(begun) < 2*presenceTTL || p.Build != m.self.Build {
@@ -143,8 +156,15 @@ func (m *Member) admit(ctx context.Context) error {
 			return nil
 		}
 		if !said && other.Build != m.self.Build {
-			m.config.Log.Warn("this worker waits until those of another build have ended: drain them", "worker", other.Worker,
-				"build", other.Build, "own", m.self.Build)
+			m.config.Log.Warn(
+				"this worker waits until those of another build have ended: drain them",
+				"worker",
+				other.Worker,
+				"build",
+				other.Build,
+				"own",
+				m.self.Build,
+			)
 			said = true
 		}
 		if err := request.Pause(ctx, renewEvery); err != nil {
@@ -162,11 +182,19 @@ func (p *Presence) refuse(o *Presence) error {
 	case o.Arch != p.Arch:
 		why = fmt.Sprintf("has the architecture %s, and this one has %s", o.Arch, p.Arch)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
-		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker", o.Worker, o.Since.UTC().Format(time.RFC3339))
+		return fmt.Errorf(
+			"group: worker %s lives since %s: choose another name with --worker",
+			o.Worker,
+			o.Since.UTC().Format(time.RFC3339),
+		)
 	default:
 		return nil
 	}
-	return fmt.Errorf("group: worker %s %s: the workers of a group must have the same configuration and architecture", o.Worker, why)
+	return fmt.Errorf(
+		"group: worker %s %s: the workers of a group must have the same configuration and architecture",
+		o.Worker,
+		why,
+	)
 }
 
 // list returns the workers that have said within presenceTTL that they live, by name.
@@ -182,7 +210,10 @@ func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err erro
 		select {
 		case entry := <-watcher.Updates():
 			if entry == nil {
-				slices.SortFunc(live, func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) })
+				slices.SortFunc(
+					live,
+					func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) },
+				)
 				return live, nil
 			}
 			var p Presence
@@ -212,7 +243,10 @@ func (m *Member) renewAlways(ctx context.Context) {
 }
 
 func (m *Member) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, renewalsMax*renewEvery/2) // the next one must be in time if this one is lost
+	ctx, cancel := context.WithTimeout(
+		ctx,
+		renewalsMax*renewEvery/2,
+	) // the next one must be in time if this one is lost
 	defer cancel()
 	m.mu.Lock()
 	data, err := json.Marshal(m.self)

@@ -54,7 +54,14 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	defer cancel()
 	js := m.config.JS
 	if s.objects, err = js.ObjectStore(ctx, s.bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: max(m.config.Replicas, 1)})
+		s.objects, err = js.CreateObjectStore(
+			ctx,
+			jetstream.ObjectStoreConfig{
+				Bucket:      s.bucket,
+				Description: "gqlstream: what takes a shard over",
+				Replicas:    max(m.config.Replicas, 1),
+			},
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
@@ -90,7 +97,13 @@ func (m *Member) hearDisagreement(data []byte) {
 // Compare compares our own digests of the parts at a position with those of the worker that has stored one of them, if one
 // has. Where they differ both end: see Disagreed. Workers that store a part at the same time do not see each other's, so that
 // only a later comparison is sure to find the difference.
-func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, own map[string]string) error {
+func (s *Store) Compare(
+	ctx context.Context,
+	config string,
+	position uint64,
+	part string,
+	own map[string]string,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
 	info, err := s.objects.GetInfo(ctx, objectName(config, position, part))
@@ -106,9 +119,16 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 		if theirs == ours || theirs == "" || ours == "" {
 			continue
 		}
-		found := fmt.Errorf("group: at position %d the workers %s and %s have different states of part %s (%s, %s): "+
-			"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
-			position, worker, self, what, theirs, ours)
+		found := fmt.Errorf(
+			"group: at position %d the workers %s and %s have different states of part %s (%s, %s): "+
+				"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
+			position,
+			worker,
+			self,
+			what,
+			theirs,
+			ours,
+		)
 		data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
 		if err == nil {
 			s.member.hearDisagreement(data)
@@ -125,7 +145,14 @@ func objectName(config string, position uint64, part string) string {
 }
 
 // Put stores a part at a position, unless it is there already, with our own digests of it and of the graph.
-func (s *Store) Put(ctx context.Context, config string, position uint64, part string, state any, digests map[string]string) error {
+func (s *Store) Put(
+	ctx context.Context,
+	config string,
+	position uint64,
+	part string,
+	state any,
+	digests map[string]string,
+) error {
 	name := objectName(config, position, part)
 	if _, err := s.objects.GetInfo(ctx, name); err == nil {
 		return nil
@@ -174,7 +201,8 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 		if belong[subject] {
 			continue
 		}
-		if last, e := s.stream.GetLastMsgForSubject(ctx, subject); e == nil && chunks.State.LastTime.Sub(last.Time) >= s.stray {
+		if last, e := s.stream.GetLastMsgForSubject(ctx, subject); e == nil &&
+			chunks.State.LastTime.Sub(last.Time) >= s.stray {
 			err = errors.Join(err, s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
 		}
 	}
@@ -196,7 +224,10 @@ func (all stored) needed(shards int) stored {
 		}
 		return false
 	})
-	common := slices.Concat(graphs[:min(graphsKept, len(graphs))], complete[:min(completeKept, len(complete))])
+	common := slices.Concat(
+		graphs[:min(graphsKept, len(graphs))],
+		complete[:min(completeKept, len(complete))],
+	)
 	needed := stored{}
 	for part, positions := range all {
 		needed[part] = slices.Concat(positions[:min(positionsKept, len(positions))], common)
@@ -207,18 +238,29 @@ func (all stored) needed(shards int) stored {
 
 // Positions returns the positions at which there is a graph, in the store or in a list, newest first,
 // and before them again those of which the store has all of some shards.
-func (s *Store) Positions(ctx context.Context, config string, local []uint64, shards []int) ([]uint64, error) {
+func (s *Store) Positions(
+	ctx context.Context,
+	config string,
+	local []uint64,
+	shards []int,
+) ([]uint64, error) {
 	_, all, err := s.list(ctx, config)
 	positions := slices.Concat(local, all[GraphPart])
 	slices.SortFunc(positions, func(a, b uint64) int { return cmp.Compare(b, a) })
 	whole := slices.DeleteFunc(slices.Clone(positions), func(position uint64) bool {
-		return slices.ContainsFunc(shards, func(shard int) bool { return !slices.Contains(all[Part(shard)], position) })
+		return slices.ContainsFunc(
+			shards,
+			func(shard int) bool { return !slices.Contains(all[Part(shard)], position) },
+		)
 	})
 	return slices.Concat(whole, positions), err
 }
 
 // list returns all objects, deleted ones too, and the positions of the parts of a configuration, or of any.
-func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.ObjectInfo, all stored, err error) {
+func (s *Store) list(
+	ctx context.Context,
+	config string,
+) (infos []*jetstream.ObjectInfo, all stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	infos, err = s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
@@ -229,7 +271,9 @@ func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.Obj
 	for _, info := range infos {
 		of, rest, _ := strings.Cut(info.Name, "/")
 		at, part, _ := strings.Cut(rest, "/")
-		if position, err := strconv.ParseUint(at, 10, 64); (of == config || config == "") && err == nil && !info.Deleted {
+		if position, err := strconv.ParseUint(at, 10, 64); (of == config || config == "") &&
+			err == nil &&
+			!info.Deleted {
 			all[part] = append(all[part], position)
 		}
 	}
@@ -241,7 +285,11 @@ func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.Obj
 
 // OldestGraph returns the oldest position of which a group of a pipeline with a prefix keeps the graph,
 // and the bucket that does, or 0: a worker with an empty disk goes on from there.
-func OldestGraph(ctx context.Context, js jetstream.JetStream, prefix string) (oldest uint64, bucket string, err error) {
+func OldestGraph(
+	ctx context.Context,
+	js jetstream.JetStream,
+	prefix string,
+) (oldest uint64, bucket string, err error) {
 	stores := js.ObjectStoreNames(ctx)
 	for name := range stores.Name() {
 		if !strings.HasPrefix(name, Bucket(prefix, "")) {
@@ -255,7 +303,8 @@ func OldestGraph(ctx context.Context, js jetstream.JetStream, prefix string) (ol
 		if err != nil {
 			return 0, "", err
 		}
-		if graphs := all[GraphPart]; len(graphs) > 0 && (oldest == 0 || graphs[len(graphs)-1] < oldest) {
+		if graphs := all[GraphPart]; len(graphs) > 0 &&
+			(oldest == 0 || graphs[len(graphs)-1] < oldest) {
 			oldest, bucket = graphs[len(graphs)-1], name
 		}
 	}
@@ -263,7 +312,13 @@ func OldestGraph(ctx context.Context, js jetstream.JetStream, prefix string) (ol
 }
 
 // Get reads a part at a position into what state points to.
-func (s *Store) Get(ctx context.Context, config string, position uint64, part string, state any) error {
+func (s *Store) Get(
+	ctx context.Context,
+	config string,
+	position uint64,
+	part string,
+	state any,
+) error {
 	data, err := s.get(ctx, objectName(config, position, part))
 	if err == nil {
 		err = gob.NewDecoder(bytes.NewReader(data)).Decode(state)
@@ -277,7 +332,8 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	for wait := getWaitMin; ; wait *= 2 {
 		attempt, end := context.WithTimeout(ctx, wait)
 		data, err := s.objects.GetBytes(attempt, name)
-		again := err != nil && wait < getWaitMax && (attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err))
+		again := err != nil && wait < getWaitMax &&
+			(attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err))
 		if again {
 			<-attempt.Done()
 		}

@@ -54,7 +54,12 @@ func TestALeapingClockDelaysNothing(t *testing.T) {
 			var position int
 			fmt.Sscan(text, &position)
 			if position-last > 100 { // a second
-				t.Errorf("clock wrong by %v: nothing is emitted from %d to %d", wrong, last, position)
+				t.Errorf(
+					"clock wrong by %v: nothing is emitted from %d to %d",
+					wrong,
+					last,
+					position,
+				)
 			}
 			last = position
 		}
@@ -122,7 +127,10 @@ func TestLogTimeOutlivesRestarts(t *testing.T) {
 func TestAnEventWithinTheBoundIsSaidToBeAhead(t *testing.T) {
 	b := startBroker(t, "")
 	now := time.Now()
-	b.publish(event.KindEdge, fmt.Sprintf(`{"src":1,"dst":2,"time":%d}`, now.Add(50*time.Minute).Unix()))
+	b.publish(
+		event.KindEdge,
+		fmt.Sprintf(`{"src":1,"dst":2,"time":%d}`, now.Add(50*time.Minute).Unix()),
+	)
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})
 	var batch event.Batch
 	if err := s.Next(testContext(t), &batch); err != nil {
@@ -138,8 +146,14 @@ func TestAnEventWithinTheBoundIsSaidToBeAhead(t *testing.T) {
 func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	b := startBroker(t, "")
 	now := time.Now().Unix()
-	b.publish(event.KindEdge,
-		fmt.Sprintf(`[{"src":1,"dst":2,"time":%d},{"src":1,"dst":3,"time":4576000000},{"src":1,"dst":4,"time":%d}]`, now, now+1))
+	b.publish(
+		event.KindEdge,
+		fmt.Sprintf(
+			`[{"src":1,"dst":2,"time":%d},{"src":1,"dst":3,"time":4576000000},{"src":1,"dst":4,"time":%d}]`,
+			now,
+			now+1,
+		),
+	)
 	b.publish(event.KindVertex, `{"vertex":9,"attributes":{"a":1},"time":4576000000}`)
 	b.publish(event.KindControl, `{"op":"tick","time":4576000000}`)
 	b.publish(event.KindEdge, fmt.Sprintf(`{"src":2,"dst":3,"time":%d}`, now+2))
@@ -156,6 +170,11 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 		t.Errorf("refused %v, want %v", refused, want)
 	}
 	if len(batch.Edges) != 3 || len(batch.Vertices) != 0 || batch.Time != event.Time(now+2)*1e9 {
-		t.Errorf("%d edges, %d vertices, log time %v", len(batch.Edges), len(batch.Vertices), batch.Time)
+		t.Errorf(
+			"%d edges, %d vertices, log time %v",
+			len(batch.Edges),
+			len(batch.Vertices),
+			batch.Time,
+		)
 	}
 }

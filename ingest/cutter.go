@@ -72,7 +72,13 @@ func (c StepConfig) Validate() error {
 
 // WithDefaults returns the configuration with every zero replaced.
 func (c StepConfig) WithDefaults() StepConfig {
-	c.EventsMax, c.BytesMax = cmp.Or(c.EventsMax, stepEventsMaxDefault), cmp.Or(c.BytesMax, stepBytesMaxDefault)
+	c.EventsMax, c.BytesMax = cmp.Or(
+		c.EventsMax,
+		stepEventsMaxDefault,
+	), cmp.Or(
+		c.BytesMax,
+		stepBytesMaxDefault,
+	)
 	c.Every = cmp.Or(c.Every, stepEveryDefault)
 	c.EmitEvery, c.Ahead = cmp.Or(c.EmitEvery, c.Every), cmp.Or(c.Ahead, stepAheadDefault)
 	return c

@@ -43,7 +43,12 @@ func cut(t *testing.T, config StepConfig, from Resume, units []Unit, finite bool
 				break
 			}
 			if !complete || offers > 3 {
-				t.Fatalf("unit %d: not taken, complete %v, after %d offers", u.Position, complete, offers)
+				t.Fatalf(
+					"unit %d: not taken, complete %v, after %d offers",
+					u.Position,
+					complete,
+					offers,
+				)
 			}
 		}
 	}
@@ -53,7 +58,11 @@ func cut(t *testing.T, config StepConfig, from Resume, units []Unit, finite bool
 	return steps
 }
 
-func at(ms int) event.Time { return event.Time(1_700_000_000_000_000_000 + ms*int(time.Millisecond)) }
+func at(
+	ms int,
+) event.Time {
+	return event.Time(1_700_000_000_000_000_000 + ms*int(time.Millisecond))
+}
 
 // stepCases are messages and the steps that they are cut into.
 var stepCases = []struct {
@@ -84,36 +93,68 @@ var stepCases = []struct {
 	{
 		"an emission that is due needs no events",
 		[]Unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
-		[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}},
+		[]step{
+			{1, 1, at(150), false, false, 10},
+			{2, 1, at(150), true, false, 0},
+			{2, 2, at(210), true, false, 1},
+		},
 	},
 	{
 		"no second emission without events",
-		[]Unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
+		[]Unit{
+			{Position: 1, Time: at(150), Events: 1, Flush: true},
+			{Position: 2, Time: at(210), Events: 1},
+		},
 		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
 	},
 	{
 		"an erasure is alone",
-		[]Unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
-		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}},
+		[]Unit{
+			{Position: 1, Time: at(0), Events: 1},
+			{Position: 2, Time: at(1), Events: 1, Alone: true},
+			{Position: 3, Time: at(2), Events: 1},
+		},
+		[]step{
+			{1, 1, at(0), false, false, 1},
+			{2, 2, at(1), false, false, 1},
+			{3, 3, at(2), true, false, 1},
+		},
 	},
 	{
 		"an erasure after a boundary",
-		[]Unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
-		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}},
+		[]Unit{
+			{Position: 1, Time: at(150), Events: 1},
+			{Position: 2, Time: at(350), Events: 1, Alone: true},
+		},
+		[]step{
+			{1, 1, at(150), true, false, 1},
+			{2, 2, at(350), false, false, 1},
+			{3, 2, at(350), true, false, 0},
+		},
 	},
 	{
 		"checkpoint",
-		[]Unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
+		[]Unit{
+			{Position: 1, Time: at(0), Events: 1},
+			{Position: 2, Time: at(1), Events: 1, Checkpoint: true},
+		},
 		[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}},
 	},
 	{
 		"configure",
-		[]Unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
+		[]Unit{
+			{Position: 1, Time: at(0), Events: 1, Configure: true},
+			{Position: 2, Time: at(1), Events: 1},
+		},
 		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}},
 	},
 	{
 		"log time never decreases",
-		[]Unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
+		[]Unit{
+			{Position: 1, Time: at(150), Events: 1},
+			{Position: 2, Time: at(20), Events: 1},
+			{Position: 3, Time: at(160), Events: 1},
+		},
 		[]step{{1, 3, at(160), true, false, 3}},
 	},
 	{
@@ -143,7 +184,11 @@ func TestStepsWithoutTimesAndByBytes(t *testing.T) {
 		units = append(units, Unit{Position: event.Position(i + 1), Events: 1, Bytes: 30})
 	}
 	got := cut(t, StepConfig{EventsMax: 4}, Resume{}, units, true)
-	want := []step{{1, 4, 0, false, false, 4}, {5, 8, 0, false, false, 4}, {9, 10, 0, true, false, 2}}
+	want := []step{
+		{1, 4, 0, false, false, 4},
+		{5, 8, 0, false, false, 4},
+		{9, 10, 0, true, false, 2},
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("by count: got %+v, want %+v", got, want)
 	}
@@ -160,7 +205,12 @@ func randomUnits(rng *rand.Rand, n int) []Unit {
 	clock := rng.IntN(1000)
 	for i := range n {
 		clock += rng.IntN(60) - 10
-		u := Unit{Position: event.Position(i + 1), Time: at(clock), Events: rng.IntN(5), Bytes: rng.IntN(50)}
+		u := Unit{
+			Position: event.Position(i + 1),
+			Time:     at(clock),
+			Events:   rng.IntN(5),
+			Bytes:    rng.IntN(50),
+		}
 		switch rng.IntN(20) {
 		case 0:
 			u.Alone = true

@@ -36,9 +36,22 @@ func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 	}
 	leaves := port.Addr().(*net.TCPAddr)
 	_ = port.Close()
-	start(server.Options{JetStream: true, JetStreamDomain: "hub", StoreDir: t.TempDir(), LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: leaves.Port}})
+	start(
+		server.Options{
+			JetStream:       true,
+			JetStreamDomain: "hub",
+			StoreDir:        t.TempDir(),
+			LeafNode:        server.LeafNodeOpts{Host: "127.0.0.1", Port: leaves.Port},
+		},
+	)
 	remote := &url.URL{Scheme: "nats", Host: leaves.String()}
-	leaf := start(server.Options{LeafNode: server.LeafNodeOpts{Remotes: []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}}}}})
+	leaf := start(
+		server.Options{
+			LeafNode: server.LeafNodeOpts{
+				Remotes: []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}}},
+			},
+		},
+	)
 	nc, err := nats.Connect(leaf.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +75,12 @@ func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusal := event.Refusal{Position: 1, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")}
+	refusal := event.Refusal{
+		Position: 1,
+		Kind:     event.KindEdge,
+		Reason:   event.SelfLoop,
+		Original: []byte("a"),
+	}
 	go w.Run(testContext(t))
 	refuse(t, w, []event.Refusal{refusal})
 	stream, err := js.Stream(testContext(t), names.Quarantine)

@@ -71,7 +71,12 @@ type JetStreamSource struct {
 
 // OpenJetStream checks that the stream can be read on from where the configuration says, and begins to. The decoder
 // belongs to the source from then on. Close the source to free what it holds on the broker.
-func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig) (*JetStreamSource, error) {
+func OpenJetStream(
+	ctx context.Context,
+	js jetstream.JetStream,
+	decoder *wire.Decoder,
+	c JetStreamConfig,
+) (*JetStreamSource, error) {
 	if err := c.Step.Validate(); err != nil {
 		return nil, err
 	}
@@ -79,8 +84,13 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	id := Identity{Stream: c.Stream, Position: c.From.Position}
 	if c.Identity != nil {
 		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {
-			return nil, fmt.Errorf("ingest: identity of stream %s at %d given for reading stream %s from %d",
-				id.Stream, id.Position, c.Stream, c.From.Position)
+			return nil, fmt.Errorf(
+				"ingest: identity of stream %s at %d given for reading stream %s from %d",
+				id.Stream,
+				id.Position,
+				c.Stream,
+				c.From.Position,
+			)
 		}
 	}
 	stream, err := js.Stream(ctx, c.Stream)
@@ -127,7 +137,13 @@ func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, err
 	case c.Until == 0:
 		return last, nil
 	case c.Until > last && !c.UntilLast:
-		return 0, fmt.Errorf("ingest: stream %s ends at position %d, there is no %d: %w", c.Stream, last, c.Until, ErrPastEnd)
+		return 0, fmt.Errorf(
+			"ingest: stream %s ends at position %d, there is no %d: %w",
+			c.Stream,
+			last,
+			c.Until,
+			ErrPastEnd,
+		)
 	}
 	return min(c.Until, last), nil
 }
@@ -210,11 +226,20 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 		return stored{}, err
 	}
 	if m.Missed {
-		return stored{}, s.began.wrong("messages %d to %d are gone: they were deleted or purged, or the"+
-			" broker lost them", s.read.Position+1, m.Sequence-1)
+		return stored{}, s.began.wrong(
+			"messages %d to %d are gone: they were deleted or purged, or the"+
+				" broker lost them",
+			s.read.Position+1,
+			m.Sequence-1,
+		)
 	}
 	at := time.Unix(0, m.Stamp)
-	s.read = stored{Message: m, Position: event.Position(m.Sequence), Time: at, Log: s.clock.advance(at)}
+	s.read = stored{
+		Message:  m,
+		Position: event.Position(m.Sequence),
+		Time:     at,
+		Log:      s.clock.advance(at),
+	}
 	return s.read, nil
 }
 

@@ -22,8 +22,14 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 		{"retention", func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }},
 		{"max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
 		{"discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
-		{"discard", func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 1000 }},
-		{"discard", func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1e6 }},
+		{
+			"discard",
+			func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 1000 },
+		},
+		{
+			"discard",
+			func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1e6 },
+		},
 		{"max_msgs_per_subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 }},
 		{"discard_new_per_subject", func(c *jetstream.StreamConfig) {
 			c.MaxMsgsPerSubject, c.DiscardNewPerSubject = 10, true
@@ -38,7 +44,10 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 			c.Sources = []*jetstream.StreamSource{{Name: "OTHER", FilterSubject: "gql.edge"}}
 		}},
 		{"subject_transform", func(c *jetstream.StreamConfig) {
-			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "gql.edge", Destination: "gql.label"}
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{
+				Source:      "gql.edge",
+				Destination: "gql.label",
+			}
 		}},
 		{"allow_msg_counter", func(c *jetstream.StreamConfig) {
 			c.AllowMsgCounter, c.Discard = true, jetstream.DiscardOld
@@ -47,9 +56,15 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 			c.AllowMsgSchedules, c.Discard = true, jetstream.DiscardOld
 		}},
 		{"first_seq", func(c *jetstream.StreamConfig) { c.FirstSeq = 100 }},
-		{"subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"gql.edge", "gql.label"} }},
+		{
+			"subjects",
+			func(c *jetstream.StreamConfig) { c.Subjects = []string{"gql.edge", "gql.label"} },
+		},
 		{"storage", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
-		{"persist_mode", func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }},
+		{
+			"persist_mode",
+			func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		},
 		{"no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }},
 	}
 	b := bareBroker(t, broker.EmbeddedConfig{})

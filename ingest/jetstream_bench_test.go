@@ -50,7 +50,9 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 			for j := range perMessage {
 				n := uint64(i*perMessage + j)
 				batch.Edges = append(batch.Edges, event.Edge{
-					Src: event.NumberID(n % 170_000), Dst: event.NumberID(n*7919%170_000 + 200_000), Weight: 1,
+					Src: event.NumberID(
+						n % 170_000,
+					), Dst: event.NumberID(n*7919%170_000 + 200_000), Weight: 1,
 					Time: event.Time(n+1) * 1e9,
 				})
 			}

@@ -52,9 +52,26 @@ func (b *testBroker) edges(first, n int) {
 func summary(b *event.Batch) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d-%d %d emit=%v checkpoint=%v", b.First, b.Last, b.Time, b.Emit, b.Checkpoint)
-	fmt.Fprintf(&s, " %v %v %v %v %v %v", b.Edges, b.Labels, b.Predictions, b.Members, b.Vertices, b.Controls)
+	fmt.Fprintf(
+		&s,
+		" %v %v %v %v %v %v",
+		b.Edges,
+		b.Labels,
+		b.Predictions,
+		b.Members,
+		b.Vertices,
+		b.Controls,
+	)
 	for _, r := range b.Refused {
-		fmt.Fprintf(&s, " refused %d/%d %s %s %q", r.Position, r.Index, r.Kind, r.Reason, r.Original)
+		fmt.Fprintf(
+			&s,
+			" refused %d/%d %s %s %q",
+			r.Position,
+			r.Index,
+			r.Kind,
+			r.Reason,
+			r.Original,
+		)
 	}
 	return s.String()
 }
@@ -103,7 +120,12 @@ func (b *testBroker) randomLog(seed uint64, n int) {
 
 func randomMessage(rng *rand.Rand, now float64) (event.Kind, string) {
 	edge := func() string {
-		return fmt.Sprintf(`{"src":"u%d","dst":"v%d","time":%f}`, rng.IntN(50), rng.IntN(50), now-rng.Float64())
+		return fmt.Sprintf(
+			`{"src":"u%d","dst":"v%d","time":%f}`,
+			rng.IntN(50),
+			rng.IntN(50),
+			now-rng.Float64(),
+		)
 	}
 	switch rng.IntN(20) {
 	case 0:
@@ -117,9 +139,17 @@ func randomMessage(rng *rand.Rand, now float64) (event.Kind, string) {
 	case 4:
 		return event.KindEdge, fmt.Sprintf(`[%s,{"src":1,"dst":1},%s]`, edge(), edge())
 	case 5:
-		return event.KindPrediction, fmt.Sprintf(`{"vertex":"u%d","probabilities":[0.25,0.75]}`, rng.IntN(50))
+		return event.KindPrediction, fmt.Sprintf(
+			`{"vertex":"u%d","probabilities":[0.25,0.75]}`,
+			rng.IntN(50),
+		)
 	case 6:
-		return event.KindLabel, fmt.Sprintf(`{"vertex":"u%d","label":%d,"time":%f}`, rng.IntN(50), rng.IntN(2), now)
+		return event.KindLabel, fmt.Sprintf(
+			`{"vertex":"u%d","label":%d,"time":%f}`,
+			rng.IntN(50),
+			rng.IntN(2),
+			now,
+		)
 	case 7:
 		return event.KindControl, `{"op":"tick"}`
 	}

@@ -32,7 +32,12 @@ type Identity struct {
 }
 
 // IdentityAt reads the identity of the log at a position it has.
-func IdentityAt(ctx context.Context, js jetstream.JetStream, stream string, p event.Position) (Identity, error) {
+func IdentityAt(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream string,
+	p event.Position,
+) (Identity, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return Identity{}, fmt.Errorf("ingest: stream %s: %w", stream, err)
@@ -114,7 +119,11 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		}
 		return received, err
 	case id.Position > 0 && first > id.Position:
-		return received, id.wrong("it begins at %d, so message %d, to which it was read, is gone", first, id.Position)
+		return received, id.wrong(
+			"it begins at %d, so message %d, to which it was read, is gone",
+			first,
+			id.Position,
+		)
 	case id.Position == 0 && first > 1:
 		return received, id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
 	case id.Position == 0:
@@ -125,10 +134,20 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		return received, id.wrong("message %d, to which it was read, was deleted", id.Position)
 	}
 	if err != nil {
-		return received, fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, id.Position, err)
+		return received, fmt.Errorf(
+			"ingest: stream %s: message %d: %w",
+			id.Stream,
+			id.Position,
+			err,
+		)
 	}
 	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest {
-		return received, id.wrong("message %d is another one now (digest %s, was %s)", id.Position, got, id.Digest)
+		return received, id.wrong(
+			"message %d is another one now (digest %s, was %s)",
+			id.Position,
+			got,
+			id.Digest,
+		)
 	}
 	return m.Time, nil
 }
@@ -157,7 +176,12 @@ func (s *JetStreamSource) finalError(cause error) error {
 	case errors.Is(cause, jetstream.ErrStreamNotFound):
 		return s.began.wrong("it does not exist any more")
 	case nc.IsClosed():
-		return fmt.Errorf("ingest: stream %s: %w, after: %w", s.began.Stream, nats.ErrConnectionClosed, cause)
+		return fmt.Errorf(
+			"ingest: stream %s: %w, after: %w",
+			s.began.Stream,
+			nats.ErrConnectionClosed,
+			cause,
+		)
 	case errors.Is(cause, jetstream.ErrNoHeartbeat):
 		_ = nc.ForceReconnect() // an error says that it is closed, which the next attempt finds
 	}

@@ -71,7 +71,12 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 	b := startBroker(t, "")
 	b.randomLog(1, 600)
 	for _, mode := range []TimeMode{ReceivedTime, EventTime} {
-		config := StepConfig{EventsMax: 40, Every: 20 * time.Millisecond, EmitEvery: 60 * time.Millisecond, Time: mode}
+		config := StepConfig{
+			EventsMax: 40,
+			Every:     20 * time.Millisecond,
+			EmitEvery: 60 * time.Millisecond,
+			Time:      mode,
+		}
 		want := drain(t, b.open(JetStreamConfig{Step: config, UntilLast: true}))
 		for seed := range uint64(4) {
 			rng := rand.New(rand.NewPCG(seed, 4))
@@ -165,7 +170,8 @@ func TestAnUnknownSchemaVersionStopsNothing(t *testing.T) {
 		edges += len(batch.Edges)
 		for _, r := range batch.Refused {
 			refused++
-			if r.Position != 3 || r.Reason != event.Malformed || !strings.Contains(r.Detail, `schema version "7"`) {
+			if r.Position != 3 || r.Reason != event.Malformed ||
+				!strings.Contains(r.Detail, `schema version "7"`) {
 				t.Errorf("refusal %+v", r)
 			}
 		}
@@ -180,7 +186,11 @@ func TestAnUnknownSchemaVersionStopsNothing(t *testing.T) {
 func TestTicksMoveAnIdleStream(t *testing.T) {
 	b := startBroker(t, "")
 	s := b.open(JetStreamConfig{Step: StepConfig{Every: 20 * time.Millisecond}})
-	ticker := StartTicker(testContext(t), b.js, TickerConfig{Every: 20 * time.Millisecond, Pending: s.Pending})
+	ticker := StartTicker(
+		testContext(t),
+		b.js,
+		TickerConfig{Every: 20 * time.Millisecond, Pending: s.Pending},
+	)
 	defer ticker.Stop()
 	b.edges(1, 1)
 	var batch event.Batch
@@ -213,7 +223,10 @@ func TestNextEndsWithItsContext(t *testing.T) {
 func TestBatchKeepsItsBytes(t *testing.T) {
 	b := startBroker(t, "")
 	for i := range 50 {
-		b.publish(event.KindMember, fmt.Sprintf(`{"community":"community-%02d","vertex":"v-%02d"}`, i, i))
+		b.publish(
+			event.KindMember,
+			fmt.Sprintf(`{"community":"community-%02d","vertex":"v-%02d"}`, i, i),
+		)
 	}
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1}})
 	var batch event.Batch
@@ -222,7 +235,8 @@ func TestBatchKeepsItsBytes(t *testing.T) {
 	}
 	b.publish(event.KindMember, strings.Repeat(`{"community":"other","vertex":"x"}`, 1))
 	for i, m := range batch.Members {
-		if want := fmt.Sprintf("community-%02d", i); m.Community != want || m.Vertex.Name != fmt.Sprintf("v-%02d", i) {
+		if want := fmt.Sprintf("community-%02d", i); m.Community != want ||
+			m.Vertex.Name != fmt.Sprintf("v-%02d", i) {
 			t.Fatalf("member %d is %v", i, m)
 		}
 	}
@@ -242,7 +256,13 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 	}
 	defer p.Close()
 	for i := range messages {
-		payload := fmt.Appendf(nil, `[{"src":%d,"dst":%d}%s]`, i, i+1, bytes.Repeat([]byte(" "), padding))
+		payload := fmt.Appendf(
+			nil,
+			`[{"src":%d,"dst":%d}%s]`,
+			i,
+			i+1,
+			bytes.Repeat([]byte(" "), padding),
+		)
 		if err := p.Publish(testContext(t), Outgoing{Kind: event.KindEdge, Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +306,12 @@ func TestEventTimeIgnoresTheBrokersClock(t *testing.T) {
 	b := startBroker(t, "")
 	b.publish(event.KindEdge, `{"src":1,"dst":2,"time":1000.05}`)
 	b.publish(event.KindControl, `{"op":"tick"}`, `{"op":"configure","config":{}}`)
-	b.publish(event.KindEdge, `{"src":3,"dst":4}`, `{"src":1,"dst":3,"time":1000.06}`, `{"src":1,"dst":4,"time":1000.25}`)
+	b.publish(
+		event.KindEdge,
+		`{"src":3,"dst":4}`,
+		`{"src":1,"dst":3,"time":1000.06}`,
+		`{"src":1,"dst":4,"time":1000.25}`,
+	)
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})
 	var batch event.Batch
 	var got []string
@@ -298,7 +323,10 @@ func TestEventTimeIgnoresTheBrokersClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, fmt.Sprintf("%d-%d %d %v", batch.First, batch.Last, batch.Time/1e6, batch.Emit))
+		got = append(
+			got,
+			fmt.Sprintf("%d-%d %d %v", batch.First, batch.Last, batch.Time/1e6, batch.Emit),
+		)
 	}
 	want := []string{"1-3 1000050 false", "4-5 1000060 true", "6-6 1000250 true"}
 	if !slices.Equal(got, want) {

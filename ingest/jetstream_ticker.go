@@ -42,7 +42,13 @@ type Ticker struct {
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
 func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *Ticker {
-	c.Stream, c.Every = cmp.Or(c.Stream, broker.DefaultStreamNames().Log), cmp.Or(c.Every, stepEveryDefault)
+	c.Stream, c.Every = cmp.Or(
+		c.Stream,
+		broker.DefaultStreamNames().Log,
+	), cmp.Or(
+		c.Every,
+		stepEveryDefault,
+	)
 	return startTicker(ctx, c, func(ctx context.Context) error {
 		ctx, cancel := request.Context(ctx, js.Conn())
 		defer cancel()
@@ -50,7 +56,10 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 		m.Header.Set(wire.HeaderContentType, wire.JSON)
 		m.Data = []byte(`{"op":"tick"}`)
 		if c.Shared {
-			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(c.Every)))
+			m.Header.Set(
+				jetstream.MsgIDHeader,
+				fmt.Sprint("tick/", time.Now().UnixNano()/int64(c.Every)),
+			)
 		}
 		_, err := js.PublishMsg(ctx, m)
 		if c.Shared && request.DuplicateInProcess(err) {

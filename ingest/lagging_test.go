@@ -19,7 +19,11 @@ func laggingCopy(t *testing.T, leader *nats.Conn, stale int) jetstream.JetStream
 	_, err := leader.Subscribe(prefix+".>", func(m *nats.Msg) {
 		asked := strings.TrimPrefix(m.Subject, prefix)
 		if strings.HasPrefix(asked, ".DIRECT.GET.") {
-			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}})
+			_ = m.RespondMsg(
+				&nats.Msg{
+					Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}},
+				},
+			)
 			return
 		}
 		if strings.HasPrefix(asked, ".CONSUMER.MSG.NEXT.") {
@@ -74,9 +78,14 @@ func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	if err := id.Check(testContext(t), laggingCopy(t, b.nc, 2)); err != nil {
 		t.Errorf("a restart: %v", err)
 	}
-	source, err := OpenJetStream(testContext(t), laggingCopy(t, b.nc, 2), testDecoder(t), JetStreamConfig{
-		From: Resume{Position: id.Position}, Identity: &id,
-	})
+	source, err := OpenJetStream(
+		testContext(t),
+		laggingCopy(t, b.nc, 2),
+		testDecoder(t),
+		JetStreamConfig{
+			From: Resume{Position: id.Position}, Identity: &id,
+		},
+	)
 	if err != nil {
 		t.Fatalf("a reader: %v", err)
 	}

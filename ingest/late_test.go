@@ -82,13 +82,24 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			got, counted := lateOf(t, s, never)
 			s.Close()
 			if !slices.Equal(got, want) || counted != len(want) {
-				t.Fatalf("seed %d, steps %+v: %v late (%d counted), want %v", seed, step, got, counted, want)
+				t.Fatalf(
+					"seed %d, steps %+v: %v late (%d counted), want %v",
+					seed,
+					step,
+					got,
+					counted,
+					want,
+				)
 			}
 			var at Resume
 			var parts []string
 			for end := 1; end <= 120; end += 1 + rng.IntN(40) {
 				s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: at})
-				part, _ := lateOf(t, s, func(b *event.Batch) bool { at = resumeAfter(b); return int(b.Last) >= end })
+				part, _ := lateOf(
+					t,
+					s,
+					func(b *event.Batch) bool { at = resumeAfter(b); return int(b.Last) >= end },
+				)
 				s.Close()
 				parts = append(parts, part...)
 			}
@@ -96,7 +107,13 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			part, _ := lateOf(t, s, never)
 			s.Close()
 			if parts = append(parts, part...); !slices.Equal(parts, want) {
-				t.Fatalf("seed %d, steps %+v: with restarts %v late, want %v", seed, step, parts, want)
+				t.Fatalf(
+					"seed %d, steps %+v: with restarts %v late, want %v",
+					seed,
+					step,
+					parts,
+					want,
+				)
 			}
 		}
 	}
@@ -110,8 +127,14 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	ago := func(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
-	b.publish(event.KindLabel, fmt.Sprintf(`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
-		ago(time.Hour), ago(10*time.Second)))
+	b.publish(
+		event.KindLabel,
+		fmt.Sprintf(
+			`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
+			ago(time.Hour),
+			ago(10*time.Second),
+		),
+	)
 	step := StepConfig{Every: -1, Late: event.LatePolicy{After: 5 * time.Minute, Labels: true}}
 	w := runWriter(t, b.nc)
 	labels := func(from Resume) (int, Resume) {
@@ -137,6 +160,10 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, _ := labels(at); n != 1 || len(b.quarantined(QuarantineFilter{})) != 0 {
-		t.Errorf("%d labels applied after the retry, quarantined %+v", n, b.quarantined(QuarantineFilter{}))
+		t.Errorf(
+			"%d labels applied after the retry, quarantined %+v",
+			n,
+			b.quarantined(QuarantineFilter{}),
+		)
 	}
 }

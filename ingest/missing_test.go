@@ -32,7 +32,12 @@ func TestMissingMiddleStopsTheSource(t *testing.T) {
 		from := event.Position(before + 1 + rng.Uint64N(first-before-1))
 		s := b.open(JetStreamConfig{Step: singles, From: Resume{Position: from}})
 		t.Logf("seed %d: %d to %d are missing, read after %d", seed, first, first+gap-1, from)
-		wantWrongHistory(t, s, event.Position(first-1), fmt.Sprintf("messages %d to %d are gone", first, first+gap-1))
+		wantWrongHistory(
+			t,
+			s,
+			event.Position(first-1),
+			fmt.Sprintf("messages %d to %d are gone", first, first+gap-1),
+		)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -60,13 +60,31 @@ type Publisher struct {
 
 // NewPublisher returns a publisher on nc.
 func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
-	c.Stream, c.Producer = cmp.Or(c.Stream, broker.DefaultStreamNames().Log), cmp.Or(c.Producer, nuid.Next())
-	c.Pending, c.RetryFor = cmp.Or(c.Pending, sendPendingDefault), cmp.Or(c.RetryFor, sendRetryForDefault)
+	c.Stream, c.Producer = cmp.Or(
+		c.Stream,
+		broker.DefaultStreamNames().Log,
+	), cmp.Or(
+		c.Producer,
+		nuid.Next(),
+	)
+	c.Pending, c.RetryFor = cmp.Or(
+		c.Pending,
+		sendPendingDefault,
+	), cmp.Or(
+		c.RetryFor,
+		sendRetryForDefault,
+	)
 	if c.Report == nil {
 		c.Report = func(error) {}
 	}
-	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
-		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
+	js, err := request.JetStream(
+		nc,
+		"",
+		jetstream.WithPublishAsyncMaxPending(c.Pending+1),
+		jetstream.WithPublishAsyncTimeout(
+			request.AnswerWaitMax,
+		),
+	) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
 	}
@@ -84,7 +102,10 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 		m.Header.Set(wire.HeaderContentType, o.ContentType)
 	}
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(o.Payload))
-	m.Header.Set(jetstream.MsgIDHeader, p.config.Producer+"/"+strconv.FormatUint(p.stored+uint64(len(p.window))+1, 10))
+	m.Header.Set(
+		jetstream.MsgIDHeader,
+		p.config.Producer+"/"+strconv.FormatUint(p.stored+uint64(len(p.window))+1, 10),
+	)
 	m.Data = o.Payload
 	return p.send(ctx, m)
 }
@@ -172,7 +193,11 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 
 // repeat publishes a message until it is stored, or its error is final, or time is up. It reports
 // only what fails again: after an outage all that was under way is repeated.
-func (p *Publisher) repeat(ctx context.Context, o outstanding, first error) (ack *jetstream.PubAck, err error) {
+func (p *Publisher) repeat(
+	ctx context.Context,
+	o outstanding,
+	first error,
+) (ack *jetstream.PubAck, err error) {
 	last := broker.ExplainError(first)
 	if p.config.RetryFor < 0 || !request.Passes(first) {
 		return nil, last

@@ -61,7 +61,8 @@ func TestPublisherKeepsOrderAndStampsMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := edgeMessage(i)
-		if string(m.Data) != string(want.Payload) || m.Header.Get(wire.HeaderContentType) != wire.JSON ||
+		if string(m.Data) != string(want.Payload) ||
+			m.Header.Get(wire.HeaderContentType) != wire.JSON ||
 			m.Header.Get(wire.HeaderChecksum) != wire.Checksum(want.Payload) ||
 			m.Header.Get(jetstream.MsgIDHeader) != fmt.Sprintf("me/%d", i+1) {
 			t.Fatalf("message %d: %q %v", i+1, m.Data, m.Header)
@@ -89,7 +90,8 @@ func TestPublisherWaitsForRoom(t *testing.T) {
 	p := b.publisher(PublisherConfig{RetryFor: -1})
 	err := publish(p, 200)
 	stored, _ := p.Stored()
-	if !errors.Is(err, broker.ErrNoSpace) || !strings.Contains(err.Error(), "raise its max_bytes") ||
+	if !errors.Is(err, broker.ErrNoSpace) ||
+		!strings.Contains(err.Error(), "raise its max_bytes") ||
 		!strings.Contains(err.Error(), fmt.Sprintf("message %d (%d are stored)", stored+1, stored)) {
 		t.Fatalf("%d stored, error %v", stored, err)
 	}
@@ -233,7 +235,8 @@ func TestTickerFollowsPendingEvents(t *testing.T) {
 		broken.Store(true)
 		expect("broken", 5)
 		w := ticker.State()
-		if w.Retries < 4 || !strings.Contains(w.Reason, "no broker") || time.Since(w.Since) < 4*time.Second {
+		if w.Retries < 4 || !strings.Contains(w.Reason, "no broker") ||
+			time.Since(w.Since) < 4*time.Second {
 			t.Errorf("while ticks fail: %+v", w)
 		}
 		broken.Store(false)

@@ -76,7 +76,11 @@ func (p place) compare(q place) int {
 }
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
-func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
+func NewQuarantineWriter(
+	ctx context.Context,
+	nc *nats.Conn,
+	names broker.StreamNames,
+) (*QuarantineWriter, error) {
 	w := &QuarantineWriter{names: names, waiting: make(chan []*nats.Msg, 1)}
 	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
@@ -130,7 +134,10 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 // Settle waits until all that was given to Write is on the broker's disk. Whoever records a step as done calls it
 // first: what is refused after what was recorded is written again after a crash, and stored once.
 func (w *QuarantineWriter) Settle(ctx context.Context) error {
-	return cmp.Or(w.give(ctx, nil), w.give(ctx, nil)) // Run takes the first when it is done with all before
+	return cmp.Or(
+		w.give(ctx, nil),
+		w.give(ctx, nil),
+	) // Run takes the first when it is done with all before
 }
 
 func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {
@@ -159,9 +166,14 @@ func (w *QuarantineWriter) Run(ctx context.Context) error {
 }
 
 func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error {
-	err := request.Retry(ctx, w.js.Conn(), func() error { return w.write(ctx, entries) }, func(err error) {
-		w.tracker.Failed(broker.ExplainError(err), w.held.Load())
-	})
+	err := request.Retry(
+		ctx,
+		w.js.Conn(),
+		func() error { return w.write(ctx, entries) },
+		func(err error) {
+			w.tracker.Failed(broker.ExplainError(err), w.held.Load())
+		},
+	)
 	if err == nil {
 		w.tracker.Works()
 	}
@@ -191,7 +203,10 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 	for most := request.BatchMessagesMax; len(messages) > 0 && err == nil; {
 		n := min(fitting(messages), most)
 		_, err = request.Batch(ctx, w.js.Conn(), messages[:n])
-		if err != nil && n > 1 && !request.Passes(err) { // some are stored, by an equal run say: the broker drops these one by one
+		if err != nil && n > 1 &&
+			!request.Passes(
+				err,
+			) { // some are stored, by an equal run say: the broker drops these one by one
 			most = 1
 			messages, err = w.missing(ctx, entries)
 			continue
@@ -204,7 +219,10 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 // missing returns copies of the entries that come after the newest of their subject in the stream, which it creates
 // where it was deleted. It looks each time: the broker does not know repeats any more after a while, and another worker
 // of a group may be further ahead than that.
-func (w *QuarantineWriter) missing(ctx context.Context, entries []*nats.Msg) (messages []*nats.Msg, err error) {
+func (w *QuarantineWriter) missing(
+	ctx context.Context,
+	entries []*nats.Msg,
+) (messages []*nats.Msg, err error) {
 	stream, err := w.js.Stream(ctx, w.names.Quarantine)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if err = broker.EnsureStreams(ctx, w.js, w.names); err == nil {
@@ -228,20 +246,32 @@ func (w *QuarantineWriter) missing(ctx context.Context, entries []*nats.Msg) (me
 			newest[m.Subject] = last
 		}
 		if (place{e.Position, e.Index}).compare(last) > 0 { // in a batch it gets headers of that
-			messages = append(messages, &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
+			messages = append(
+				messages,
+				&nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data},
+			)
 		}
 	}
 	return messages, nil
 }
 
 // newest returns the place of the newest entry of a subject; before all others where there is none of this log.
-func (w *QuarantineWriter) newest(ctx context.Context, s jetstream.Stream, subject string) (place, error) {
+func (w *QuarantineWriter) newest(
+	ctx context.Context,
+	s jetstream.Stream,
+	subject string,
+) (place, error) {
 	m, err := s.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return place{}, nil
 	}
 	if err != nil {
-		return place{}, fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
+		return place{}, fmt.Errorf(
+			"ingest: stream %s: last of %s: %w",
+			w.names.Quarantine,
+			subject,
+			err,
+		)
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
 	if err != nil || e.Log != w.log { // what is no entry is nobody's
@@ -294,7 +324,9 @@ func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 		m.Header.Set(wire.HeaderContentType, headerText(r.ContentType))
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
-	m.Data = bytes.Clone(r.Original[:min(len(r.Original), originalBytesMax)]) // it lasts until the next step
+	m.Data = bytes.Clone(
+		r.Original[:min(len(r.Original), originalBytesMax)],
+	) // it lasts until the next step
 	if len(r.Original) > originalBytesMax {
 		m.Header.Set(headerBytes, strconv.Itoa(len(r.Original)))
 	}
@@ -338,7 +370,13 @@ type QuarantineEntry struct {
 	Original    []byte         `json:"-"`
 }
 
-func quarantineEntry(subject string, sequence uint64, at time.Time, h nats.Header, original []byte) (QuarantineEntry, error) {
+func quarantineEntry(
+	subject string,
+	sequence uint64,
+	at time.Time,
+	h nats.Header,
+	original []byte,
+) (QuarantineEntry, error) {
 	position, err1 := strconv.ParseUint(h.Get(headerPosition), 10, 64)
 	index, err2 := strconv.Atoi(h.Get(headerIndex))
 	more, err3 := strconv.Atoi(cmp.Or(h.Get(headerMore), "0"))

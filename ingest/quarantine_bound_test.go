@@ -25,7 +25,8 @@ func TestManyRefusalsOfAMessageAreBounded(t *testing.T) {
 		if len(entries) != messageEntriesMax {
 			t.Fatalf("%d entries, want %d", len(entries), messageEntriesMax)
 		}
-		if e := entries[len(entries)-1]; e.More != refused-messageEntriesMax || e.Index != messageEntriesMax-1 {
+		if e := entries[len(entries)-1]; e.More != refused-messageEntriesMax ||
+			e.Index != messageEntriesMax-1 {
 			t.Errorf("the last entry is of event %d and speaks of %d more", e.Index, e.More)
 		}
 	}
@@ -54,7 +55,8 @@ func TestALongOriginalIsOnlyInTheLog(t *testing.T) {
 	b.publish(event.KindEdge, original)
 	b.follow(Resume{})
 	entries := b.quarantined(QuarantineFilter{})
-	if len(entries) != 1 || entries[0].Bytes != len(original) || len(entries[0].Original) != originalBytesMax {
+	if len(entries) != 1 || entries[0].Bytes != len(original) ||
+		len(entries[0].Original) != originalBytesMax {
 		t.Fatalf("%d entries: %v", len(entries), brief(entries))
 	}
 	q, err := OpenQuarantine(testContext(t), b.js, broker.DefaultStreamNames())

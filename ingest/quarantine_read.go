@@ -38,7 +38,11 @@ type Quarantine struct {
 }
 
 // OpenQuarantine returns the quarantine in names.
-func OpenQuarantine(ctx context.Context, js jetstream.JetStream, names broker.StreamNames) (*Quarantine, error) {
+func OpenQuarantine(
+	ctx context.Context,
+	js jetstream.JetStream,
+	names broker.StreamNames,
+) (*Quarantine, error) {
 	stream, err := js.Stream(ctx, names.Quarantine)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
@@ -53,7 +57,11 @@ func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.name
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
-func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(QuarantineEntry) error) error {
+func (q *Quarantine) List(
+	ctx context.Context,
+	f QuarantineFilter,
+	visit func(QuarantineEntry) error,
+) error {
 	retried, err := q.retried(ctx)
 	if err != nil {
 		return err
@@ -66,12 +74,19 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 		if m.Subject() == q.subjects()+quarantineRetried {
 			return nil
 		}
-		e, err := quarantineEntry(m.Subject(), m.Sequence, time.Unix(0, m.Stamp), m.Headers(), m.Data())
+		e, err := quarantineEntry(
+			m.Subject(),
+			m.Sequence,
+			time.Unix(0, m.Stamp),
+			m.Headers(),
+			m.Data(),
+		)
 		if err != nil {
 			return err
 		}
 		e.Retried, e.times = retried[e.Sequence] > 0, retried[e.Sequence]
-		if (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) && (f.Retried || !e.Retried) {
+		if (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) &&
+			(f.Retried || !e.Retried) {
 			return visit(e)
 		}
 		return nil
@@ -81,8 +96,12 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 // Entry returns the entry with a sequence of the quarantine.
 func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntry, error) {
 	m, err := q.stream.GetMsg(ctx, sequence)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || (err == nil && m.Subject == q.subjects()+quarantineRetried) {
-		return QuarantineEntry{}, fmt.Errorf("ingest: no such entry in the quarantine: %d", sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) ||
+		(err == nil && m.Subject == q.subjects()+quarantineRetried) {
+		return QuarantineEntry{}, fmt.Errorf(
+			"ingest: no such entry in the quarantine: %d",
+			sequence,
+		)
 	}
 	if err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
@@ -120,7 +139,11 @@ type Correction struct {
 
 // Retry publishes an entry again, at the end of the log, and marks it as retried. An old event then follows newer
 // ones: if it asserts something that has changed since, it takes it back. What is refused again becomes a new entry.
-func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction) (event.Position, error) {
+func (q *Quarantine) Retry(
+	ctx context.Context,
+	e QuarantineEntry,
+	c Correction,
+) (event.Position, error) {
 	e = q.whole(ctx, e)
 	payload, contentType := e.Original, e.ContentType
 	if c.Payload != nil {
@@ -138,7 +161,17 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	m.Header.Set(wire.HeaderContentType, contentType)
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(payload))
 	m.Header.Set(headerRetry, place)
-	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%d/%s/%016x", e.Log, place, e.times, c.Kind, xxhash.Sum64(payload)))
+	m.Header.Set(
+		jetstream.MsgIDHeader,
+		fmt.Sprintf(
+			"retry/%s/%s/%d/%s/%016x",
+			e.Log,
+			place,
+			e.times,
+			c.Kind,
+			xxhash.Sum64(payload),
+		),
+	)
 	ack, err := q.js.PublishMsg(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, broker.ExplainError(err))
@@ -148,7 +181,11 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 
 // DropBefore deletes the entries whose position in the log is lower, and those of a log that was there before, and
 // has the broker write over their bytes. It returns how many there are; with dry it only counts them.
-func (q *Quarantine) DropBefore(ctx context.Context, position event.Position, dry bool) (int, error) {
+func (q *Quarantine) DropBefore(
+	ctx context.Context,
+	position event.Position,
+	dry bool,
+) (int, error) {
 	log, err := q.js.Stream(ctx, q.names.Log)
 	if err != nil {
 		return 0, fmt.Errorf("ingest: stream %s: %w", q.names.Log, err)
@@ -180,7 +217,11 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
 	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))
 	if _, err := q.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("ingest: mark entry %d as retried: %w", e.Sequence, broker.ExplainError(err))
+		return fmt.Errorf(
+			"ingest: mark entry %d as retried: %w",
+			e.Sequence,
+			broker.ExplainError(err),
+		)
 	}
 	return nil
 }
@@ -197,9 +238,18 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 }
 
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
-func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(request.Message) error) error {
+func (q *Quarantine) each(
+	ctx context.Context,
+	subjects string,
+	from uint64,
+	visit func(request.Message) error,
+) error {
 	feed := request.Feed{JS: q.js, Stream: q.names.Quarantine, Subjects: []string{subjects}}
-	err := feed.Each(ctx, max(from, 1)-1, func(m request.Message) (further bool, err error) { return true, visit(m) })
+	err := feed.Each(
+		ctx,
+		max(from, 1)-1,
+		func(m request.Message) (further bool, err error) { return true, visit(m) },
+	)
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}

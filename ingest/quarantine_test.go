@@ -49,7 +49,9 @@ func refuse(t *testing.T, w *QuarantineWriter, refusals []event.Refusal) {
 func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	b.t.Helper()
 	w := runWriter(b.t, b.nc)
-	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{EventsMax: 3, Every: -1}, From: from})
+	s := b.open(
+		JetStreamConfig{UntilLast: true, Step: StepConfig{EventsMax: 3, Every: -1}, From: from},
+	)
 	defer s.Close()
 	var batch event.Batch
 	for at = from; ; at = resumeAfter(&batch) {
@@ -84,7 +86,10 @@ func (b *testBroker) quarantined(f QuarantineFilter) []QuarantineEntry {
 func brief(entries []QuarantineEntry) []string {
 	var all []string
 	for _, e := range entries {
-		all = append(all, fmt.Sprintf("%d/%d %s %s %s", e.Position, e.Index, e.Kind, e.Reason, e.Original))
+		all = append(
+			all,
+			fmt.Sprintf("%d/%d %s %s %s", e.Position, e.Index, e.Kind, e.Reason, e.Original),
+		)
 	}
 	return all
 }
@@ -115,7 +120,10 @@ func TestPoisonIsQuarantinedOnceAndTheRestApplied(t *testing.T) {
 			b.forgetIDs()
 		}
 	}
-	if got := brief(b.quarantined(QuarantineFilter{Reason: event.BadWeight})); !slices.Equal(got, want[1:2]) {
+	if got := brief(b.quarantined(QuarantineFilter{Reason: event.BadWeight})); !slices.Equal(
+		got,
+		want[1:2],
+	) {
 		t.Errorf("by reason: %q", got)
 	}
 	if got := brief(b.quarantined(QuarantineFilter{Kind: "label"})); !slices.Equal(got, want[2:3]) {
@@ -142,10 +150,35 @@ func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	b := startBroker(t, "")
 	w := runWriter(t, b.nc)
 	refusals := []event.Refusal{
-		{Position: 7, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("b")},
-		{Position: 7, Index: -1, Kind: event.KindLabel, Reason: event.Malformed, Original: []byte("c")},
-		{Position: 7, Index: 1, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")},
-		{Position: 8, Index: 0, Kind: event.KindEdge, Reason: event.SelfLoop, Detail: "two\r\nlines\x00!", Original: []byte("d")},
+		{
+			Position: 7,
+			Index:    2,
+			Kind:     event.KindEdge,
+			Reason:   event.SelfLoop,
+			Original: []byte("b"),
+		},
+		{
+			Position: 7,
+			Index:    -1,
+			Kind:     event.KindLabel,
+			Reason:   event.Malformed,
+			Original: []byte("c"),
+		},
+		{
+			Position: 7,
+			Index:    1,
+			Kind:     event.KindEdge,
+			Reason:   event.SelfLoop,
+			Original: []byte("a"),
+		},
+		{
+			Position: 8,
+			Index:    0,
+			Kind:     event.KindEdge,
+			Reason:   event.SelfLoop,
+			Detail:   "two\r\nlines\x00!",
+			Original: []byte("d"),
+		},
 	}
 	refuse(t, w, refusals[2:3])
 	b.forgetIDs()
@@ -171,8 +204,19 @@ func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 	ahead, behind := runWriter(t, b.nc), runWriter(t, b.nc)
 	step := func(position event.Position) []event.Refusal {
 		return []event.Refusal{
-			{Position: position, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")},
-			{Position: position, Index: 1, Kind: event.KindLabel, Reason: event.BadValue, Original: []byte("b")},
+			{
+				Position: position,
+				Kind:     event.KindEdge,
+				Reason:   event.SelfLoop,
+				Original: []byte("a"),
+			},
+			{
+				Position: position,
+				Index:    1,
+				Kind:     event.KindLabel,
+				Reason:   event.BadValue,
+				Original: []byte("b"),
+			},
 		}
 	}
 	refuse(t, behind, step(1))
@@ -257,7 +301,8 @@ func TestRetriedEntriesComeBackIntoTheLog(t *testing.T) {
 	if len(left) != 1 || left[0].Position != 3 || left[0].Reason != event.SelfLoop {
 		t.Errorf("left: %+v", left)
 	}
-	if all := b.quarantined(QuarantineFilter{Retried: true}); len(all) != 3 || !all[0].Retried || !all[1].Retried {
+	if all := b.quarantined(QuarantineFilter{Retried: true}); len(all) != 3 || !all[0].Retried ||
+		!all[1].Retried {
 		t.Errorf("all: %+v", all)
 	}
 	e, err := q.Entry(testContext(t), entries[0].Sequence)

@@ -19,7 +19,12 @@ const limitsKey = "gqlstream.limits"
 // RecordLimits returns the limits that a log has in its settings. Where there are none yet,
 // it records those that are wanted. What is refused depends on them, and so every result:
 // they are of the log, not of the machine that happens to read it.
-func RecordLimits(ctx context.Context, js jetstream.JetStream, stream string, want event.Limits) (event.Limits, error) {
+func RecordLimits(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream string,
+	want event.Limits,
+) (event.Limits, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return want, fmt.Errorf("ingest: stream %s: %w", stream, err)
@@ -61,14 +66,25 @@ func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip
 // Skip records in the log that a message is passed over from now on, by every run and
 // every replay: one that this version of the program cannot bear, say. The message stays
 // where it is, and becomes a refusal. What has applied it already does not change.
-func Skip(ctx context.Context, js jetstream.JetStream, stream string, position event.Position) error {
+func Skip(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream string,
+	position event.Position,
+) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", stream, err)
 	}
 	state := s.CachedInfo().State
 	if uint64(position) < state.FirstSeq || uint64(position) > state.LastSeq {
-		return fmt.Errorf("ingest: skip %d: stream %s has the messages %d to %d", position, stream, state.FirstSeq, state.LastSeq)
+		return fmt.Errorf(
+			"ingest: skip %d: stream %s has the messages %d to %d",
+			position,
+			stream,
+			state.FirstSeq,
+			state.LastSeq,
+		)
 	}
 	if _, err := js.Publish(ctx, skipSubjects(stream)+strconv.FormatUint(uint64(position), 10), nil); err != nil {
 		return fmt.Errorf("ingest: skip %d: %w", position, err)

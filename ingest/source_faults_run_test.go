@@ -133,7 +133,12 @@ func (b *faultyBroker) run(t *testing.T, decoder *wire.Decoder) (out outcome) {
 }
 
 // live runs until the end of the log, or until the process dies; it reports which.
-func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, out *outcome) (done bool) {
+func (b *faultyBroker) live(
+	t *testing.T,
+	decoder *wire.Decoder,
+	disk *shelf,
+	out *outcome,
+) (done bool) {
 	dir, err := checkpoint.Open(disk, "state")
 	if err != nil {
 		return false
@@ -142,7 +147,10 @@ func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := JetStreamConfig{UntilLast: true, Step: StepConfig{Every: 50 * time.Millisecond, EventsMax: 40}}
+	config := JetStreamConfig{
+		UntilLast: true,
+		Step:      StepConfig{Every: 50 * time.Millisecond, EventsMax: 40},
+	}
 	var core *incremental.Core
 	if saved == nil {
 		core, err = incremental.New(faultyCore)
@@ -200,14 +208,22 @@ func digestOf(sections []incremental.Section) string {
 }
 
 // save makes a checkpoint, or does not.
-func (b *faultyBroker) save(t *testing.T, dir *checkpoint.Dir, source *JetStreamSource, core *incremental.Core, batch *event.Batch) {
+func (b *faultyBroker) save(
+	t *testing.T,
+	dir *checkpoint.Dir,
+	source *JetStreamSource,
+	core *incremental.Core,
+	batch *event.Batch,
+) {
 	id := source.Identity()
 	state, err := core.Sections()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := checkpoint.New(checkpoint.Manifest{
-		Position: uint64(batch.Last), LogTime: int64(batch.Time), Emitted: batch.Emit, Config: faultyCore.Digest(),
+		Position: uint64(
+			batch.Last,
+		), LogTime: int64(batch.Time), Emitted: batch.Emit, Config: faultyCore.Digest(),
 		Stream: checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
 	})
 	for _, s := range state {
@@ -221,7 +237,10 @@ func (b *faultyBroker) save(t *testing.T, dir *checkpoint.Dir, source *JetStream
 func (o *outcome) add(t *testing.T, b *event.Batch, result *incremental.Result) {
 	for _, r := range slices.Concat(b.Refused, result.Refused) {
 		if at := [2]int{int(r.Position), r.Index}; slices.Compare(at[:], o.refusedAt[:]) > 0 {
-			o.refused, o.refusedAt = append(o.refused, fmt.Sprint(r.Position, r.Index, r.Reason)), at
+			o.refused, o.refusedAt = append(
+				o.refused,
+				fmt.Sprint(r.Position, r.Index, r.Reason),
+			), at
 		}
 	}
 	if len(result.Estimates) == 0 || result.Position <= o.position {
@@ -252,15 +271,29 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			if run%runsOfLog == 0 || log == nil {
 				log = faultyLog(run / runsOfLog)
-				want = (&faultyBroker{messages: log, rand: rand.New(rand.NewPCG(0, 0))}).run(t, decoder)
+				want = (&faultyBroker{messages: log, rand: rand.New(rand.NewPCG(0, 0))}).run(
+					t,
+					decoder,
+				)
 			}
 			b := &faultyBroker{messages: log, faulty: true, rand: rand.New(rand.NewPCG(run, 42))}
 			got := b.run(t, decoder)
 			if !slices.Equal(got.published, want.published) {
-				t.Fatalf("run %d: published\n%s", run, firstDifference(got.published, want.published))
+				t.Fatalf(
+					"run %d: published\n%s",
+					run,
+					firstDifference(got.published, want.published),
+				)
 			}
 			if !slices.Equal(got.refused, want.refused) || got.state != want.state {
-				t.Fatalf("run %d: refused %v, state %s; want %v, %s", run, got.refused, got.state, want.refused, want.state)
+				t.Fatalf(
+					"run %d: refused %v, state %s; want %v, %s",
+					run,
+					got.refused,
+					got.state,
+					want.refused,
+					want.state,
+				)
 			}
 			for i := range total {
 				total[i] += b.count[i].Load()
@@ -268,10 +301,23 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 			estimates += len(got.published)
 		})
 	}
-	t.Logf("%d runs in %v, %d estimates: %d messages again, %d old ones, %d left out, %d delays, %d broken connections, "+
-		"%d requests refused, %d replies that are no message, %d deaths, %d failures of the disk, %d replicas that lag; 0 differences",
-		runs, time.Since(begun).Round(time.Second), estimates, total[faultRepeat], total[faultOld], total[faultSkip], total[faultDelay],
-		total[faultBreak], total[faultRequest], total[faultBadReply], total[faultRestart], total[faultDisk], total[faultLag])
+	t.Logf(
+		"%d runs in %v, %d estimates: %d messages again, %d old ones, %d left out, %d delays, %d broken connections, "+
+			"%d requests refused, %d replies that are no message, %d deaths, %d failures of the disk, %d replicas that lag; 0 differences",
+		runs,
+		time.Since(begun).Round(time.Second),
+		estimates,
+		total[faultRepeat],
+		total[faultOld],
+		total[faultSkip],
+		total[faultDelay],
+		total[faultBreak],
+		total[faultRequest],
+		total[faultBadReply],
+		total[faultRestart],
+		total[faultDisk],
+		total[faultLag],
+	)
 	for kind, n := range total {
 		if n == 0 {
 			t.Errorf("no fault of kind %d happened", kind)

@@ -60,14 +60,22 @@ func (b *faultyBroker) Stream(context.Context, string) (jetstream.Stream, error)
 	return faultyStream{b: b}, b.request()
 }
 
-func (b *faultyBroker) CreateConsumer(_ context.Context, _ string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (b *faultyBroker) CreateConsumer(
+	_ context.Context,
+	_ string,
+	c jetstream.ConsumerConfig,
+) (jetstream.Consumer, error) {
 	b.consumers++
 	from := c.OptStartSeq
 	if b.faulty && b.rand.IntN(8) == 0 { // a replica that lags begins with what it has
 		b.count[faultLag].Add(1)
 		from = 1 + b.rand.Uint64N(from)
 	}
-	return &faultyConsumer{b: b, from: from, rand: rand.New(rand.NewPCG(b.rand.Uint64(), b.consumers))}, b.request()
+	return &faultyConsumer{
+		b:    b,
+		from: from,
+		rand: rand.New(rand.NewPCG(b.rand.Uint64(), b.consumers)),
+	}, b.request()
 }
 
 func (b *faultyBroker) DeleteConsumer(context.Context, string, string) error { return nil }
@@ -84,11 +92,18 @@ func (s faultyStream) CachedInfo() *jetstream.StreamInfo {
 	}
 }
 
-func (s faultyStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (s faultyStream) Info(
+	context.Context,
+	...jetstream.StreamInfoOpt,
+) (*jetstream.StreamInfo, error) {
 	return s.CachedInfo(), s.b.request()
 }
 
-func (s faultyStream) GetMsg(_ context.Context, sequence uint64, _ ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+func (s faultyStream) GetMsg(
+	_ context.Context,
+	sequence uint64,
+	_ ...jetstream.GetMsgOpt,
+) (*jetstream.RawStreamMsg, error) {
 	return s.b.messages[sequence-1], s.b.request()
 }
 
@@ -105,7 +120,10 @@ func (c *faultyConsumer) CachedInfo() *jetstream.ConsumerInfo {
 	return &jetstream.ConsumerInfo{Name: "consumer"}
 }
 
-func (c *faultyConsumer) Consume(deliver jetstream.MessageHandler, _ ...jetstream.PullConsumeOpt) (jetstream.ConsumeContext, error) {
+func (c *faultyConsumer) Consume(
+	deliver jetstream.MessageHandler,
+	_ ...jetstream.PullConsumeOpt,
+) (jetstream.ConsumeContext, error) {
 	c.stop, c.closed = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(c.closed)
@@ -176,7 +194,12 @@ func (c *faultyConsumer) Drain()                  { c.Stop() }
 func (c *faultyConsumer) Closed() <-chan struct{} { return c.closed }
 
 func (c *faultyConsumer) message(sequence uint64) jetstream.Msg {
-	return &faultyMessage{nil, c.b.messages[sequence-1], sequence + 1 - c.from, uint64(len(c.b.messages)) - sequence}
+	return &faultyMessage{
+		nil,
+		c.b.messages[sequence-1],
+		sequence + 1 - c.from,
+		uint64(len(c.b.messages)) - sequence,
+	}
 }
 
 type faultyMessage struct {
@@ -191,7 +214,10 @@ func (m *faultyMessage) Metadata() (*jetstream.MsgMetadata, error) {
 		return nil, jetstream.ErrNotJSMessage
 	}
 	return &jetstream.MsgMetadata{
-		Sequence: jetstream.SequencePair{Stream: m.stored.Sequence, Consumer: m.number}, NumPending: m.behind, Timestamp: m.stored.Time,
+		Sequence: jetstream.SequencePair{
+			Stream:   m.stored.Sequence,
+			Consumer: m.number,
+		}, NumPending: m.behind, Timestamp: m.stored.Time,
 	}, nil
 }
 func (m *faultyMessage) Data() []byte         { return m.stored.Data }
@@ -206,7 +232,11 @@ func faultyLog(seed uint64) (log []*jetstream.RawStreamMsg) {
 		kind, text := randomMessage(rng, float64(at.UnixNano())/1e9)
 		text = strings.NewReplacer(`"src":"u`, `"src":"v`).Replace(text)
 		if rng.IntN(5) == 0 {
-			kind, text = event.KindMember, fmt.Sprintf(`{"community":"c%d","vertex":"v%d"}`, rng.IntN(2), rng.IntN(50))
+			kind, text = event.KindMember, fmt.Sprintf(
+				`{"community":"c%d","vertex":"v%d"}`,
+				rng.IntN(2),
+				rng.IntN(50),
+			)
 		}
 		log = append(log, &jetstream.RawStreamMsg{
 			Subject: "gql." + kind.String(), Sequence: uint64(i + 1), Data: []byte(text), Time: at, Header: nats.Header{},

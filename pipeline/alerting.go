@@ -102,8 +102,21 @@ func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 		if e.Cursor.Sequence <= a.before {
 			continue
 		}
-		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
-			"position", t.Position, "reason", t.Reason)
+		a.p.log.Info(
+			"alert",
+			"rule",
+			t.Rule,
+			"community",
+			t.Community,
+			"class",
+			t.Class,
+			"state",
+			t.State,
+			"position",
+			t.Position,
+			"reason",
+			t.Reason,
+		)
 		if t.State == alerts.Firing {
 			a.mu.Lock()
 			a.fired[t.Rule]++
@@ -126,6 +139,14 @@ func (a *alerting) show() time.Duration {
 	if a.p.main.Load().source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
-	a.p.Page.SetAlerts(web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped, Targets: targets.Stats()})
+	a.p.Page.SetAlerts(
+		web.Alerts{
+			Active:  active,
+			Rules:   rules,
+			Fired:   fired,
+			Dropped: dropped,
+			Targets: targets.Stats(),
+		},
+	)
 	return time.Since(begun)
 }

@@ -68,19 +68,36 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 
 // write writes a state beside the loop, once the one before is written. The loop has stood still for it since begun, and
 // before that for pause.
-func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, begun time.Time, pause time.Duration) {
+func (k *checkpoints) write(
+	m checkpoint.Manifest,
+	state []incremental.Section,
+	begun time.Time,
+	pause time.Duration,
+) {
 	pause += time.Since(begun)
 	k.writing <- struct{}{}
 	go func() {
 		n, err := k.store(m, state)
-		k.note(web.Checkpoint{Position: m.Position, At: time.Now().UTC(), Seconds: time.Since(begun).Seconds(), Bytes: n}, pause, err)
+		k.note(
+			web.Checkpoint{
+				Position: m.Position,
+				At:       time.Now().UTC(),
+				Seconds:  time.Since(begun).Seconds(),
+				Bytes:    n,
+			},
+			pause,
+			err,
+		)
 		<-k.writing
 	}()
 }
 
 // store writes a state, and gives it to other workers beside that: one that takes shards over reads the log from there.
 // Nobody waits for long for the network: a state that comes while another one is given stays here.
-func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) (bytes int64, err error) {
+func (k *checkpoints) store(
+	m checkpoint.Manifest,
+	state []incremental.Section,
+) (bytes int64, err error) {
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
 	}
@@ -96,7 +113,13 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 				<-k.sharing
 			}()
 		default:
-			k.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", "the one before is still being given to them")
+			k.log.Warn(
+				"other workers do not have this checkpoint",
+				"position",
+				m.Position,
+				"reason",
+				"the one before is still being given to them",
+			)
 		}
 	}
 	return k.Dir.Save(c)
@@ -124,7 +147,13 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	if err != nil {
 		k.last.Failed++
 		k.err = fmt.Errorf("checkpoint: %w", err)
-		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position, "reason", err)
+		k.log.Warn(
+			"a checkpoint failed; the one before stands",
+			"before",
+			k.last.Position,
+			"reason",
+			err,
+		)
 		return
 	}
 	now.Failed = k.last.Failed
@@ -133,8 +162,19 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 		return
 	}
 	took := time.Duration(now.Seconds * float64(time.Second))
-	k.log.Info("checkpoint", "position", now.Position, "bytes", now.Bytes,
-		"pause", pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
+	k.log.Info(
+		"checkpoint",
+		"position",
+		now.Position,
+		"bytes",
+		now.Bytes,
+		"pause",
+		pause.Round(time.Microsecond),
+		"took",
+		took.Round(time.Millisecond),
+		"written",
+		k.unsaid,
+	)
 	k.said, k.unsaid = now.At, 0
 }
 
@@ -155,7 +195,10 @@ var errBehind = errors.New("the log out is behind it")
 
 // restore returns the core of the newest state that the fold can go on from and where that stands,
 // or a fresh core at the beginning of the log when there is none: then the log is read again from its start.
-func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+func (f *fold) restore(
+	ctx context.Context,
+	same bool,
+) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
 	c, err := f.newest(ctx, same)
 	if err != nil {
 		return nil, at, nil, err
@@ -165,11 +208,23 @@ func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, 
 		return core, at, &f.beginning, err
 	}
 	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
-		return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
-			"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
-			c.Manifest.Position, err, checkpointsIn(f.settings.State))
+		return nil, at, nil, fmt.Errorf(
+			"the checkpoint at position %d is whole, but of another version of "+
+				"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+			c.Manifest.Position,
+			err,
+			checkpointsIn(f.settings.State),
+		)
 	}
-	f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards", f.owned())
+	f.log.Info(
+		"restored",
+		"position",
+		c.Manifest.Position,
+		"written",
+		c.Manifest.Written,
+		"shards",
+		f.owned(),
+	)
 	at, id = ResumeOf(c.Manifest)
 	return core, at, id, nil
 }
@@ -187,18 +242,33 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 		local, err := f.Checkpoints.Dir.List()
 		positions := local
 		if err == nil && f.group != nil {
-			positions, err = f.group.store.Positions(ctx, sharedName(f.config.Digest()), local, f.config.Owned)
+			positions, err = f.group.store.Positions(
+				ctx,
+				sharedName(f.config.Digest()),
+				local,
+				f.config.Owned,
+			)
 		}
-		i := slices.IndexFunc(positions, func(position uint64) bool { return !slices.Contains(tried, position) })
+		i := slices.IndexFunc(
+			positions,
+			func(position uint64) bool { return !slices.Contains(tried, position) },
+		)
 		switch {
 		case err != nil:
 			return nil, err
 		case i < 0 && f.group == nil && beyond != nil:
-			f.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it",
-				"position", beyond.Manifest.Position)
+			f.log.Warn(
+				"what was published before is not there any more, and no checkpoint is older; going on without it",
+				"position",
+				beyond.Manifest.Position,
+			)
 			return beyond, nil
 		case i < 0 && len(tried) > 0:
-			f.log.Warn("no state can be gone on from: the log is read from its beginning", "shards", f.owned())
+			f.log.Warn(
+				"no state can be gone on from: the log is read from its beginning",
+				"shards",
+				f.owned(),
+			)
 			return nil, nil //nolint:nilnil // a fresh core
 		case i < 0:
 			return nil, nil //nolint:nilnil // a fresh core
@@ -227,11 +297,23 @@ func (f *fold) continues(same bool) (bool, error) {
 		switch digest := f.config.Digest(); {
 		case was == "" || was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
 		case same || was == digest && f.group != nil:
-			return false, config.Usagef("run: this was published with another configuration (%s with classes %q, and this one is %s with %q): "+
-				"correct the slip, give this one a prefix of its own, or publish the whole log anew with --accept-new-config, "+
-				"which a group takes only where the first two differ", was, classes, digest, f.settings.Classes)
+			return false, config.Usagef(
+				"run: this was published with another configuration (%s with classes %q, and this one is %s with %q): "+
+					"correct the slip, give this one a prefix of its own, or publish the whole log anew with --accept-new-config, "+
+					"which a group takes only where the first two differ",
+				was,
+				classes,
+				digest,
+				f.settings.Classes,
+			)
 		default:
-			f.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", digest)
+			f.log.Warn(
+				"the configuration has changed; reading the log from its beginning",
+				"was",
+				was,
+				"now",
+				digest,
+			)
 			return false, nil
 		}
 	}
@@ -240,7 +322,11 @@ func (f *fold) continues(same bool) (bool, error) {
 
 // stateAt returns the state at a position: this worker's, or what others have stored. Of one that the log out is behind the error
 // matches errBehind.
-func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *checkpoint.Checkpoint, err error) {
+func (f *fold) stateAt(
+	ctx context.Context,
+	position uint64,
+	local bool,
+) (c *checkpoint.Checkpoint, err error) {
 	if local {
 		if c, err = f.Checkpoints.Dir.Read(position); err != nil {
 			f.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
@@ -254,7 +340,8 @@ func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *che
 	if err != nil {
 		return nil, err
 	}
-	if m := &c.Manifest; m.Config != f.config.Digest() || len(m.Classes) > 0 && !slices.Equal(m.Classes, f.settings.Classes) {
+	if m := &c.Manifest; m.Config != f.config.Digest() ||
+		len(m.Classes) > 0 && !slices.Equal(m.Classes, f.settings.Classes) {
 		return nil, fmt.Errorf("it is of the configuration %s with classes %q", m.Config, m.Classes)
 	}
 	if f.group != nil {
@@ -265,7 +352,13 @@ func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *che
 	now := f.outlets.watermarks()
 	for _, shard := range f.owned() {
 		if then := c.Manifest.Watermarks[shard]; now[shard] < then {
-			return c, fmt.Errorf("shard %d was published up to %d then, and is up to %d now: %w", shard, then, now[shard], errBehind)
+			return c, fmt.Errorf(
+				"shard %d was published up to %d then, and is up to %d now: %w",
+				shard,
+				then,
+				now[shard],
+				errBehind,
+			)
 		}
 	}
 	return c, nil
@@ -273,6 +366,15 @@ func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *che
 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
 func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
-	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
-	return at, &ingest.Identity{Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest}
+	at := ingest.Resume{
+		Position: event.Position(m.Position),
+		Time:     event.Time(m.LogTime),
+		Emitted:  m.Emitted,
+	}
+	return at, &ingest.Identity{
+		Stream:   m.Stream.Name,
+		Created:  m.Stream.Created,
+		Position: at.Position,
+		Digest:   m.Stream.Digest,
+	}
 }

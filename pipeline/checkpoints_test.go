@@ -44,7 +44,12 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	defer cancel()
 	k.sharing.await(ctx, time.Hour) // a fold that ends does not wait
 	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
-		t.Fatalf("the newest checkpoint is at position %d, %d were given, %v", k.last.Position, len(given), err)
+		t.Fatalf(
+			"the newest checkpoint is at position %d, %d were given, %v",
+			k.last.Position,
+			len(given),
+			err,
+		)
 	}
 }
 

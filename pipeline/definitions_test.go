@@ -52,7 +52,13 @@ func TestMismatchesThatWereShownStay(t *testing.T) {
 	shown := []map[string]uint64{d.misses}
 	for v := range uint64(3) {
 		age := event.Attribute{Key: "age", Value: event.Value{Kind: event.StringValue, Text: "old"}}
-		store.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(v), Attributes: []event.Attribute{age}}}})
+		store.Apply(
+			&event.Batch{
+				Vertices: []event.Vertex{
+					{Vertex: event.NumberID(v), Attributes: []event.Attribute{age}},
+				},
+			},
+		)
 		d.show(store.View(), nil, slog.New(slog.DiscardHandler), false)
 		shown = append(shown, d.misses)
 	}

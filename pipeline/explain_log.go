@@ -71,7 +71,8 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	core.SelectedBy = e.core.SelectedBy()
 	walk, err := explain.Begin(ctx, e.core.View(), e.place, explain.Options{
 		Config: core, Community: q.Community, Estimate: options, Classes: e.Settings.Classes, Named: e.Named,
-		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
+		SameFit: published[0] != nil && published[1] != nil &&
+			published[0].Posterior == published[1].Posterior,
 		Progress: func(done, most int) { e.tellSeldom("estimate %d of %d", done, most) },
 	})
 	if err != nil {
@@ -87,8 +88,12 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
 		if end.Vertices < e.Floor {
-			return nil, config.Usagef("explain: %s has fewer than %d members at position %d, so nothing is published of it",
-				q.Community, e.Floor, end.Position)
+			return nil, config.Usagef(
+				"explain: %s has fewer than %d members at position %d, so nothing is published of it",
+				q.Community,
+				e.Floor,
+				end.Position,
+			)
 		}
 		if p := published[i]; p != nil && p.Position == end.Position {
 			end.Published, end.Certificate = p.Prevalence, p.Certificate
@@ -111,7 +116,11 @@ func (e *Explainer) options(method string) quant.Options {
 
 // inForce looks up which records were in force at both places and moves the places there, because an
 // explanation says why one record differs from another. Without records the places stand.
-func (e *Explainer) inForce(ctx context.Context, community, method string, from, to *Place) (found [2]*quant.Estimate, err error) {
+func (e *Explainer) inForce(
+	ctx context.Context,
+	community, method string,
+	from, to *Place,
+) (found [2]*quant.Estimate, err error) {
 	in, out, err := e.Settings.Names()
 	if err != nil {
 		return found, err
@@ -131,7 +140,13 @@ func (e *Explainer) inForce(ctx context.Context, community, method string, from,
 		if before {
 			*place = Place{Position: event.Position(found[1].Position) - 1}
 		}
-		record, ok, err := history.InForce(ctx, community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
+		record, ok, err := history.InForce(
+			ctx,
+			community,
+			method,
+			uint64(place.Position),
+			time.Unix(0, int64(place.Time)),
+		)
 		if err != nil {
 			return found, err
 		}
@@ -145,10 +160,18 @@ func (e *Explainer) inForce(ctx context.Context, community, method string, from,
 		found[at] = &record
 	}
 	if found[0].Position == found[1].Position {
-		return found, config.Usagef("explain: %s has one estimate by %s from --from to --to, that of position %d; it did not move",
-			community, method, found[0].Position)
+		return found, config.Usagef(
+			"explain: %s has one estimate by %s from --from to --to, that of position %d; it did not move",
+			community,
+			method,
+			found[0].Position,
+		)
 	}
-	*from, *to = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
+	*from, *to = Place{
+		Position: event.Position(found[0].Position),
+	}, Place{
+		Position: event.Position(found[1].Position),
+	}
 	return found, nil
 }
 
@@ -161,7 +184,11 @@ func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, o
 	log, err := e.JS.Stream(ctx, in.Log)
 	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
 		marks, _ := sinks.Marks(ctx, e.JS, out)
-		if len(marks) > 0 && !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
+		if len(marks) > 0 &&
+			!slices.ContainsFunc(
+				marks,
+				func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq },
+			) {
 			return
 		}
 		e.tellSeldom("what the log has now is not published yet")
@@ -233,8 +260,11 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 	}
 	e.source, err = OpenLog(ctx, e.JS, e.Settings, from)
 	if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
-		return config.Usagef("explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
-			"is early enough; choose a later --from: %w", err)
+		return config.Usagef(
+			"explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
+				"is early enough; choose a later --from: %w",
+			err,
+		)
 	}
 	if err == nil {
 		e.core.Limit(e.source.Limits())
@@ -244,31 +274,63 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 
 // NearestCheckpoint returns the newest intact checkpoint of a configuration in a state directory
 // that does not lie beyond a place, or nil.
-func NearestCheckpoint(state, digest string, place Place, tell func(format string, args ...any)) (*checkpoint.Checkpoint, error) {
-	return checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state)).LoadWhere(func(m *checkpoint.Manifest) bool {
-		return m.Config == digest && (place.Position == 0 || m.Position <= uint64(place.Position)) && (place.Time == 0 || event.Time(m.LogTime) <= place.Time)
-	}, func(damage error) { tell("a damaged checkpoint is passed over: %v", damage) })
+func NearestCheckpoint(
+	state, digest string,
+	place Place,
+	tell func(format string, args ...any),
+) (*checkpoint.Checkpoint, error) {
+	return checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state)).
+		LoadWhere(func(m *checkpoint.Manifest) bool {
+			return m.Config == digest &&
+				(place.Position == 0 || m.Position <= uint64(place.Position)) &&
+				(place.Time == 0 || event.Time(m.LogTime) <= place.Time)
+		}, func(damage error) { tell("a damaged checkpoint is passed over: %v", damage) })
 }
 
 // tooFew returns the error of a question about the last change of a community without two
 // estimates. Where it has none, the error names a similar community.
-func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, out sinks.Names, community, method string) error {
+func (e *Explainer) tooFew(
+	ctx context.Context,
+	history *sinks.History,
+	out sinks.Names,
+	community, method string,
+) error {
 	latest, err := history.Latest(ctx, math.MaxUint64)
 	var names []string
 	for i := range latest {
 		names = append(names, latest[i].Community)
 	}
 	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
-		return errors.Join(err, config.Usagef("explain: nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
+		return errors.Join(
+			err,
+			config.Usagef(
+				"explain: nothing was published of %q; %s",
+				community,
+				event.Nearest(community, slices.Compact(names)),
+			),
+		)
 	}
 	marks, err := sinks.Marks(ctx, e.JS, out)
 	for _, m := range marks {
-		if m.Config != e.Config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.Settings.Classes) {
-			return config.Usagef("explain: the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
-				m.Config, m.Classes, e.Config.Digest(), e.Settings.Classes)
+		if m.Config != e.Config.Digest() ||
+			m.Classes != nil && !slices.Equal(m.Classes, e.Settings.Classes) {
+			return config.Usagef(
+				"explain: the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
+				m.Config,
+				m.Classes,
+				e.Config.Digest(),
+				e.Settings.Classes,
+			)
 		}
 	}
-	return errors.Join(err, config.Usagef("explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
+	return errors.Join(
+		err,
+		config.Usagef(
+			"explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to",
+			community,
+			method,
+		),
+	)
 }
 
 const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
@@ -293,7 +355,8 @@ func ParsePlace(flag, text string) (Place, error) {
 		return Place{Position: event.Position(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.UnixNano() == 0 || t.Year() < 1678 || t.Year() > 2261 { // what an event.Time holds
+	if err != nil || t.UnixNano() == 0 || t.Year() < 1678 ||
+		t.Year() > 2261 { // what an event.Time holds
 		return Place{}, config.Usagef("%s %q is neither a position, 1 or more, nor a time such as "+
 			"2026-05-01T12:00:00Z", flag, text)
 	}

@@ -84,7 +84,13 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 		if c.Until == 1 {
-			f.log.Warn("the log was empty: there is nothing to estimate", "stream", f.names.In.Log, "at", f.Broker.Where)
+			f.log.Warn(
+				"the log was empty: there is nothing to estimate",
+				"stream",
+				f.names.In.Log,
+				"at",
+				f.Broker.Where,
+			)
 		}
 	}
 	if f.source, err = OpenLog(ctx, f.Broker.JS, &f.settings, c); err == nil {
@@ -99,9 +105,17 @@ func (f *fold) skip(ctx context.Context, position event.Position) error {
 	case position == 0:
 		return nil
 	case position <= f.core.Position():
-		return config.Usagef("run: --skip %d: the checkpoint at position %d has applied it", position, f.core.Position())
+		return config.Usagef(
+			"run: --skip %d: the checkpoint at position %d has applied it",
+			position,
+			f.core.Position(),
+		)
 	}
-	f.log.Warn("the message is passed over from now on, and the log records it", "position", position)
+	f.log.Warn(
+		"the message is passed over from now on, and the log records it",
+		"position",
+		position,
+	)
 	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, position)
 }
 
@@ -124,7 +138,9 @@ func (f *fold) run(ctx context.Context) (err error) {
 	if f.main.Load() != f {
 		if err = f.open(ctx, Options{}); err == nil {
 			for _, one := range f.outlets.each {
-				one.rank.Store(int32(f.group.copies)) // all others come first, until it takes the place of the main one
+				one.rank.Store(
+					int32(f.group.copies),
+				) // all others come first, until it takes the place of the main one
 			}
 			f.opened.Store(true)
 		}
@@ -152,9 +168,16 @@ func (f *fold) loop(ctx context.Context) error {
 		err := f.source.Next(ctx, &batch)
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			f.Checkpoints.writing.await(ctx, writtenWaitMax) // said before a follower is waited for that may be away for long
+			f.Checkpoints.writing.await(
+				ctx,
+				writtenWaitMax,
+			) // said before a follower is waited for that may be away for long
 			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
-			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, published, f.alerting.follower.Newest), errDone)
+			return cmp.Or(
+				f.quarantine.Settle(ctx),
+				f.followers.catchUp(ctx, published, f.alerting.follower.Newest),
+				errDone,
+			)
 		}
 		if err == nil {
 			err = f.awaitMain(ctx, &batch)
@@ -204,7 +227,13 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 		f.status.count(batch, refused, len(result.Estimates))
 	}
 	if batch.Emit {
-		emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
+		emission := sinks.Emission{
+			Position:  uint64(batch.Last),
+			Time:      int64(batch.Time),
+			Estimates: result.Estimates,
+			Cut:       batch.Checkpoint,
+			Notes:     batch.Notes(),
+		}
 		if err := f.outlets.publish(ctx, emission); err != nil {
 			return err
 		}
@@ -252,7 +281,9 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
 	return checkpoint.Manifest{
-		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
+		Position: uint64(
+			b.Last,
+		), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
 		Version: f.version, Written: time.Now().UTC(),
 		Stream:     checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
 		Watermarks: f.outlets.watermarks(), Erased: uint64(f.core.Erased()),

@@ -23,7 +23,15 @@ import (
 func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 	js := startServer(t)
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(
+			t.Context(),
+			group.Config{
+				JS:     js,
+				Bucket: group.Bucket("", "test"),
+				Log:    slog.New(slog.DiscardHandler),
+				Self:   group.Presence{Worker: name, Since: time.Now()},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +54,8 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 					served = append(served, shard)
 				}
 			}
-			if step.drains && len(served) == 0 || !step.drains && slices.Equal(served, step.shards) {
+			if step.drains && len(served) == 0 ||
+				!step.drains && slices.Equal(served, step.shards) {
 				break
 			}
 			if time.Since(begun) > time.Minute {
@@ -54,8 +63,16 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 			}
 		}
 		_ = p.group.regroup(nil) // gives up
-		if done := p.group.regroup(nil); done != (len(step.want) == 0) || !slices.Equal(p.main.Load().outlets.shardsHere(), step.want) {
-			t.Errorf("while the other one estimates %v (drained %t), %v are kept, want %v; done %t", step.shards, step.drains, p.main.Load().outlets.shardsHere(), step.want, done)
+		if done := p.group.regroup(nil); done != (len(step.want) == 0) ||
+			!slices.Equal(p.main.Load().outlets.shardsHere(), step.want) {
+			t.Errorf(
+				"while the other one estimates %v (drained %t), %v are kept, want %v; done %t",
+				step.shards,
+				step.drains,
+				p.main.Load().outlets.shardsHere(),
+				step.want,
+				done,
+			)
 		}
 	}
 }
@@ -66,7 +83,15 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	js := startServer(t)
 	bucket := group.Bucket("", "test")
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(
+			t.Context(),
+			group.Config{
+				JS:     js,
+				Bucket: bucket,
+				Log:    slog.New(slog.DiscardHandler),
+				Self:   group.Presence{Worker: name, Since: time.Now()},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +110,10 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		}
 	}
 	wait("one to hear of other", func() bool {
-		mine = slices.IndexFunc(m.member.Places(2, 1), func(place group.Place) bool { return place.Order == 0 })
+		mine = slices.IndexFunc(
+			m.member.Places(2, 1),
+			func(place group.Place) bool { return place.Order == 0 },
+		)
 		return mine >= 0 && m.member.Places(2, 1)[1-mine].Order < 0
 	})
 	p := foldOf(m, mine)
@@ -114,7 +142,9 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		if what == "another death" {
 			next.opened.Store(true)
 			if prepare(); p.main.Load() != next || p.beside.Load() != nil {
-				t.Error("what is prepared, and has caught up, does not take the place of the main fold")
+				t.Error(
+					"what is prepared, and has caught up, does not take the place of the main fold",
+				)
 			}
 			return
 		}
@@ -157,7 +187,8 @@ func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 		t.Fatal("what brings one of two shards does not take the place of the main fold")
 	}
 	next.outlets.each = []*outlet{{shard: 0}, {shard: 1}}
-	if m.prepare(func(*fold) {}, make([]group.Place, 3)); p.beside.Load() == nil || !slices.Equal(p.beside.Load().config.Owned, []int{0, 1, 2}) {
+	if m.prepare(func(*fold) {}, make([]group.Place, 3)); p.beside.Load() == nil ||
+		!slices.Equal(p.beside.Load().config.Owned, []int{0, 1, 2}) {
 		t.Fatalf("the rest is not prepared: %+v", p.beside.Load())
 	}
 }
@@ -181,7 +212,11 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 			go func() { over <- next.awaitMain(t.Context(), &step.batch) }()
 			time.Sleep(time.Second)
 			if len(over) > 0 || !next.mayReplace(main) {
-				t.Errorf("the step from %d to %d is taken before the main fold's is over", step.batch.First, step.batch.Last)
+				t.Errorf(
+					"the step from %d to %d is taken before the main fold's is over",
+					step.batch.First,
+					step.batch.Last,
+				)
 			}
 			step.goOn()
 			if err := <-over; err != nil {
@@ -254,7 +289,12 @@ func entryOf(t *testing.T, js jetstream.JetStream, bucket, worker string) (renew
 
 func startServer(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	b, err := broker.Open(broker.Config{Dir: t.TempDir(), ConnectConfig: broker.ConnectConfig{Log: slog.New(slog.DiscardHandler)}})
+	b, err := broker.Open(
+		broker.Config{
+			Dir:           t.TempDir(),
+			ConnectConfig: broker.ConnectConfig{Log: slog.New(slog.DiscardHandler)},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,13 @@ import (
 // limitLog sees to it that the log has limits for what its events may make a run hold:
 // those that this machine's memory bears, where it has none and the configuration leaves
 // some open. It says which hold.
-func limitLog(ctx context.Context, js jetstream.JetStream, log string, c incremental.Config, report *slog.Logger) error {
+func limitLog(
+	ctx context.Context,
+	js jetstream.JetStream,
+	log string,
+	c incremental.Config,
+	report *slog.Logger,
+) error {
 	configured, memory := c.Limits, machineMemory("")
 	var derived event.Limits // with unknown memory: what the indices can count
 	if memory > 0 {
@@ -39,8 +45,13 @@ func limitLog(ctx context.Context, js jetstream.JetStream, log string, c increme
 	report.Info("events beyond these are refused", "vertices", now.Vertices, "edges", now.Edges,
 		"communities", now.Communities, "memberships", now.Memberships, "memory", memory)
 	if recorded != derived && configured.Or(derived).Edges < now.Edges {
-		report.Warn("the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
-			"edges", now.Edges, "here", derived.Edges)
+		report.Warn(
+			"the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
+			"edges",
+			now.Edges,
+			"here",
+			derived.Edges,
+		)
 	}
 	return nil
 }
@@ -48,11 +59,22 @@ func limitLog(ctx context.Context, js jetstream.JetStream, log string, c increme
 const fillWarned = 0.9 // of a limit: from there on it is said
 
 // watchFill says once of each limit that it is nearly reached, and returns all.
-func (s *shownStatus) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) (list []web.Fill) {
+func (s *shownStatus) watchFill(
+	fills []graphstore.Fill,
+	warn func(text string, args ...any),
+) (list []web.Fill) {
 	for _, f := range fills {
 		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
 			s.nearlyFull[f.Kind] = true
-			warn("a limit is nearly reached: beyond it events are refused, or memory is short", "what", f.Kind, "used", f.Used, "limit", f.Max)
+			warn(
+				"a limit is nearly reached: beyond it events are refused, or memory is short",
+				"what",
+				f.Kind,
+				"used",
+				f.Used,
+				"limit",
+				f.Max,
+			)
 		}
 		list = append(list, web.Fill(f))
 	}

@@ -42,13 +42,18 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
 	for answered := false; ; answered = true { // whether the broker has, at the address of the settings
 		var p *Pipeline
-		known := answered && settings.NATS.URL == reload.settings.NATS.URL // else the address may be wrong
+		known := answered &&
+			settings.NATS.URL == reload.settings.NATS.URL // else the address may be wrong
 		err := OnceElected(ctx, o.Log, known, func() (err error) {
 			p, err = Open(ctx, reload.settings, o)
 			return err
 		})
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
-			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error", err)
+			o.Log.Error(
+				"the configuration is not reloaded, and the one before is taken",
+				"error",
+				err,
+			)
 			reload.settings, reload.fresh = settings, false
 			continue
 		}
@@ -58,11 +63,19 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		settings, reload.fresh, p.reload = reload.settings, false, reload
 		greet(o.Err, p)
 		err = p.Run(ctx)
-		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
+		if ctx.Err() == nil &&
+			slices.ContainsFunc(
+				startAgain,
+				func(reason error) bool { return errors.Is(err, reason) },
+			) {
 			o.Skip = 0
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
-				o.Log.Warn("before starting again", "error", err) // the run that has ended is told of, and no more
+				o.Log.Warn(
+					"before starting again",
+					"error",
+					err,
+				) // the run that has ended is told of, and no more
 			}
 			continue
 		}
@@ -82,7 +95,8 @@ func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() e
 	for failed := (time.Time{}); ; {
 		err := try()
 		failed = cmp.Or(failed, time.Now()) // it may have waited for long before
-		again := elects(err, known) && time.Since(failed) <= electionWaitMax && request.Pause(ctx, 300*time.Millisecond) == nil
+		again := elects(err, known) && time.Since(failed) <= electionWaitMax &&
+			request.Pause(ctx, 300*time.Millisecond) == nil
 		if err != nil && ctx.Err() != nil {
 			log.Info(errInterrupted.Error(), "at", err)
 			return errInterrupted
@@ -100,9 +114,12 @@ func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() e
 func elects(err error, known bool) bool {
 	var api *jetstream.APIError
 	var connecting net.Error
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
-		known && (request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
+	return errors.As(err, &api) &&
+		(api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
+		errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) ||
+		known &&
+			(request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
 }
 
 var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to go on from a checkpoint
@@ -224,7 +241,8 @@ const (
 func (p *Pipeline) watchOutput(ctx context.Context) error {
 	audited := time.Now()
 	return repeat(ctx, outputAuditEvery, func() error {
-		if err := p.main.Load().outlets.audit(ctx); err != nil || time.Since(audited) < p.auditEvery {
+		if err := p.main.Load().outlets.audit(ctx); err != nil ||
+			time.Since(audited) < p.auditEvery {
 			return err
 		}
 		audited = time.Now()
@@ -239,8 +257,21 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 		case reason == "":
 			return nil
 		case p.full.Load() == nil:
-			p.full.Store(&request.State{Name: p.names.In.Log, Condition: request.Holding, Reason: reason, Since: time.Now()})
-			p.log.Error("the embedded server cannot write, and takes nothing until there is room", "bytes", broker.RoomMin, "reason", reason)
+			p.full.Store(
+				&request.State{
+					Name:      p.names.In.Log,
+					Condition: request.Holding,
+					Reason:    reason,
+					Since:     time.Now(),
+				},
+			)
+			p.log.Error(
+				"the embedded server cannot write, and takes nothing until there is room",
+				"bytes",
+				broker.RoomMin,
+				"reason",
+				reason,
+			)
 		}
 		if p.Broker.Embedded.Room() != nil {
 			return nil

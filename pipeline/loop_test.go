@@ -88,7 +88,12 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, interrupt)
-		err := OnceElected(ctx, slog.New(slog.DiscardHandler), false, func() error { return jetstream.ErrStreamNotFound })
+		err := OnceElected(
+			ctx,
+			slog.New(slog.DiscardHandler),
+			false,
+			func() error { return jetstream.ErrStreamNotFound },
+		)
 		if !errors.Is(err, errInterrupted) {
 			t.Error(err)
 		}
@@ -98,12 +103,18 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 // settingsOfServer returns the settings of a run on a server of its own, without a page.
 func settingsOfServer(t *testing.T) config.Settings {
 	t.Helper()
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
+	settings := config.Settings{
+		Classes:     config.Classes{"a", "b"},
+		Communities: []config.Community{{Name: "all", Everyone: true}},
+		State:       t.TempDir(),
+	}
 	settings.NATS.URL, settings.HTTP.Listen = server.URL(), web.ListenOff
 	return settings
 }
@@ -121,7 +132,11 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 	said := &sayings{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	again := &reloader{signals: make(chan os.Signal, 1), read: func() (config.Settings, error) { return wrong, nil }, settings: settings}
+	again := &reloader{
+		signals:  make(chan os.Signal, 1),
+		read:     func() (config.Settings, error) { return wrong, nil },
+		settings: settings,
+	}
 	go func() {
 		ended <- runAgain(ctx, settings, again, Options{Err: said, Log: slog.New(slog.NewTextHandler(said, nil))})
 	}()
@@ -135,7 +150,8 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 			t.Fatalf("the old address is not taken:\n%s", said)
 		}
 	}
-	if cancel(); <-ended != nil || !strings.Contains(said.String(), "not reloaded, and the one before is taken") {
+	if cancel(); <-ended != nil ||
+		!strings.Contains(said.String(), "not reloaded, and the one before is taken") {
 		t.Errorf("it says\n%s", said)
 	}
 }
@@ -165,7 +181,8 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 		stream, err := js.Stream(ctx, out.Estimates)
 		if err == nil && !purged {
 			_, err = js.Publish(ctx, "gql.control", []byte(`{"op":"flush"}`)) // makes an emission
-			if mark, e := stream.GetLastMsgForSubject(ctx, out.MarkSubject(0)); e == nil && mark.Sequence > 1 {
+			if mark, e := stream.GetLastMsgForSubject(ctx, out.MarkSubject(0)); e == nil &&
+				mark.Sequence > 1 {
 				purged, err = true, stream.Purge(ctx, jetstream.WithPurgeSequence(mark.Sequence))
 			}
 		}
@@ -189,7 +206,11 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 
 // A run must say that a stream has lost copies under it, and go on.
 func TestALostCopyIsSaidAndEndsNothing(t *testing.T) {
-	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
+	settings := config.Settings{
+		Classes:     config.Classes{"a", "b"},
+		Communities: []config.Community{{Name: "all", Everyone: true}},
+		State:       t.TempDir(),
+	}
 	settings.HTTP.Listen = web.ListenOff
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
@@ -201,11 +222,13 @@ func TestALostCopyIsSaidAndEndsNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := p.auditStreams(t.Context()); err != nil || strings.Contains(said.String(), "loss of one server") {
+	if err := p.auditStreams(t.Context()); err != nil ||
+		strings.Contains(said.String(), "loss of one server") {
 		t.Errorf("%v with all copies:\n%s", err, said)
 	}
 	p.names.In.Replicas = 3
-	if err := p.auditStreams(t.Context()); err != nil || strings.Count(said.String(), "kept by 1 server, nats.replicas wants 3") != 2 {
+	if err := p.auditStreams(t.Context()); err != nil ||
+		strings.Count(said.String(), "kept by 1 server, nats.replicas wants 3") != 2 {
 		t.Errorf("%v with one copy of three:\n%s", err, said)
 	}
 }

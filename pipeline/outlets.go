@@ -50,7 +50,12 @@ type outlets struct {
 	newest atomic.Uint64 // sequence of the newest mark that others have stored
 }
 
-func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
+func (o *outlets) open(
+	ctx context.Context,
+	js jetstream.JetStream,
+	c sinks.WriterConfig,
+	owned []int,
+) error {
 	for _, shard := range owned {
 		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)
@@ -113,7 +118,12 @@ func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	parts := make([]sinks.Emission, shards)
 	for shard := range parts {
-		parts[shard] = sinks.Emission{Position: e.Position, Time: e.Time, Cut: e.Cut, Notes: e.Notes}
+		parts[shard] = sinks.Emission{
+			Position: e.Position,
+			Time:     e.Time,
+			Cut:      e.Cut,
+			Notes:    e.Notes,
+		}
 	}
 	for _, record := range e.Estimates {
 		part := &parts[incremental.ShardOf(record.Community, shards)]

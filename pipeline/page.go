@@ -40,7 +40,13 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return p.history.InForce(ctx, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
-		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, p.fetchShards, q)
+		return ask.OfState(
+			p.settings.State,
+			p.settings.Classes,
+			p.Config.MembersMin <= 1,
+			p.fetchShards,
+			q,
+		)
 	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {
@@ -49,8 +55,14 @@ func (p *Pipeline) openPage(freePort bool) error {
 		conf.Listen = net.JoinHostPort(host, "0")
 		page, err = web.New(conf)
 	}
-	if errors.As(err, new(*net.OpError)) { // which is not passed on: that of a connection to the broker may pass
-		return fmt.Errorf("%v; choose another address with --http, or --http off for no page", err) //nolint:errorlint // see above
+	if errors.As(
+		err,
+		new(*net.OpError),
+	) { // which is not passed on: that of a connection to the broker may pass
+		return fmt.Errorf(
+			"%v; choose another address with --http, or --http off for no page",
+			err,
+		) //nolint:errorlint // see above
 	}
 	if err != nil {
 		return err
@@ -68,15 +80,20 @@ func (p *Pipeline) openPage(freePort bool) error {
 // read what was published before may take seconds where servers died.
 func (p *Pipeline) pageTask() task {
 	open, filled := takeBehind(p.beginAt, p.showEstimates), false
-	return task{FollowConfig: sinks.FollowConfig{Name: "page", Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
-		if !filled {
-			if err := p.fillPage(ctx); err != nil {
-				return nil, sinks.Cursor{}, err
-			}
-			filled = true
-		}
-		return open(ctx)
-	}}}
+	return task{
+		FollowConfig: sinks.FollowConfig{
+			Name: "page",
+			Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+				if !filled {
+					if err := p.fillPage(ctx); err != nil {
+						return nil, sinks.Cursor{}, err
+					}
+					filled = true
+				}
+				return open(ctx)
+			},
+		},
+	}
 }
 
 // fillPage shows what was published before on the page, as far as it does not come again.
@@ -118,7 +135,8 @@ func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names,
 			return
 		}
 		sources := stream.CachedInfo().Sources
-		if len(sources) == 1 && sources[0].Active >= 0 && sequence+sources[0].Lag <= out.CachedInfo().State.LastSeq {
+		if len(sources) == 1 && sources[0].Active >= 0 &&
+			sequence+sources[0].Lag <= out.CachedInfo().State.LastSeq {
 			return
 		}
 	}
@@ -137,7 +155,10 @@ func (p *Pipeline) showEstimates(_ context.Context, e *sinks.Stored) error {
 // Explain answers a question of the page, from the checkpoints and the log, beside the loop,
 // with a graph of its own. Vertices are named only where no privacy floor holds. Any goroutine
 // may call it.
-func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
+func (p *Pipeline) Explain(
+	ctx context.Context,
+	asked web.ExplainQuery,
+) (*quant.Explanation, error) {
 	e := Explainer{
 		Config: p.Config, Settings: &p.settings, JS: p.Broker.JS, Floor: p.Config.MembersMin,
 		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
@@ -152,7 +173,10 @@ func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.
 	}
 	x, err := e.Explain(ctx, asked)
 	if errors.As(err, new(config.UsageError)) || errors.Is(err, ingest.ErrPastEnd) {
-		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}
+		err = &web.Refusal{
+			Code:    http.StatusConflict,
+			Message: strings.TrimPrefix(err.Error(), "explain: "),
+		}
 	}
 	return x, err
 }
@@ -162,16 +186,27 @@ const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
 // empty, newest first.
-func (p *Pipeline) newestRefusals(ctx context.Context, reason string, limit int) (list []web.QuarantineEntry, err error) {
+func (p *Pipeline) newestRefusals(
+	ctx context.Context,
+	reason string,
+	limit int,
+) (list []web.QuarantineEntry, err error) {
 	quarantine, err := ingest.OpenQuarantine(ctx, p.Broker.JS, p.names.In)
 	if err != nil {
 		return nil, err
 	}
-	filter := ingest.QuarantineFilter{Reason: event.Reason(reason), Retried: true, Newest: refusalsLookedAt}
+	filter := ingest.QuarantineFilter{
+		Reason:  event.Reason(reason),
+		Retried: true,
+		Newest:  refusalsLookedAt,
+	}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 		shown := web.QuarantineEntry{QuarantineEntry: e}
 		if utf8.Valid(e.Original) {
-			shown.Original = strings.ToValidUTF8(string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
+			shown.Original = strings.ToValidUTF8(
+				string(e.Original[:min(len(e.Original), refusalOriginalsMax)]),
+				"",
+			)
 		}
 		list = append(list[max(0, len(list)+1-limit):], shown)
 		return nil
@@ -208,7 +243,11 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 		if n := view.Mismatches(c); n > 0 {
 			name := view.CommunityName(c)
 			if misses[name] = n; d.misses[name] == 0 {
-				log.Warn("a rule met a value of another type than it compares with", "community", name)
+				log.Warn(
+					"a rule met a value of another type than it compares with",
+					"community",
+					name,
+				)
 			}
 		}
 	}
@@ -246,10 +285,24 @@ func greet(w io.Writer, p *Pipeline) {
 	fmt.Fprintf(w, "  reads      stream %s at %s\n", p.names.In.Log, p.Broker.Where)
 	fmt.Fprintf(w, "  state      %s, %s\n", p.settings.State, begins)
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
-	fmt.Fprintf(w, "  tracks     %s\n", strings.Join(append(tracked, "communities named in member events"), ", "))
-	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", p.names.Out.Estimates, p.names.Out.Latest, p.settings.Output.AlsoTo())
+	fmt.Fprintf(
+		w,
+		"  tracks     %s\n",
+		strings.Join(append(tracked, "communities named in member events"), ", "),
+	)
+	fmt.Fprintf(
+		w,
+		"  publishes  stream %s, bucket %s%s\n",
+		p.names.Out.Estimates,
+		p.names.Out.Latest,
+		p.settings.Output.AlsoTo(),
+	)
 	if url := p.Page.URL(); url != "" {
 		fmt.Fprintf(w, "  page       %s\n", url)
 	}
-	fmt.Fprintf(w, "  refuses to stream %s, which gqlstream quarantine list reads\n", p.names.In.Quarantine)
+	fmt.Fprintf(
+		w,
+		"  refuses to stream %s, which gqlstream quarantine list reads\n",
+		p.names.In.Quarantine,
+	)
 }

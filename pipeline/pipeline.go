@@ -103,7 +103,9 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, err
 	}
 	if o.Group != "" && (settings.NATS.URL == "" || o.Drain) {
-		return p, config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
+		return p, config.Usagef(
+			"run: --group needs an outside server (--nats), and does not end when drained",
+		)
 	}
 	p.shards, p.memory = max(p.Config.Shards, 1), int(machineMemory(""))
 	if err = p.openBroker(ctx); err != nil {
@@ -130,7 +132,10 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = main.open(ctx, o); err != nil {
 		return p, err
 	}
-	p.status.last = web.Status{State: "running", Position: main.applied.Load()} // said if no step comes; see showIdle
+	p.status.last = web.Status{
+		State:    "running",
+		Position: main.applied.Load(),
+	} // said if no step comes; see showIdle
 	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
 	p.startTicker(ctx, o.Drain)
@@ -158,7 +163,9 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 	}
 	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, log.Replicas)
 	p.beginning, err = ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
-	p.logID = p.beginning.Created.Format(time.RFC3339Nano) // names the log, for outputs that must not mix two
+	p.logID = p.beginning.Created.Format(
+		time.RFC3339Nano,
+	) // names the log, for outputs that must not mix two
 	return err
 }
 
@@ -172,10 +179,25 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	if p.group != nil {
 		p.Checkpoints.share = p.group.share
 	}
-	p.followers.base = sinks.FollowConfig{JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: p.shards, Log: p.logID, Report: p.log}}
+	p.followers.base = sinks.FollowConfig{
+		JS: p.Broker.JS,
+		Reader: sinks.ReaderConfig{
+			Names:  p.names.Out,
+			Shards: p.shards,
+			Log:    p.logID,
+			Report: p.log,
+		},
+	}
 	p.followers.base.End = func() uint64 { return p.main.Load().outlets.sequence() }
 	p.followers.failed = make(chan error, 1)
-	p.rollups = sinks.NewRollups(sinks.RollupsConfig{JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf("history", "history.json")})
+	p.rollups = sinks.NewRollups(
+		sinks.RollupsConfig{
+			JS:      p.Broker.JS,
+			Streams: p.streams(),
+			Log:     p.logID,
+			Shelf:   p.shelf("history", "history.json"),
+		},
+	)
 	return nil
 }
 
@@ -196,9 +218,17 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if p.alerting = alerting; err != nil {
 		return err
 	}
-	p.definitions.show(p.main.Load().core.View(), p.Page, p.log, true) // the log may be quiet for long
+	p.definitions.show(
+		p.main.Load().core.View(),
+		p.Page,
+		p.log,
+		true,
+	) // the log may be quiet for long
 	p.listFollowers(o, alertsAt)
-	return p.followers.assign(context.WithoutCancel(ctx), p.group) // they run until they are ended, in their order
+	return p.followers.assign(
+		context.WithoutCancel(ctx),
+		p.group,
+	) // they run until they are ended, in their order
 }
 
 // finish ends what may wait for others, each for some seconds, beside one another: who stops a process waits ten.
@@ -232,8 +262,13 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 		p.auditReplicas(out)
 		if out.CachedInfo().State.FirstSeq > 1 && !p.dropped {
 			p.dropped = true
-			p.log.Warn("the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
-				"stream", p.names.Out.Estimates, "begins", out.CachedInfo().State.FirstTime)
+			p.log.Warn(
+				"the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
+				"stream",
+				p.names.Out.Estimates,
+				"begins",
+				out.CachedInfo().State.FirstTime,
+			)
 		}
 	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
@@ -268,7 +303,16 @@ func (p *Pipeline) startTicker(ctx context.Context, drain bool) {
 		return
 	}
 	pending := func() bool { return p.main.Load().source.Pending() || p.main.Load().behind.Load() }
-	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: step.Every, Pending: pending, Shared: p.group != nil})
+	ticker := ingest.StartTicker(
+		ctx,
+		p.Broker.JS,
+		ingest.TickerConfig{
+			Stream:  p.names.In.Log,
+			Every:   step.Every,
+			Pending: pending,
+			Shared:  p.group != nil,
+		},
+	)
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
 }
@@ -277,7 +321,12 @@ func (p *Pipeline) startTicker(ctx context.Context, drain bool) {
 func (p *Pipeline) Position() event.Position { return event.Position(p.main.Load().applied.Load()) }
 
 // OpenLog opens the log that the settings name.
-func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Settings, c ingest.JetStreamConfig) (*ingest.JetStreamSource, error) {
+func OpenLog(
+	ctx context.Context,
+	js jetstream.JetStream,
+	settings *config.Settings,
+	c ingest.JetStreamConfig,
+) (*ingest.JetStreamSource, error) {
 	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
 	if err != nil {
 		return nil, config.Usage(err)

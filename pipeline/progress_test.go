@@ -48,7 +48,10 @@ func TestALongStepIsSpokenOf(t *testing.T) {
 				t.Fatalf("%d lines, want %d:\n%s", n, c.lines, said.String())
 			}
 		}
-		if !strings.Contains(said.String(), "estimating 300 events up to position 7, for 2s so far") {
+		if !strings.Contains(
+			said.String(),
+			"estimating 300 events up to position 7, for 2s so far",
+		) {
 			t.Errorf("it says\n%s", said.String())
 		}
 		main.step.Store(nil)

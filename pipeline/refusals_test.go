@@ -41,7 +41,11 @@ func newRefusing(t *testing.T) *refusing {
 
 // start opens and runs a pipeline until end is called, which leaves undone what the loop has not waited for.
 func (r *refusing) start() {
-	p, err := Open(r.t.Context(), r.settings, Options{Log: slog.New(slog.NewTextHandler(&r.said, nil))})
+	p, err := Open(
+		r.t.Context(),
+		r.settings,
+		Options{Log: slog.New(slog.NewTextHandler(&r.said, nil))},
+	)
 	r.must(err)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error, 1)
@@ -117,7 +121,15 @@ func (r *refusing) entries() (list []string) {
 func (r *refusing) compare(when string) {
 	r.t.Helper()
 	if got := r.entries(); !slices.Equal(got, r.want) {
-		r.t.Fatalf("%s: %d entries, want %d:\n%.300q\n%.300q\n%s", when, len(got), len(r.want), got, r.want, &r.said)
+		r.t.Fatalf(
+			"%s: %d entries, want %d:\n%.300q\n%.300q\n%s",
+			when,
+			len(got),
+			len(r.want),
+			got,
+			r.want,
+			&r.said,
+		)
 	}
 }
 
@@ -146,7 +158,10 @@ func TestAStalledQuarantineHoldsNoEstimateUp(t *testing.T) {
 	for range 5 {
 		r.await("applied beside a quarantine that is stalled", r.applied(r.refused(10, "flush")))
 	}
-	r.await("said that it fails", func() bool { return r.p.quarantine.State().Condition == request.Retrying })
+	r.await(
+		"said that it fails",
+		func() bool { return r.p.quarantine.State().Condition == request.Retrying },
+	)
 	if n := len(r.entries()); n != 4 {
 		t.Fatalf("%d entries in a quarantine that is stalled", n)
 	}

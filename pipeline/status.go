@@ -31,7 +31,10 @@ type shownStatus struct {
 // show shows where a step has come to. It lasted so long to estimate, and to publish.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
 	read, view, s := f.source.Stats(), f.core.View(), &f.status.now
-	configured := slices.ContainsFunc(b.Controls, func(c event.Control) bool { return c.Op == event.Configure })
+	configured := slices.ContainsFunc(
+		b.Controls,
+		func(c event.Control) bool { return c.Op == event.Configure },
+	)
 	f.definitions.show(view, f.Page, f.log, configured)
 	s.State, s.Message = "running", ""
 	if read.Behind > catchingUp {
@@ -39,7 +42,10 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	}
 	s.Position, s.End = uint64(result.Position), uint64(result.Position)+read.Behind
 	s.StepSeconds = (took[0] + took[1]).Seconds()
-	s.Stages = []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}}
+	s.Stages = []web.Stage{
+		{Name: "core", Seconds: took[0].Seconds()},
+		{Name: "publish", Seconds: took[1].Seconds()},
+	}
 	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}
 	s.Mismatches, s.Models = f.definitions.misses, f.models()
 	if result.Time != 0 {
@@ -52,7 +58,10 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	}
 	fills := view.Fills()
 	if f.memory > 0 {
-		fills = append(fills, graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory})
+		fills = append(
+			fills,
+			graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory},
+		)
 	}
 	s.Fills = f.status.watchFill(fills, f.log.Warn)
 	f.status.mu.Lock()
@@ -106,7 +115,11 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 		if p.settings.Step.Time == "event" {
 			why = "an event carries that time: nothing is estimated until others do"
 		}
-		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s", s.LogAhead.Round(time.Second), why)
+		s.Warning = fmt.Sprintf(
+			"the log's time is %v ahead, because %s",
+			s.LogAhead.Round(time.Second),
+			why,
+		)
 		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
 	}
 	return s
@@ -148,7 +161,14 @@ const quarantineLookEvery = 10 * time.Second
 func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil { // else others say what is wrong
 		has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
-		p.refused.Store(&web.Quarantine{Entries: has.Msgs, Bytes: has.Bytes, BytesMax: uint64(max(most, 0)), Removed: has.LastSeq - has.Msgs})
+		p.refused.Store(
+			&web.Quarantine{
+				Entries:  has.Msgs,
+				Bytes:    has.Bytes,
+				BytesMax: uint64(max(most, 0)),
+				Removed:  has.LastSeq - has.Msgs,
+			},
+		)
 	}
 }
 
@@ -186,7 +206,15 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 		switch {
 		case s.Condition == was.Condition || was.Condition == "" && s.Condition == request.Delivering:
 		case s.Condition == request.Delivering:
-			p.log.Info("it goes on", "output", s.Name, "behind", s.Behind, "after", time.Since(was.Since).Round(time.Second))
+			p.log.Info(
+				"it goes on",
+				"output",
+				s.Name,
+				"behind",
+				s.Behind,
+				"after",
+				time.Since(was.Since).Round(time.Second),
+			)
 		case s.Condition == request.Holding:
 			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
 		default:
@@ -199,13 +227,24 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 func (f *fold) models() (models []web.Model) {
 	names := f.core.View().Versions()
 	for _, v := range f.core.Judged() {
-		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold, Classes: []web.ModelClass{}}
+		m := web.Model{
+			Version:  names[v.Version],
+			Degraded: v.Degraded,
+			Drift:    v.Drift / prequential.Threshold,
+			Classes:  []web.ModelClass{},
+		}
 		for i := range v.Classes {
 			c := &v.Classes[i]
 			if c.Judged == 0 {
 				continue
 			}
-			one := web.ModelClass{Class: f.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore}
+			one := web.ModelClass{
+				Class:    f.settings.Classes[i],
+				Judged:   c.Judged,
+				Accuracy: c.Accuracy,
+				Brier:    c.Brier,
+				LogScore: c.LogScore,
+			}
 			if reference, ok := c.Reference(); ok {
 				one.Reference = &reference
 			}
@@ -240,7 +279,13 @@ func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
 		return
 	}
 	what := map[bool]string{false: "applying", true: "applying and estimating"}[step.emits]
-	text := fmt.Sprintf("%s %d events up to position %d, for %v so far", what, step.events, step.last, now.Sub(step.begun).Round(time.Second))
+	text := fmt.Sprintf(
+		"%s %d events up to position %d, for %v so far",
+		what,
+		step.events,
+		step.last,
+		now.Sub(step.begun).Round(time.Second),
+	)
 	if p.Page != nil {
 		p.Page.Progress(text, p.logEnd(ctx))
 	}

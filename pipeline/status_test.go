@@ -10,7 +10,11 @@ import (
 // steps without messages, which end where the one before does, count.
 func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	step := func(first, last event.Position) *event.Batch {
-		return &event.Batch{First: first, Last: last, Refused: []event.Refusal{{Reason: event.Malformed, More: 1}}}
+		return &event.Batch{
+			First:   first,
+			Last:    last,
+			Refused: []event.Refusal{{Reason: event.Malformed, More: 1}},
+		}
 	}
 	var s shownStatus
 	for _, b := range []*event.Batch{step(1, 4), step(5, 9), step(10, 9), step(1, 4), step(5, 9), step(10, 12)} {

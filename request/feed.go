@@ -96,7 +96,11 @@ func (f *Feed) Next(ctx context.Context) (Message, error) {
 
 // Each calls visit for every message that the stream has now after a sequence, until visit returns false or
 // an error. It does not wait for long for a broker that is away.
-func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (further bool, err error)) error {
+func (f *Feed) Each(
+	ctx context.Context,
+	after uint64,
+	visit func(Message) (further bool, err error),
+) error {
 	f.Last = Message{Sequence: after}
 	defer f.Close()
 	for further, more := true, true; further && more; {
@@ -182,10 +186,19 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 		return m, err
 	}
 	if meta.Sequence.Consumer != f.run.delivered+1 {
-		return m, fmt.Errorf("message %d of the consumer came after %d", meta.Sequence.Consumer, f.run.delivered)
+		return m, fmt.Errorf(
+			"message %d of the consumer came after %d",
+			meta.Sequence.Consumer,
+			f.run.delivered,
+		)
 	}
 	f.run.delivered++
-	m = Message{Msg: got, Sequence: meta.Sequence.Stream, Stamp: meta.Timestamp.UnixNano(), Behind: meta.NumPending}
+	m = Message{
+		Msg:      got,
+		Sequence: meta.Sequence.Stream,
+		Stamp:    meta.Timestamp.UnixNano(),
+		Behind:   meta.NumPending,
+	}
 	if m.Sequence <= f.Last.Sequence { // of the newest, or of a replica that lags and begins with what it has
 		return m, errRepeated
 	}
@@ -220,9 +233,20 @@ func (f *Feed) Open(ctx context.Context) error {
 	if err := verify(ctx); err != nil { // only now, so that no other stream can take its place unseen in between
 		return err
 	}
-	run := &feedRun{messages: make(chan jetstream.Msg, feedBuffer), trouble: make(chan error, 1), stopped: make(chan struct{})}
-	run.consume, err = consumer.Consume(run.deliver, jetstream.PullMaxMessagesWithBytesLimit(feedPullMax, feedPullBytesMax),
-		jetstream.PullExpiry(feedExpiry), jetstream.PullHeartbeat(feedHeartbeat), jetstream.ConsumeErrHandler(run.report))
+	run := &feedRun{
+		messages: make(chan jetstream.Msg, feedBuffer),
+		trouble:  make(chan error, 1),
+		stopped:  make(chan struct{}),
+	}
+	run.consume, err = consumer.Consume(
+		run.deliver,
+		jetstream.PullMaxMessagesWithBytesLimit(feedPullMax, feedPullBytesMax),
+		jetstream.PullExpiry(
+			feedExpiry,
+		),
+		jetstream.PullHeartbeat(feedHeartbeat),
+		jetstream.ConsumeErrHandler(run.report),
+	)
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", f.Stream, err)
 	}
@@ -274,7 +298,11 @@ func (f *Feed) verify(ctx context.Context) error {
 	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
 		return fmt.Errorf("stream %s: message %d: %w", f.Stream, f.Last.Sequence, err)
 	}
-	err = fmt.Errorf("stream %s is another one at message %d than was read, and is read from its beginning", f.Stream, f.Last.Sequence)
+	err = fmt.Errorf(
+		"stream %s is another one at message %d than was read, and is read from its beginning",
+		f.Stream,
+		f.Last.Sequence,
+	)
 	f.Last.Sequence = max(info.State.FirstSeq, 1) - 1
 	return err
 }

@@ -20,7 +20,14 @@ func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.MemoryStorage})
+	stream, err := js.CreateStream(
+		t.Context(),
+		jetstream.StreamConfig{
+			Name:     "S",
+			Subjects: []string{"s.*"},
+			Storage:  jetstream.MemoryStorage,
+		},
+	)
 	for i := 0; i < n && err == nil; i++ {
 		_, err = js.Publish(t.Context(), fmt.Sprint("s.", i%3), nil)
 	}
@@ -71,7 +78,14 @@ func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
 		}
 	}
 	for lostAfter := range uint64(7) {
-		feed, got := Feed{JS: js, Stream: "S", Subjects: []string{"s.*"}, Newest: true}, []uint64(nil)
+		feed, got := Feed{
+			JS:       js,
+			Stream:   "S",
+			Subjects: []string{"s.*"},
+			Newest:   true,
+		}, []uint64(
+			nil,
+		)
 		err := feed.Each(t.Context(), 0, func(m Message) (bool, error) {
 			if got = append(got, m.Sequence); m.Sequence == lostAfter {
 				feed.Stop()
@@ -98,7 +112,14 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 		t.Helper()
 		m, err := feed.Next(ctx)
 		if err != nil || m.Sequence != sequence || m.Missed != discarded {
-			t.Fatalf("message %d, missed %v, %v; want %d, %v", m.Sequence, m.Missed, err, sequence, discarded)
+			t.Fatalf(
+				"message %d, missed %v, %v; want %d, %v",
+				m.Sequence,
+				m.Missed,
+				err,
+				sequence,
+				discarded,
+			)
 		}
 	}
 	next(4, true)
@@ -156,7 +177,11 @@ type silentBroker struct {
 
 func (b *silentBroker) Conn() *nats.Conn { return &b.conn }
 
-func (b *silentBroker) CreateConsumer(context.Context, string, jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (b *silentBroker) CreateConsumer(
+	context.Context,
+	string,
+	jetstream.ConsumerConfig,
+) (jetstream.Consumer, error) {
 	b.consumers++
 	return silentConsumer{}, nil
 }
@@ -167,7 +192,10 @@ func (silentConsumer) CachedInfo() *jetstream.ConsumerInfo {
 	return &jetstream.ConsumerInfo{NumPending: 1}
 }
 
-func (c silentConsumer) Consume(jetstream.MessageHandler, ...jetstream.PullConsumeOpt) (jetstream.ConsumeContext, error) {
+func (c silentConsumer) Consume(
+	jetstream.MessageHandler,
+	...jetstream.PullConsumeOpt,
+) (jetstream.ConsumeContext, error) {
 	return c, nil
 }
 func (silentConsumer) Closed() <-chan struct{} { return nil }

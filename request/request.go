@@ -38,7 +38,11 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 // ask asks a question that may be asked twice, and again every so often while no answer comes; the
 // first one counts, which may be an error. A cluster loses what it is asked while it elects a leader:
 // whoever asks once learns of the leader only when the time for that answer is over.
-func ask[T any](ctx context.Context, every time.Duration, question func(context.Context) (T, error)) (T, error) {
+func ask[T any](
+	ctx context.Context,
+	every time.Duration,
+	question func(context.Context) (T, error),
+) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -65,11 +69,19 @@ func ask[T any](ctx context.Context, every time.Duration, question func(context.
 type cluster struct{ jetstream.JetStream }
 
 func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	return ask(ctx, AnswerWaitMax/6, func(ctx context.Context) (jetstream.Stream, error) { return c.JetStream.Stream(ctx, name) })
+	return ask(
+		ctx,
+		AnswerWaitMax/6,
+		func(ctx context.Context) (jetstream.Stream, error) { return c.JetStream.Stream(ctx, name) },
+	)
 }
 
 // CreateConsumer may make several consumers of a config without a name. Unused ones end by themselves.
-func (c cluster) CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (c cluster) CreateConsumer(
+	ctx context.Context,
+	stream string,
+	config jetstream.ConsumerConfig,
+) (jetstream.Consumer, error) {
 	return ask(ctx, AnswerWaitMax/3, func(ctx context.Context) (jetstream.Consumer, error) {
 		return c.JetStream.CreateConsumer(ctx, stream, config)
 	})
@@ -172,5 +184,8 @@ func Passes(err error) bool {
 	var connection *net.OpError
 	return errors.As(err, &connection) ||
 		errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
-		slices.ContainsFunc(passingErrors, func(passing error) bool { return errors.Is(err, passing) })
+		slices.ContainsFunc(
+			passingErrors,
+			func(passing error) bool { return errors.Is(err, passing) },
+		)
 }

@@ -183,7 +183,11 @@ func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
 			}
 		}
 	}()
-	nc, err := nats.Connect("nats://"+link.Addr().String()+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
+	nc, err := nats.Connect(
+		"nats://"+link.Addr().String()+","+good,
+		nats.DontRandomize(),
+		nats.MaxReconnects(-1),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +219,24 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 	again := nc.StatusChanged(nats.CONNECTED)
 	var silence Silence
 	for range 2*unanswered - 1 {
-		silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable)})
+		silence.After(
+			nc,
+			&jetstream.APIError{
+				Code:      503,
+				ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable),
+			},
+		)
 	}
 	if got := nc.ConnectedUrl(); got != cut || nc.Stats().Reconnects > 0 {
 		t.Errorf("an election made it leave for %s", got)
 	}
-	silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable)})
+	silence.After(
+		nc,
+		&jetstream.APIError{
+			Code:      503,
+			ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable),
+		},
+	)
 	select {
 	case <-again:
 	case <-time.After(testWaitMax):

@@ -15,7 +15,11 @@ import (
 
 // JetStream returns the JetStream of a domain; empty: that of the server. On a cluster it repeats the
 // questions with which a reader or a writer of a stream begins.
-func JetStream(nc *nats.Conn, domain string, options ...jetstream.JetStreamOpt) (js jetstream.JetStream, err error) {
+func JetStream(
+	nc *nats.Conn,
+	domain string,
+	options ...jetstream.JetStreamOpt,
+) (js jetstream.JetStream, err error) {
 	several := len(nc.Servers()) > 1
 	if several { // a stream that elects its leader says nothing, and is asked again
 		options = append(options, jetstream.WithDefaultTimeout(AnswerWaitMax))
@@ -31,7 +35,11 @@ func JetStream(nc *nats.Conn, domain string, options ...jetstream.JetStreamOpt) 
 
 // EnsureStream creates a stream, or returns the one of that name as it is. The broker reserves what
 // a stream may grow to; where it has not that much, the limit becomes smaller.
-func EnsureStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
+func EnsureStream(
+	ctx context.Context,
+	js jetstream.JetStream,
+	c jetstream.StreamConfig,
+) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, c)
@@ -64,8 +72,14 @@ func AuditReplicas(stream jetstream.Stream, least int) error {
 	if c.Replicas >= least {
 		return nil
 	}
-	return fmt.Errorf("stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
-		c.Name, c.Replicas, least, c.Name, least)
+	return fmt.Errorf(
+		"stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
+		c.Name,
+		c.Replicas,
+		least,
+		c.Name,
+		least,
+	)
 }
 
 // noSpaceCodes are answers of a broker that cannot store a message, or reserve the bytes of a stream.
@@ -122,7 +136,9 @@ func Batch(ctx context.Context, nc *nats.Conn, messages []*nats.Msg) (last uint6
 		return 0, ack.Error
 	}
 	if ack.Sequence < uint64(len(messages)) {
-		return 0, errors.New("answer of the broker: no sequence; something else answers on this subject")
+		return 0, errors.New(
+			"answer of the broker: no sequence; something else answers on this subject",
+		)
 	}
 	return ack.Sequence, nil
 }

@@ -185,7 +185,9 @@ func (s *Network) report() bool {
 	}
 	p.state &^= isQueued
 	s.batch.Predictions = append(s.batch.Predictions, event.Prediction{
-		Vertex: event.NumberID(uint64(v)), Units: s.expert.judge(&s.network, v, s.batch.Units(s.config.Classes)),
+		Vertex: event.NumberID(
+			uint64(v),
+		), Units: s.expert.judge(&s.network, v, s.batch.Units(s.config.Classes)),
 		Version: simulatedVersion, Time: s.now, Position: s.position,
 	})
 	return true

@@ -35,8 +35,14 @@ func TestHomophilyIsAsConfigured(t *testing.T) {
 		wantGroup := h.group + (1-h.group)*group
 		wantClass := h.opinion + (1-h.opinion)*(h.group*class.within+(1-h.group)*class.overall)
 		if math.Abs(sameGroup-wantGroup) > 0.03 || math.Abs(sameClass-wantClass) > 0.03 {
-			t.Errorf("homophily %v: %.3f of the edges in a group, want %.3f; %.3f in an opinion, want %.3f",
-				h, sameGroup, wantGroup, sameClass, wantClass)
+			t.Errorf(
+				"homophily %v: %.3f of the edges in a group, want %.3f; %.3f in an opinion, want %.3f",
+				h,
+				sameGroup,
+				wantGroup,
+				sameClass,
+				wantClass,
+			)
 		}
 	}
 }
@@ -96,11 +102,24 @@ func TestClassifierIsAsAccurateAsConfigured(t *testing.T) {
 		}
 		for k := range right {
 			if want := accuracy[k%len(accuracy)]; math.Abs(right[k]/all[k]-want) > 0.025 {
-				t.Errorf("accuracy %v: class %d is right in %.3f of %v", accuracy, k, right[k]/all[k], all[k])
+				t.Errorf(
+					"accuracy %v: class %d is right in %.3f of %v",
+					accuracy,
+					k,
+					right[k]/all[k],
+					all[k],
+				)
 			}
 		}
-		if got, want := said/float64(predictions), hits/float64(len(counted.predictions)); math.Abs(got-want) > 0.03 {
-			t.Errorf("accuracy %v: mean confidence %.3f, share of right predictions %.3f", accuracy, got, want)
+		if got, want := said/float64(predictions), hits/float64(len(counted.predictions)); math.Abs(
+			got-want,
+		) > 0.03 {
+			t.Errorf(
+				"accuracy %v: mean confidence %.3f, share of right predictions %.3f",
+				accuracy,
+				got,
+				want,
+			)
 		}
 	}
 }

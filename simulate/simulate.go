@@ -80,10 +80,17 @@ func (c Config) Validate() error {
 	check(c.Communities >= 1 && c.Communities <= c.Vertices,
 		"communities: %d, want 1 to the number of vertices", c.Communities)
 	check(c.Classes >= 2 && c.Classes <= 1000, "classes: %d, want 2 to 1000", c.Classes)
-	check(c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
-		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices", c.EdgesPerVertex)
+	check(
+		c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
+		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices",
+		c.EdgesPerVertex,
+	)
 	check(c.Activity >= 0 && c.Activity <= 1e9, "activity: %v a second, want 0 to 1e9", c.Activity)
-	check(c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200, "start: %v, want a year from 1700 to 2199", c.Start)
+	check(
+		c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200,
+		"start: %v, want a year from 1700 to 2199",
+		c.Start,
+	)
 	check(c.Duration >= 0, "duration: %v is negative", c.Duration)
 	check(c.StepEvery >= time.Millisecond, "step every: %v, want at least 1ms", c.StepEvery)
 	check(c.StepEventsMax >= 1, "step events: %d, want at least 1", c.StepEventsMax)
@@ -109,7 +116,12 @@ func (c Config) Validate() error {
 	for _, delay := range []time.Duration{c.LabelDelay, c.PredictionDelay} {
 		check(delay >= 0 && delay <= delayMax, "delay: %v, want 0 to %v", delay, delayMax)
 	}
-	check(len(c.Accuracy) == 1 || len(c.Accuracy) == c.Classes, "accuracy: %d values, want 1 or %d", len(c.Accuracy), c.Classes)
+	check(
+		len(c.Accuracy) == 1 || len(c.Accuracy) == c.Classes,
+		"accuracy: %d values, want 1 or %d",
+		len(c.Accuracy),
+		c.Classes,
+	)
 	for _, a := range c.Accuracy {
 		lowest := confidenceMin(c.Classes)
 		check(a > lowest && a < 1, "accuracy: %v, want more than %.3g and less than 1", a, lowest)

@@ -50,7 +50,18 @@ func digest(t *testing.T, c Config) (sum uint64, events int) {
 	h := fnv.New64a()
 	simulate(t, c, func(_ *Network, b *event.Batch) {
 		events += b.Events()
-		fmt.Fprintln(h, b.First, b.Last, b.Time, b.Emit, b.Edges, b.Labels, b.Predictions, b.Members, b.Vertices)
+		fmt.Fprintln(
+			h,
+			b.First,
+			b.Last,
+			b.Time,
+			b.Emit,
+			b.Edges,
+			b.Labels,
+			b.Predictions,
+			b.Members,
+			b.Vertices,
+		)
 	})
 	return h.Sum64(), events
 }
@@ -114,7 +125,13 @@ func (c *census) apply(t *testing.T, b *event.Batch) {
 	for _, e := range b.Edges {
 		key := [2]event.ID{e.Src, e.Dst}
 		if c.edges[key] != e.Remove {
-			t.Fatalf("position %d: %v removes %v, present %v", e.Position, key, e.Remove, c.edges[key])
+			t.Fatalf(
+				"position %d: %v removes %v, present %v",
+				e.Position,
+				key,
+				e.Remove,
+				c.edges[key],
+			)
 		}
 		if e.Remove {
 			delete(c.edges, key)
@@ -127,7 +144,13 @@ func (c *census) apply(t *testing.T, b *event.Batch) {
 		case m.Multiplicity == 1:
 			c.communities[m.Vertex] = m.Community
 		case c.communities[m.Vertex] != m.Community:
-			t.Fatalf("position %d: %v leaves %s but is in %q", m.Position, m.Vertex, m.Community, c.communities[m.Vertex])
+			t.Fatalf(
+				"position %d: %v leaves %s but is in %q",
+				m.Position,
+				m.Vertex,
+				m.Community,
+				c.communities[m.Vertex],
+			)
 		default:
 			delete(c.communities, m.Vertex)
 		}
@@ -185,13 +208,26 @@ func TestTruthEqualsRecountOfEvents(t *testing.T) {
 			for _, record := range truth {
 				want, members := counted.shares(record.Community, classes)
 				if record.Members != members || !slices.Equal(record.Prevalence, want) {
-					t.Fatalf("seed %d at %v, %s: truth %v of %d members, recount %v of %d", c.Seed,
-						record.Time, record.Community, record.Prevalence, record.Members, want, members)
+					t.Fatalf(
+						"seed %d at %v, %s: truth %v of %d members, recount %v of %d",
+						c.Seed,
+						record.Time,
+						record.Community,
+						record.Prevalence,
+						record.Members,
+						want,
+						members,
+					)
 				}
 			}
 		})
 		if len(counted.communities) != c.Vertices {
-			t.Errorf("%d classes: %d vertices arrived, want %d", classes, len(counted.communities), c.Vertices)
+			t.Errorf(
+				"%d classes: %d vertices arrived, want %d",
+				classes,
+				len(counted.communities),
+				c.Vertices,
+			)
 		}
 	}
 }

@@ -44,7 +44,10 @@ type Alerting struct {
 // NewAlerting returns alerts that go on from their state. Those without a state begin
 // with what is published from now on.
 func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
-	a := &Alerting{config: c, stored: placedStream{js: c.JS, name: c.Streams.Names.Alerts, log: c.Log}}
+	a := &Alerting{
+		config: c,
+		stored: placedStream{js: c.JS, name: c.Streams.Names.Alerts, log: c.Log},
+	}
 	var err error
 	if a.engine, err = alerts.New(c.Rules); err != nil {
 		return nil, err
@@ -53,12 +56,19 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	if unread == nil {
 		return a, nil
 	}
-	a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
+	a.begin, err = Newest(
+		ctx,
+		c.JS,
+		ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("sinks: alerts: %w", err)
 	}
 	if errors.Is(unread, os.ErrNotExist) { // else Open learns whether there is one
-		_ = a.save(ctx, a.begin) // Open tries again; a run may end before it, and the next one must begin here too
+		_ = a.save(
+			ctx,
+			a.begin,
+		) // Open tries again; a run may end before it, and the next one must begin here too
 	}
 	return a, nil
 }
@@ -84,7 +94,8 @@ func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	if failed := a.restore(p); failed != nil {
 		return nil, Cursor{}, failed
 	}
-	if a.taken = p.Cursor; !a.standby || err != nil { // a worker that stands by saves where it begins, so that all begin there
+	if a.taken = p.Cursor; !a.standby ||
+		err != nil { // a worker that stands by saves where it begins, so that all begin there
 		err = a.save(ctx, p.Cursor)
 	}
 	return a, p.Cursor, err
@@ -123,7 +134,10 @@ func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) e
 	messages := make([]*nats.Msg, len(transitions))
 	for i := range transitions {
 		t := &transitions[i]
-		messages[i] = &nats.Msg{Subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community), Data: t.JSON()}
+		messages[i] = &nats.Msg{
+			Subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community),
+			Data:    t.JSON(),
+		}
 	}
 	return a.stored.append(ctx, transitions[0].Position, messages)
 }

@@ -23,7 +23,12 @@ import (
 // highRule fires while the share of a is above a value.
 func highRule(t *testing.T, value string) alerts.Config {
 	t.Helper()
-	rule := alerts.Rule{Name: "high", Communities: []string{"*"}, Classes: []string{"a"}, For: 2 * time.Second}
+	rule := alerts.Rule{
+		Name:        "high",
+		Communities: []string{"*"},
+		Classes:     []string{"a"},
+		For:         2 * time.Second,
+	}
 	if err := rule.ParseWhen("point > " + value); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,16 @@ func restless(seed uint64, n int) (list []Emission) {
 		for i := range e.Estimates {
 			share := random.Float64()
 			e.Estimates[i].Prevalence = []float64{share, 1 - share}
-			e.Estimates[i].Low, e.Estimates[i].High, e.Estimates[i].SE = []float64{0, 0}, []float64{1, 1}, []float64{1, 1}
+			e.Estimates[i].Low, e.Estimates[i].High, e.Estimates[i].SE = []float64{
+				0,
+				0,
+			}, []float64{
+				1,
+				1,
+			}, []float64{
+				1,
+				1,
+			}
 		}
 		list = append(list, e)
 	}
@@ -128,7 +142,11 @@ func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 		}
 		return nil
 	}}
-	l.alerting(state, rules, disk{}) // begins before the first emission, although it ends before it is opened
+	l.alerting(
+		state,
+		rules,
+		disk{},
+	) // begins before the first emission, although it ends before it is opened
 	for from := 0; from < len(list); from += 40 {
 		l.publish(w, list[from:from+40]...)
 		a := l.alerting(state, rules, d)
@@ -141,9 +159,16 @@ func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 			l.follow(FollowConfig{Name: "alerts", Open: b.Open}, w.Sequence())
 		}
 		stored := uint64(len(l.alertsStored()))
-		l.follow(FollowConfig{Name: "file", Reader: ReaderConfig{Alerts: true}, Open: func(context.Context) (Follower, Cursor, error) {
-			return openLinesFile(file, "log", d)
-		}}, stored)
+		l.follow(
+			FollowConfig{
+				Name:   "file",
+				Reader: ReaderConfig{Alerts: true},
+				Open: func(context.Context) (Follower, Cursor, error) {
+					return openLinesFile(file, "log", d)
+				},
+			},
+			stored,
+		)
 	}
 	want := evaluated(t, rules, list)
 	if diff := cmp.Diff(want, l.alertsStored()); diff != "" || len(want) < 20 || deaths < 3 {
@@ -176,7 +201,10 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	b := l.alerting(state, highRule(t, "0.9"), disk{})
 	l.publish(w, list[60:]...)
 	l.follow(FollowConfig{Name: "alerts", Open: b.Open}, w.Sequence())
-	first := slices.IndexFunc(l.alertsStored(), func(s string) bool { return strings.Contains(s, "point > 0.9") })
+	first := slices.IndexFunc(
+		l.alertsStored(),
+		func(s string) bool { return strings.Contains(s, "point > 0.9") },
+	)
 	if first < 0 {
 		t.Fatal("the new rule never speaks")
 	}
@@ -213,7 +241,14 @@ func TestDeletedAlertsAreMadeAgain(t *testing.T) {
 	a := l.alerting(filepath.Join(t.TempDir(), "alerts.json"), highRule(t, "0.5"), disk{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := NewRunner(FollowConfig{Name: "alerts", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"}, Open: a.Open})
+	r := NewRunner(
+		FollowConfig{
+			Name:   "alerts",
+			JS:     l.js,
+			Reader: ReaderConfig{Names: DefaultNames(), Log: "log"},
+			Open:   a.Open,
+		},
+	)
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	for p, shares := range [][]float64{{0.9, 0.1}, {0.9, 0.1}, {0.1, 0.9}, {0.9, 0.1}, {0.9, 0.1}} {
@@ -223,7 +258,16 @@ func TestDeletedAlertsAreMadeAgain(t *testing.T) {
 			}
 		}
 		e := Emission{Position: uint64(p + 1), Time: int64(3*p+3) * int64(time.Second)}
-		e.Estimates = []quant.Estimate{{Community: "x", Method: "auto", Prevalence: shares, Low: shares, High: shares, SE: shares}}
+		e.Estimates = []quant.Estimate{
+			{
+				Community:  "x",
+				Method:     "auto",
+				Prevalence: shares,
+				Low:        shares,
+				High:       shares,
+				SE:         shares,
+			},
+		}
 		l.publish(w, e)
 	}
 	if err := r.CatchUp(ctx, w.Sequence()); err != nil {
@@ -245,7 +289,9 @@ func TestBucketHasTheNewestRecords(t *testing.T) {
 	for p := range uint64(20) {
 		l.publish(w, emissionAt(p+1, int(p%5)+1))
 	}
-	l.mustHaveLatest(map[string]uint64{"c0000": 20, "c0001": 20, "c0002": 20, "c0003": 20, "c0004": 20})
+	l.mustHaveLatest(
+		map[string]uint64{"c0000": 20, "c0001": 20, "c0002": 20, "c0003": 20, "c0004": 20},
+	)
 }
 
 // mustHaveLatest waits until the bucket holds, byte for byte, what the stream has last
@@ -260,10 +306,16 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	deadline := time.Now().Add(90 * time.Second) // a server waits 30 s for an answer to what a source begins with
+	deadline := time.Now().
+		Add(90 * time.Second)
+		// a server waits 30 s for an answer to what a source begins with
 	for community, position := range positions {
-		want, err := stream.GetLastMsgForSubject(l.t.Context(), "gqlest.estimate."+community+".auto")
-		if err != nil || !strings.Contains(string(want.Data), fmt.Sprintf(`"position":%d,`, position)) {
+		want, err := stream.GetLastMsgForSubject(
+			l.t.Context(),
+			"gqlest.estimate."+community+".auto",
+		)
+		if err != nil ||
+			!strings.Contains(string(want.Data), fmt.Sprintf(`"position":%d,`, position)) {
 			l.t.Fatalf("%s in the stream: %v, %v", community, want, err)
 		}
 		for {
@@ -271,7 +323,8 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 			if err == nil && string(got.Value()) == string(want.Data) {
 				break
 			}
-			if time.Now().After(deadline) || err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+			if time.Now().After(deadline) ||
+				err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 				l.t.Fatalf("%s in the bucket: %v, %v; want %s", community, got, err, want.Data)
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -34,13 +34,19 @@ func startCluster(t *testing.T) *cluster {
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
 		defer listener.Close()
 		if i < 3 {
-			routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[i])})
+			routes = append(
+				routes,
+				&url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[i])},
+			)
 		}
 	}
 	dir := t.TempDir()
 	for i := range 3 {
 		c.options = append(c.options, &server.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: ports[3+i], JetStream: true, SyncAlways: true, NoSigs: true,
+			ServerName: fmt.Sprint(
+				"n",
+				i,
+			), Host: "127.0.0.1", Port: ports[3+i], JetStream: true, SyncAlways: true, NoSigs: true,
 			StoreDir: filepath.Join(dir, fmt.Sprint(i)), Routes: routes,
 			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: ports[i]},
 		})
@@ -72,8 +78,13 @@ func (c *cluster) connect() *logOut {
 		c.start(i)
 		addresses += fmt.Sprintf("nats://127.0.0.1:%d,", o.Port)
 	}
-	nc, err := nats.Connect(addresses, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.RetryOnFailedConnect(true),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(
+		addresses,
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond),
+		nats.RetryOnFailedConnect(true),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -82,7 +82,12 @@ func NotesOf(position uint64, at int64, texts []string) (list []Note) {
 func joined(parts []*part) *Stored {
 	e := &Stored{Position: parts[0].Position, Time: parts[0].nanoseconds()}
 	for _, p := range parts {
-		e.Records, e.Notes, e.Cut = append(e.Records, p.records...), append(e.Notes, p.Notes...), e.Cut || p.Cut
+		e.Records, e.Notes, e.Cut = append(
+			e.Records,
+			p.records...), append(
+			e.Notes,
+			p.Notes...), e.Cut ||
+			p.Cut
 	}
 	if parts[0].shard == parts[len(parts)-1].shard {
 		return e
@@ -99,7 +104,10 @@ func joined(parts []*part) *Stored {
 	for i, one := range estimates {
 		rows[i] = row{e.Records[i], one}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.estimate.Community, b.estimate.Community) })
+	slices.SortStableFunc(
+		rows,
+		func(a, b row) int { return cmp.Compare(a.estimate.Community, b.estimate.Community) },
+	)
 	for i, one := range rows {
 		e.Records[i], estimates[i] = one.record, one.estimate
 	}

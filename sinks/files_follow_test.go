@@ -55,10 +55,17 @@ func recordedLog(t *testing.T, seed uint64, emissions int) (log []*Stored) {
 		e := &Stored{Position: position, Time: at.UnixNano(), Cut: random.IntN(6) == 0}
 		for i := range random.IntN(5) {
 			r := estimate(fmt.Sprint("c", i), "auto", position)
-			r.Time, r.Lambda, r.Prevalence[0] = at.Format(time.RFC3339Nano), random.Float64(), random.Float64()
+			r.Time, r.Lambda, r.Prevalence[0] = at.Format(
+				time.RFC3339Nano,
+			), random.Float64(), random.Float64()
 			r.SE = r.Prevalence
 			if i == 2 {
-				r = quant.Estimate{Community: "<small>", Position: position, Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
+				r = quant.Estimate{
+					Community:  "<small>",
+					Position:   position,
+					Suppressed: true,
+					Flags:      []string{quant.FlagBelowFloor},
+				}
 				r.Time = at.Format(time.RFC3339Nano)
 			}
 			data, err := alerts.PlainJSON(&r)
@@ -129,7 +136,15 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := begin.Add(time.Duration(i) * time.Second).UnixNano()
-		log = append(log, &Stored{Position: i + 1, Time: at, Records: [][]byte{data}, Cursor: Cursor{Place: Place{Position: i + 1}, Sequence: i + 1}})
+		log = append(
+			log,
+			&Stored{
+				Position: i + 1,
+				Time:     at,
+				Records:  [][]byte{data},
+				Cursor:   Cursor{Place: Place{Position: i + 1}, Sequence: i + 1},
+			},
+		)
 	}
 	for _, each := range []int{len(log), 100} {
 		dir := t.TempDir()
@@ -184,7 +199,14 @@ func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 				t.Fatalf("%s died before %s: %v", name, died, err)
 			}
 			if got := outputOf(t, dir); !maps.Equal(got, want) {
-				t.Fatalf("%s died before %s (step %d): files differ: %d and %d", name, died, failAt, len(got), len(want))
+				t.Fatalf(
+					"%s died before %s (step %d): files differ: %d and %d",
+					name,
+					died,
+					failAt,
+					len(got),
+					len(want),
+				)
 			}
 		}
 	}
@@ -195,7 +217,10 @@ func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 func outputOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := contents(t, dir)
-	maps.DeleteFunc(files, func(name, _ string) bool { return name == partsPositionName || strings.HasSuffix(name, positionSuffix) })
+	maps.DeleteFunc(
+		files,
+		func(name, _ string) bool { return name == partsPositionName || strings.HasSuffix(name, positionSuffix) },
+	)
 	return files
 }
 
@@ -245,7 +270,11 @@ func TestFullDiskUnderFilesLosesNothing(t *testing.T) {
 		full := 0
 		for room := 100; ; room += 211 {
 			left := room
-			err := fold(log, output(dir), disk{write: func(w io.Writer) io.Writer { return smallDisk{w, &left} }})
+			err := fold(
+				log,
+				output(dir),
+				disk{write: func(w io.Writer) io.Writer { return smallDisk{w, &left} }},
+			)
 			if err == nil {
 				break
 			}
@@ -253,7 +282,8 @@ func TestFullDiskUnderFilesLosesNothing(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if got, want := outputOf(t, dir), outputOf(t, undisturbed); !maps.Equal(got, want) || full < 2 {
+		if got, want := outputOf(t, dir), outputOf(t, undisturbed); !maps.Equal(got, want) ||
+			full < 2 {
 			t.Errorf("%s: files differ after the disk was full %d times", name, full)
 		}
 	}
@@ -504,7 +534,8 @@ func TestLinesHaveOneWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := OpenLinesFile(path, "log"); !errors.Is(err, filelock.ErrHeld) || errors.Is(err, ErrNotOurs) {
+	if _, _, err := OpenLinesFile(path, "log"); !errors.Is(err, filelock.ErrHeld) ||
+		errors.Is(err, ErrNotOurs) {
 		t.Errorf("a second writer: %v", err)
 	}
 	if err := first.Close(); err != nil {

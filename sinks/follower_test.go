@@ -94,7 +94,8 @@ func TestFollowerThatFailsCatchesUp(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
 		_ = r.CatchUp(ctx, w.Sequence())
-		if state := r.State(); state.Condition == request.Retrying && strings.Contains(state.Reason, "disk full") {
+		if state := r.State(); state.Condition == request.Retrying &&
+			strings.Contains(state.Reason, "disk full") {
 			complained = true
 		}
 		cancel()
@@ -106,11 +107,13 @@ func TestFollowerThatFailsCatchesUp(t *testing.T) {
 	if diff := cmp.Diff(want, s.durable); diff != "" || s.opens < 3 || !complained {
 		t.Errorf("opened %d times, complained %v; -want +got:\n%s", s.opens, complained, diff)
 	}
-	if name, taken := Slowest([]*Runner{r, NewRunner(FollowConfig{Name: "new"})}); name != "new" || taken != 0 {
+	if name, taken := Slowest([]*Runner{r, NewRunner(FollowConfig{Name: "new"})}); name != "new" ||
+		taken != 0 {
 		t.Errorf("the slowest is %s at %d", name, taken)
 	}
 	s.foreign = true
-	if err := r.Run(t.Context()); !errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), "shaky") {
+	if err := r.Run(t.Context()); !errors.Is(err, ErrNotOurs) ||
+		!strings.Contains(err.Error(), "shaky") {
 		t.Errorf("an output that is not ours: %v", err)
 	}
 }
@@ -155,7 +158,13 @@ func TestHalfAnEmissionIsNotSaved(t *testing.T) {
 		Open: func(context.Context) (Follower, Cursor, error) { return h, Cursor{}, nil },
 	})
 	if err := r.Run(ctx); err != nil || h.counted != 3 || h.saved > h.stored {
-		t.Errorf("%v; counted %d, stored %d, saved as if %d were", err, h.counted, h.stored, h.saved)
+		t.Errorf(
+			"%v; counted %d, stored %d, saved as if %d were",
+			err,
+			h.counted,
+			h.stored,
+			h.saved,
+		)
 	}
 }
 
@@ -201,7 +210,8 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 				}
 			}
 		}
-		if len(got) != 2*30 || !slices.Equal(got[:6], []string{"1c00", "1c01", "1c02", "1c10", "1c11", "1c12"}) {
+		if len(got) != 2*30 ||
+			!slices.Equal(got[:6], []string{"1c00", "1c01", "1c02", "1c10", "1c11", "1c12"}) {
 			t.Fatalf("%d records, the first are %v", len(got), got[:6])
 		}
 		if want == nil {
@@ -213,8 +223,17 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 		for i, e := range all {
 			config.After = e.Cursor
 			for j, rest := range l.stored(config, 9-i) {
-				if again := all[i+1+j]; rest.Position != again.Position || len(rest.Records) != len(again.Records) || rest.Missed {
-					t.Fatalf("seed %d: from %d: emission %d is %d with %d records", seed, i, j, rest.Position, len(rest.Records))
+				if again := all[i+1+j]; rest.Position != again.Position ||
+					len(rest.Records) != len(again.Records) ||
+					rest.Missed {
+					t.Fatalf(
+						"seed %d: from %d: emission %d is %d with %d records",
+						seed,
+						i,
+						j,
+						rest.Position,
+						len(rest.Records),
+					)
 				}
 			}
 		}
@@ -276,7 +295,11 @@ func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := stream.Info(t.Context()); err != nil || info.State.Consumers > 3 {
-			t.Fatalf("%d consumers, %v", info.State.Consumers, err) // one reads records again, and the former main one may be there
+			t.Fatalf(
+				"%d consumers, %v",
+				info.State.Consumers,
+				err,
+			) // one reads records again, and the former main one may be there
 		}
 	}
 }

@@ -38,7 +38,12 @@ func NewHistory(js jetstream.JetStream, names Names, log string) *History {
 // Latest returns the newest record of each community and method, where its position
 // is at most until.
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
-	bucket := reading[quant.Estimate]{s.js, "KV_" + s.names.Latest, s.log, []string{"$KV." + s.names.Latest + ".*.*"}} // of a method that is configured twice the first
+	bucket := reading[quant.Estimate]{
+		s.js,
+		"KV_" + s.names.Latest,
+		s.log,
+		[]string{"$KV." + s.names.Latest + ".*.*"},
+	} // of a method that is configured twice the first
 	err = bucket.newest(ctx, func(e quant.Estimate) bool {
 		if e.Position <= until {
 			list = append(list, e)
@@ -58,7 +63,10 @@ type RecordsQuery struct {
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
 // included. Unless whole is set there are older ones. It reads some more than it returns: a part of the stream
 // that would have them were all records spread evenly, and twice as much until they are there.
-func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
+func (s *History) Read(
+	ctx context.Context,
+	q RecordsQuery,
+) (list []quant.Estimate, whole bool, err error) {
 	records := s.records(q.Community, q.Method)
 	stream, err := s.js.Stream(ctx, records.stream)
 	var info *jetstream.StreamInfo
@@ -77,7 +85,14 @@ func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estima
 		end = last.sequence
 	}
 	most := min(cmp.Or(q.Most, recordsMax), recordsMax)
-	span := (state.LastSeq-state.FirstSeq)/max(state.Subjects[records.subjects[0]], 1)*uint64(most) + uint64(most)
+	span := (state.LastSeq-state.FirstSeq)/max(
+		state.Subjects[records.subjects[0]],
+		1,
+	)*uint64(
+		most,
+	) + uint64(
+		most,
+	)
 	for ; len(list) <= most && !whole; span *= 2 {
 		after := end - min(end, span)
 		if list, whole, err = s.readAfter(ctx, records, q, after, most); err != nil {
@@ -93,12 +108,20 @@ func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estima
 
 // readAfter returns the newest records in [From, To] that come after a sequence, one more than are wanted at
 // most or some more, and whether there is one before them.
-func (s *History) readAfter(ctx context.Context, records reading[quant.Estimate], q RecordsQuery, after uint64, most int) (list []quant.Estimate, begun bool, err error) {
+func (s *History) readAfter(
+	ctx context.Context,
+	records reading[quant.Estimate],
+	q RecordsQuery,
+	after uint64,
+	most int,
+) (list []quant.Estimate, begun bool, err error) {
 	estimated := after > 0 // else what was suppressed before the first estimate is no history of the method
 	records.subjects = append(records.subjects, s.names.EstimateSubject(q.Community, "", 0))
 	err = records.each(ctx, after, func(e quant.Estimate) (further bool) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if estimated = estimated || e.Method == q.Method; !estimated || err != nil && (!q.From.IsZero() || !q.To.IsZero()) || at.Before(q.From) {
+		if estimated = estimated || e.Method == q.Method; !estimated ||
+			err != nil && (!q.From.IsZero() || !q.To.IsZero()) ||
+			at.Before(q.From) {
 			begun = begun || at.Before(q.From)
 			return true
 		}
@@ -116,18 +139,35 @@ func (s *History) readAfter(ctx context.Context, records reading[quant.Estimate]
 
 // records are those of a community by a method that name it.
 func (s *History) records(community, method string) reading[quant.Estimate] {
-	return reading[quant.Estimate]{s.js, s.names.Estimates, s.log, []string{s.names.EstimateSubject(community, method, 0)}}
+	return reading[quant.Estimate]{
+		s.js,
+		s.names.Estimates,
+		s.log,
+		[]string{s.names.EstimateSubject(community, method, 0)},
+	}
 }
 
 // InForce returns the record of a community and method that was in force at a position of the
 // log, or at a time where the position is 0. ok is false when there is none.
-func (s *History) InForce(ctx context.Context, community, method string, position uint64, at time.Time) (record quant.Estimate, ok bool, err error) {
+func (s *History) InForce(
+	ctx context.Context,
+	community, method string,
+	position uint64,
+	at time.Time,
+) (record quant.Estimate, ok bool, err error) {
 	last, ok, err := inForce(ctx, s.records(community, method), position, at)
 	return last.value, ok, err
 }
 
-func inForce(ctx context.Context, records reading[quant.Estimate], position uint64, at time.Time) (last stored[quant.Estimate], ok bool, err error) {
-	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(min(position, math.MaxInt64))
+func inForce(
+	ctx context.Context,
+	records reading[quant.Estimate],
+	position uint64,
+	at time.Time,
+) (last stored[quant.Estimate], ok bool, err error) {
+	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(
+		min(position, math.MaxInt64),
+	)
 	if position == 0 {
 		key, bound = func(e *quant.Estimate) int64 {
 			t, _ := time.Parse(time.RFC3339Nano, e.Time)
@@ -154,15 +194,30 @@ type reading[T any] struct {
 
 // each calls visit for every message after a sequence, until visit returns false.
 func (r reading[T]) each(ctx context.Context, after uint64, visit func(T) bool) error {
-	return r.visit(ctx, &request.Feed{JS: r.js, Stream: r.stream, Subjects: slices.Compact(r.subjects)}, after, visit)
+	return r.visit(
+		ctx,
+		&request.Feed{JS: r.js, Stream: r.stream, Subjects: slices.Compact(r.subjects)},
+		after,
+		visit,
+	)
 }
 
 // newest calls visit for the newest message of each subject, until visit returns false.
 func (r reading[T]) newest(ctx context.Context, visit func(T) bool) error {
-	return r.visit(ctx, &request.Feed{JS: r.js, Stream: r.stream, Subjects: r.subjects, Newest: true}, 0, visit)
+	return r.visit(
+		ctx,
+		&request.Feed{JS: r.js, Stream: r.stream, Subjects: r.subjects, Newest: true},
+		0,
+		visit,
+	)
 }
 
-func (r reading[T]) visit(ctx context.Context, feed *request.Feed, after uint64, visit func(T) bool) error {
+func (r reading[T]) visit(
+	ctx context.Context,
+	feed *request.Feed,
+	after uint64,
+	visit func(T) bool,
+) error {
 	err := feed.Each(ctx, after, func(m request.Message) (further bool, err error) {
 		var value T
 		if m.Headers().Get(headerLog) != r.log || unpack(m.Data(), &value) != nil {
@@ -187,7 +242,11 @@ type stored[T any] struct {
 // there is none, the sequence is that of the last foreign one. It halves what is left of the stream until nothing
 // is: to guess where evenly growing keys would be takes a quarter of the looks and as much time, since the
 // broker has what is looked at first in memory.
-func (r reading[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int64) (last stored[T], ok bool, err error) {
+func (r reading[T]) lastUpTo(
+	ctx context.Context,
+	key func(*T) int64,
+	bound int64,
+) (last stored[T], ok bool, err error) {
 	stream, err := r.js.Stream(ctx, r.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return last, false, nil
@@ -214,7 +273,11 @@ func (r reading[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int6
 }
 
 // first returns the first message of the first subject from a sequence on. What is nothing of ours, or damaged, is passed over.
-func (r reading[T]) first(ctx context.Context, stream jetstream.Stream, from uint64) (s stored[T], ok bool, err error) {
+func (r reading[T]) first(
+	ctx context.Context,
+	stream jetstream.Stream,
+	from uint64,
+) (s stored[T], ok bool, err error) {
 	for {
 		m, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(r.subjects[0]))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {

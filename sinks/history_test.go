@@ -30,8 +30,16 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		with := emissionAt(p+1, 3)
 		with.Estimates = append(with.Estimates, e.Estimates[1]) // c0001 has two methods
 		with.Estimates[2], with.Estimates[3] = with.Estimates[3], with.Estimates[2]
-		if p == 10 || p == 0 { // it is suppressed for a moment: a gap is part of its history, what was before is not
-			with.Estimates = []quant.Estimate{{Community: "c0001", Position: p + 1, Time: with.Estimates[1].Time, Suppressed: true}}
+		if p == 10 ||
+			p == 0 { // it is suppressed for a moment: a gap is part of its history, what was before is not
+			with.Estimates = []quant.Estimate{
+				{
+					Community:  "c0001",
+					Position:   p + 1,
+					Time:       with.Estimates[1].Time,
+					Suppressed: true,
+				},
+			}
 		}
 		l.publish(w, with)
 	}
@@ -42,40 +50,73 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		}
 		return at
 	}
-	list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(5, 0), To: time.Unix(7, 0)})
+	list, whole, err := h.Read(
+		t.Context(),
+		RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(5, 0), To: time.Unix(7, 0)},
+	)
 	if diff := cmp.Diff([]uint64{5, 6, 7}, positions(list)); diff != "" || !whole || err != nil {
 		t.Errorf("between: %v, %v\n%s", whole, err, diff)
 	}
-	list, _, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(0, 0), To: time.Unix(12, 0)})
-	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" || err != nil || !list[9].Suppressed || list[9].Method != "pcc" {
+	list, _, err = h.Read(
+		t.Context(),
+		RecordsQuery{
+			Community: "c0001",
+			Method:    "pcc",
+			From:      time.Unix(0, 0),
+			To:        time.Unix(12, 0),
+		},
+	)
+	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" ||
+		err != nil ||
+		!list[9].Suppressed ||
+		list[9].Method != "pcc" {
 		t.Errorf("with a suppressed one: %v\n%s", err, diff)
 	}
 	// Of a window with more records than are wanted the newest are read, wherever it lies.
 	for most, want := range map[int][]uint64{1: {9}, 4: {6, 7, 8, 9}, 6: {4, 5, 6, 7, 8, 9}, 7: {3, 4, 5, 6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
-		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0), Most: most})
+		list, whole, err := h.Read(
+			t.Context(),
+			RecordsQuery{
+				Community: "c0001",
+				Method:    "pcc",
+				From:      time.Unix(3, 0),
+				To:        time.Unix(9, 0),
+				Most:      most,
+			},
+		)
 		if got := positions(list); err != nil || whole != (most >= 7) || !slices.Equal(got, want) {
 			t.Errorf("%d of an old window: %v, %v, %v", most, got, whole, err)
 		}
 	}
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for most, want := range map[int][]uint64{1: {20}, 4: {17, 18, 19, 20}} {
-		list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far, Most: most})
+		list, whole, err = h.Read(
+			t.Context(),
+			RecordsQuery{Community: "c0001", Method: "pcc", To: far, Most: most},
+		)
 		if got := positions(list); err != nil || whole || !slices.Equal(got, want) {
 			t.Errorf("%d up to %v: %v, %v, %v", most, far, got, whole, err)
 		}
 	}
 	for _, most := range []int{0, 19, 20} { // the first is suppressed before there is an estimate
-		list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", Most: most})
+		list, whole, err = h.Read(
+			t.Context(),
+			RecordsQuery{Community: "c0001", Method: "pcc", Most: most},
+		)
 		if err != nil || !whole || len(list) != 19 || list[0].Position != 2 {
 			t.Errorf("%d of all: %v, %v, %v", most, positions(list), whole, err)
 		}
 	}
-	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: far}); len(list) > 0 || err != nil {
+	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: far}); len(
+		list,
+	) > 0 ||
+		err != nil {
 		t.Errorf("from %v: %v, %v", far, positions(list), err)
 	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 0, 2: 2, 13: 13, 99: 20} {
 		record, ok, err := h.InForce(t.Context(), "c0001", "pcc", until, time.Unix(0, 0))
-		if err != nil || ok != (want > 0) || record.Position != want || ok && record.Method != "pcc" {
+		if err != nil || ok != (want > 0) || record.Position != want ||
+			ok && record.Method != "pcc" {
 			t.Errorf("in force at %d: %d, %v, %v", until, record.Position, ok, err)
 		}
 	}
@@ -86,7 +127,10 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	if list, err := h.Latest(t.Context(), 20); len(list) != 5 || err != nil {
 		t.Errorf("latest: %d, %v", len(list), err)
 	}
-	if list, err := NewHistory(l.js, DefaultNames(), "another").Latest(t.Context(), 20); len(list) != 0 || err != nil {
+	if list, err := NewHistory(l.js, DefaultNames(), "another").Latest(t.Context(), 20); len(
+		list,
+	) != 0 ||
+		err != nil {
 		t.Errorf("latest of another log: %d, %v", len(list), err)
 	}
 }
@@ -107,7 +151,10 @@ func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 		l.publish(w, e)
 	}
 	h := NewHistory(l.js, DefaultNames(), "log")
-	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0000", Method: "auto"}); len(list) != 3 || err != nil {
+	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0000", Method: "auto"}); len(
+		list,
+	) != 3 ||
+		err != nil {
 		t.Errorf("%d records of 3 positions, %v", len(list), err)
 	}
 	l.mustHaveLatest(map[string]uint64{"c0000": 3})
@@ -140,7 +187,11 @@ func TestFewRecordsAreReadForFew(t *testing.T) {
 		l.publish(w, emissionAt(p+1, communities))
 	}
 	received := l.nc.Stats().InMsgs
-	list, whole, err := NewHistory(l.js, DefaultNames(), "log").Read(t.Context(), RecordsQuery{Community: "c0001", Method: "auto", Most: 1})
+	list, whole, err := NewHistory(
+		l.js,
+		DefaultNames(),
+		"log",
+	).Read(t.Context(), RecordsQuery{Community: "c0001", Method: "auto", Most: 1})
 	if err != nil || whole || len(list) != 1 || list[0].Position != 200 {
 		t.Errorf("%v, %v, %v", list, whole, err)
 	}
@@ -189,7 +240,12 @@ func TestASlowBrokerLeavesNothingOut(t *testing.T) {
 	n := 0
 	read := func() error {
 		n = 0
-		all := reading[quant.Estimate]{js, "GQL_ESTIMATES", "log", []string{DefaultNames().estimateSubjects()}}
+		all := reading[quant.Estimate]{
+			js,
+			"GQL_ESTIMATES",
+			"log",
+			[]string{DefaultNames().estimateSubjects()},
+		}
 		return all.each(t.Context(), 0, func(quant.Estimate) bool {
 			if n++; n == 10 || n == 800 {
 				link.until.Store(time.Now().Add(1500 * time.Millisecond).UnixNano())

@@ -230,7 +230,13 @@ func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	w, mark, records := tornBatch(t, l)
 	batch, err := w.batch(&mark, records)
 	if err == nil {
-		_, err = publishAfter(t.Context(), w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
+		_, err = publishAfter(
+			t.Context(),
+			w.nc,
+			jetstream.ExpectedLastSubjSeqHeader,
+			w.known.Sequence,
+			batch,
+		)
 	}
 	if err == nil {
 		err = w.Close(t.Context())

@@ -53,7 +53,9 @@ func (s *linesFile) open() (after Cursor, err error) {
 		return after, fmt.Errorf("it is no regular file: %w", ErrNotOurs)
 	}
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err == nil {
-		err = filelock.Acquire(s.file) // a worker of a group that hands it over may still be writing
+		err = filelock.Acquire(
+			s.file,
+		) // a worker of a group that hands it over may still be writing
 	}
 	if err != nil {
 		return after, err
@@ -80,7 +82,8 @@ func (s *linesFile) open() (after Cursor, err error) {
 		return after, err
 	}
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
-	if none || p.Cursor == (Cursor{}) { // the position file must name the log before the first record is written
+	if none ||
+		p.Cursor == (Cursor{}) { // the position file must name the log before the first record is written
 		return p.Cursor, writeShelf(context.Background(), s.shelf, p)
 	}
 	return p.Cursor, nil

@@ -37,7 +37,11 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 				subject, key = "other", shapes["even"]
 			}
 			data, _ := json.Marshal(key(i / others))
-			m := &nats.Msg{Subject: "keys." + subject, Data: data, Header: nats.Header{headerLog: []string{"log"}}}
+			m := &nats.Msg{
+				Subject: "keys." + subject,
+				Data:    data,
+				Header:  nats.Header{headerLog: []string{"log"}},
+			}
 			if i < 20*others {
 				m.Header.Set(headerLog, "before")
 			}
@@ -62,10 +66,24 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 				for j := 20; j < each && key(j) <= bound; j++ {
 					want = j
 				}
-				got, ok, err := look.lastUpTo(t.Context(), func(k *int64) int64 { looks++; return *k }, bound)
+				got, ok, err := look.lastUpTo(
+					t.Context(),
+					func(k *int64) int64 { looks++; return *k },
+					bound,
+				)
 				name := fmt.Sprintf("%s, at most %d", subject, bound)
-				if err != nil || ok != (want >= 0) || ok && (got.value != key(want) || got.sequence <= uint64(3*others*want) || got.sequence > uint64(3*others*want)+3) {
-					t.Fatalf("%s: message %d of %d, %v, %v; want the %dth", name, got.sequence, got.value, ok, err, want)
+				if err != nil || ok != (want >= 0) ||
+					ok &&
+						(got.value != key(want) || got.sequence <= uint64(3*others*want) || got.sequence > uint64(3*others*want)+3) {
+					t.Fatalf(
+						"%s: message %d of %d, %v, %v; want the %dth",
+						name,
+						got.sequence,
+						got.value,
+						ok,
+						err,
+						want,
+					)
 				}
 			}
 		}

@@ -31,7 +31,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverEnv); dir != "" {
 		serve(dir)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(startedTooLate), goleak.IgnoreTopFunction(sourcing))
+	goleak.VerifyTestMain(
+		m,
+		goleak.IgnoreTopFunction(startedTooLate),
+		goleak.IgnoreTopFunction(sourcing),
+	)
 }
 
 // serve is a server until it is killed. It says on which port it listens.

@@ -103,7 +103,11 @@ func (m *Mark) complete() uint64 {
 
 // leader returns a stream, of which only the leader is asked: a replica that lags
 // must not decide what was published.
-func leader(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, *jetstream.StreamInfo, error) {
+func leader(
+	ctx context.Context,
+	js jetstream.JetStream,
+	name string,
+) (jetstream.Stream, *jetstream.StreamInfo, error) {
 	ctx, cancel := request.Context(ctx, js.Conn())
 	defer cancel()
 	stream, err := js.Stream(ctx, name)
@@ -115,7 +119,12 @@ func leader(ctx context.Context, js jetstream.JetStream, name string) (jetstream
 
 // lastMark reads the last mark of a shard. What is on its subject and no mark is
 // passed over with its sequence.
-func lastMark(ctx context.Context, js jetstream.JetStream, names Names, shard int) (found Mark, err error) {
+func lastMark(
+	ctx context.Context,
+	js jetstream.JetStream,
+	names Names,
+	shard int,
+) (found Mark, err error) {
 	stream, info, err := leader(ctx, js, names.Estimates)
 	if err != nil {
 		return found, err
@@ -138,7 +147,12 @@ func lastMark(ctx context.Context, js jetstream.JetStream, names Names, shard in
 
 // markBefore searches for the newest mark before a foreign message on the shard's
 // subject. The fence must still follow that message.
-func markBefore(ctx context.Context, stream jetstream.Stream, foreign *jetstream.RawStreamMsg, first uint64) (shardMark, error) {
+func markBefore(
+	ctx context.Context,
+	stream jetstream.Stream,
+	foreign *jetstream.RawStreamMsg,
+	first uint64,
+) (shardMark, error) {
 	for at := foreign.Sequence - 1; at >= max(first, 1); at-- {
 		m, err := stream.GetMsg(ctx, at)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -157,7 +171,12 @@ func markBefore(ctx context.Context, stream jetstream.Stream, foreign *jetstream
 
 // torn reports whether the records of a mark are missing, as they can be when a broker
 // that does not sync lost power in the middle of a batch.
-func torn(ctx context.Context, stream jetstream.Stream, mark *jetstream.RawStreamMsg, m *shardMark) (bool, error) {
+func torn(
+	ctx context.Context,
+	stream jetstream.Stream,
+	mark *jetstream.RawStreamMsg,
+	m *shardMark,
+) (bool, error) {
 	if m.Records == 0 {
 		return false, nil
 	}
@@ -196,8 +215,19 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 
 // WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
 // until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
-func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) {
-	feed := &request.Feed{JS: js, Stream: names.Estimates, Subjects: []string{names.markSubjects()}, Newest: true}
+func WatchMarks(
+	ctx context.Context,
+	js jetstream.JetStream,
+	names Names,
+	log string,
+	take func(Mark),
+) {
+	feed := &request.Feed{
+		JS:       js,
+		Stream:   names.Estimates,
+		Subjects: []string{names.markSubjects()},
+		Newest:   true,
+	}
 	defer feed.Stop()
 	for {
 		m, err := feed.Next(ctx)
@@ -230,7 +260,13 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 		if position == found.Position && shards == 1 {
 			sequence = found.Sequence + uint64(found.Records)
 		}
-		newest.Position, newest.Sequence = min(newest.Position, position), min(newest.Sequence, sequence)
+		newest.Position, newest.Sequence = min(
+			newest.Position,
+			position,
+		), min(
+			newest.Sequence,
+			sequence,
+		)
 	}
 	stream, _, err := leader(ctx, js, c.Names.Estimates)
 	if err != nil {

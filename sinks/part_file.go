@@ -38,7 +38,11 @@ func partColumns() (columns []partColumn) {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		isBool := t.Field(i).Type.Kind() == reflect.Bool
 		columns = append(columns, partColumn{
-			field: arrow.Field{Name: name, Type: columnType(name, t.Field(i).Type), Nullable: !always[name] && !isBool},
+			field: arrow.Field{
+				Name:     name,
+				Type:     columnType(name, t.Field(i).Type),
+				Nullable: !always[name] && !isBool,
+			},
 			index: i, omitEmpty: options == "omitempty" && !isBool,
 		})
 	}
@@ -61,7 +65,13 @@ func columnType(name string, t reflect.Type) arrow.DataType {
 	case reflect.Slice:
 		return arrow.ListOfNonNullable(columnType("", t.Elem()))
 	}
-	panic(fmt.Sprintf("sinks: field %s of an estimate has type %v, for which there is no column", name, t))
+	panic(
+		fmt.Sprintf(
+			"sinks: field %s of an estimate has type %v, for which there is no column",
+			name,
+			t,
+		),
+	)
 }
 
 // partTable gathers the rows of a part.

@@ -26,7 +26,13 @@ func readPart(t *testing.T, path string) arrow.Record {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	table, err := pqarrow.ReadTable(t.Context(), f, parquet.NewReaderProperties(nil), pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	table, err := pqarrow.ReadTable(
+		t.Context(),
+		f,
+		parquet.NewReaderProperties(nil),
+		pqarrow.ArrowReadProperties{},
+		memory.DefaultAllocator,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +48,14 @@ func full() quant.Estimate {
 	return quant.Estimate{
 		Pipeline: "p", Community: "Zürich", Position: 1 << 63, Time: "2026-03-01T12:00:00.123456789Z", Method: "auto",
 		Preset: "density", Kernel: "ppr", Lambda: 0.9, ModelVersion: "v3", Members: 12, Labelled: 2, Coverage: 0.5,
-		Prevalence: []float64{0.1, 0.9}, Low: []float64{0, 0.8}, High: []float64{0.2, math.Nextafter(1, 0)},
-		SE: []float64{0.01, 0.02}, SEChange: []float64{0.001, 5e-324}, NEff: []float64{3, 4.5}, Confidence: 0.9,
+		Prevalence: []float64{
+			0.1,
+			0.9,
+		}, Low: []float64{0, 0.8}, High: []float64{0.2, math.Nextafter(1, 0)},
+		SE: []float64{
+			0.01,
+			0.02,
+		}, SEChange: []float64{0.001, 5e-324}, NEff: []float64{3, 4.5}, Confidence: 0.9,
 		Simultaneous: true, Variance: "exact", Gamma: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
 	}
 }
@@ -70,7 +82,10 @@ func TestPartsHoldTheRecords(t *testing.T) {
 		t.Fatalf("%d rows", got.NumRows())
 	}
 	for row := range list {
-		if text, want := rowJSON(t, got, row), wantJSON(t, list[row]); !reflect.DeepEqual(text, want) {
+		if text, want := rowJSON(t, got, row), wantJSON(t, list[row]); !reflect.DeepEqual(
+			text,
+			want,
+		) {
 			t.Errorf("row %d:\n%v, want\n%v", row, text, want)
 		}
 	}

@@ -85,7 +85,11 @@ func (s *partsDir) open() error {
 	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
-		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w", partsPositionName, ErrNotOurs)
+		return fmt.Errorf(
+			"there are parts but no %s, which says of which log they are: %w",
+			partsPositionName,
+			ErrNotOurs,
+		)
 	case errors.Is(err, os.ErrNotExist):
 		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
 	case err != nil:
@@ -105,7 +109,8 @@ func (s *partsDir) Take(ctx context.Context, e *Stored) error {
 		}
 	}
 	s.taken = e.Cursor
-	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) && !e.Cut {
+	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) &&
+		!e.Cut {
 		return nil
 	}
 	return s.cut(ctx)

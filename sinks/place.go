@@ -72,7 +72,10 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []*
 	next := 0
 	for i, m := range messages {
 		at := Place{position, i + 1}
-		m.Header = nats.Header{headerLog: []string{s.log}, headerPlace: []string{at.String()}} // and nothing of a former batch
+		m.Header = nats.Header{
+			headerLog:   []string{s.log},
+			headerPlace: []string{at.String()},
+		} // and nothing of a former batch
 		if at.Compare(s.last) <= 0 {
 			next = i + 1
 		}
@@ -83,7 +86,13 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []*
 			bytes += len(messages[n].Data)
 			n++
 		}
-		sequence, err := publishAfter(ctx, s.js.Conn(), jetstream.ExpectedLastSeqHeader, s.sequence, messages[next:n])
+		sequence, err := publishAfter(
+			ctx,
+			s.js.Conn(),
+			jetstream.ExpectedLastSeqHeader,
+			s.sequence,
+			messages[next:n],
+		)
 		if wrongSequence(err) { // an earlier attempt, or an equal run, was first
 			if err := s.open(ctx); err != nil {
 				return err
@@ -110,7 +119,13 @@ func newMessage(subject, log string, data []byte) *nats.Msg {
 
 // publishAfter stores all messages, or none, directly after a message. The name of the header says of what
 // that is the last one. Messages may be published again in the same batch.
-func publishAfter(ctx context.Context, nc *nats.Conn, header string, after uint64, batch []*nats.Msg) (last uint64, err error) {
+func publishAfter(
+	ctx context.Context,
+	nc *nats.Conn,
+	header string,
+	after uint64,
+	batch []*nats.Msg,
+) (last uint64, err error) {
 	batch[0].Header[header] = []string{strconv.FormatUint(after, 10)}
 	return request.Batch(ctx, nc, batch)
 }

@@ -36,7 +36,12 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return progress{}, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", s, err, ErrNotOurs)
+		return progress{}, fmt.Errorf(
+			"%s is damaged (%w); it says what the output beside it holds: %w",
+			s,
+			err,
+			ErrNotOurs,
+		)
 	}
 	if p.Log != log {
 		return p, fmt.Errorf("%s is of another log: %w", s, ErrNotOurs)

@@ -74,7 +74,12 @@ func (p *part) lacksRecords() bool { return len(p.records) < p.Records }
 func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
 	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
-	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards), most: heldMessagesMax}
+	r := &logReader{
+		config: c,
+		cursor: c.After,
+		shards: make([]shardFeed, c.Shards),
+		most:   heldMessagesMax,
+	}
 	r.reload = request.Feed{JS: js, Stream: c.Names.Estimates, Trouble: func(err error) error {
 		c.Report.Warn("the log out cannot be read", "error", err)
 		return nil
@@ -127,7 +132,13 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 	}
 	if missed {
 		r.missed = true
-		r.config.Report.Warn("messages of the log out were discarded before they were read", "after", from, "until", to-1)
+		r.config.Report.Warn(
+			"messages of the log out were discarded before they were read",
+			"after",
+			from,
+			"until",
+			to-1,
+		)
 	}
 }
 
@@ -151,7 +162,14 @@ func (r *logReader) read(m request.Message, before request.Message) {
 		r.passOver(m, "not part of an emission")
 		return
 	}
-	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.Sequence + uint64(mark.Records), before: before, mark: m}
+	b := &part{
+		shardMark: mark,
+		shard:     shard,
+		id:        m.Headers().Get(request.HeaderBatchID),
+		end:       m.Sequence + uint64(mark.Records),
+		before:    before,
+		mark:      m,
+	}
 	b.mark.Msg = nil
 	if mark.Records == 0 {
 		r.complete(b)
@@ -165,8 +183,17 @@ func (r *logReader) passOver(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
-	r.config.Report.Warn("messages in the log out are passed over", "messages", r.passed, "newest", m.Sequence,
-		"subject", m.Subject(), "because", why)
+	r.config.Report.Warn(
+		"messages in the log out are passed over",
+		"messages",
+		r.passed,
+		"newest",
+		m.Sequence,
+		"subject",
+		m.Subject(),
+		"because",
+		why,
+	)
 	r.passed, r.reported = 0, time.Now()
 }
 
@@ -183,7 +210,13 @@ func (r *logReader) alert(m request.Message) *Stored {
 		return nil
 	}
 	r.cursor = Cursor{Place: at, Sequence: m.Sequence, Stamp: m.Stamp}
-	e := &Stored{Position: at.Position, Cursor: r.cursor, Records: [][]byte{slices.Clone(m.Data())}, Missed: r.missed, Behind: m.Behind}
+	e := &Stored{
+		Position: at.Position,
+		Cursor:   r.cursor,
+		Records:  [][]byte{slices.Clone(m.Data())},
+		Missed:   r.missed,
+		Behind:   m.Behind,
+	}
 	r.missed = false
 	return e
 }
@@ -201,7 +234,8 @@ func (r *logReader) complete(p *part) {
 	if r.config.Log != "" && p.Log != r.config.Log || p.Position <= s.watermark {
 		return
 	}
-	if begun := s.parts[s.whole:]; p.Part == 1 || len(begun) != p.Part-1 || begun[0].Position != p.Position {
+	if begun := s.parts[s.whole:]; p.Part == 1 || len(begun) != p.Part-1 ||
+		begun[0].Position != p.Position {
 		s.forgetBegun()
 		if p.Part > 1 { // its beginning was discarded
 			return
@@ -225,7 +259,8 @@ func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
 // load reads the records of a part again, and goes on where those of the one before end. Some may have been discarded.
 func (r *logReader) load(ctx context.Context, p *part) error {
-	if at := r.reload.Last; len(p.records) == 0 && (at.Stamp == 0 || p.mark.Sequence-at.Sequence > r.most) { // or it is before
+	if at := r.reload.Last; len(p.records) == 0 &&
+		(at.Stamp == 0 || p.mark.Sequence-at.Sequence > r.most) { // or it is before
 		r.reload.Close()
 		r.reload.Last = p.mark
 	}

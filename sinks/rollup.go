@@ -34,7 +34,9 @@ var resolutions = [...]resolutionRow{
 	{days, 24 * time.Hour, 8 * 24 * time.Hour, 0},
 }
 
-const notes = len(resolutions) - 1 // index of the resolution whose stream has the notes, for good as well
+const notes = len(
+	resolutions,
+) - 1 // index of the resolution whose stream has the notes, for good as well
 
 // rollupDecimals is one over the unit to which shares in roll-ups are rounded.
 const rollupDecimals = 1e6
@@ -65,7 +67,8 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sum []float64) {
 	}
 	r.Until, r.Position, r.Count = time.Unix(0, at).UTC(), e.Position, r.Count+1
 	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sum, float64(r.Count))
-	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(sum) && len(high) == len(sum) {
+	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(sum) &&
+		len(high) == len(sum) {
 		for k := range r.Low {
 			low[k], high[k] = min(low[k], r.Low[k]), max(high[k], r.High[k])
 		}
@@ -114,7 +117,13 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 		start := time.Unix(0, begin(at, row.period)).UTC()
 		n := len(s.Rollups[i])
 		if n == 0 || s.Rollups[i][n-1].Time.Before(start) {
-			s.Rollups[i], s.Sums[i] = append(s.Rollups[i], Rollup{Time: start}), make([]float64, len(e.Prevalence))
+			s.Rollups[i], s.Sums[i] = append(
+				s.Rollups[i],
+				Rollup{Time: start},
+			), make(
+				[]float64,
+				len(e.Prevalence),
+			)
 			n++
 		}
 		last := &s.Rollups[i][n-1]

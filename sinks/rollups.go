@@ -58,7 +58,11 @@ func (r *Rollups) StandBy(standby bool) { r.standby = standby }
 func NewRollups(c RollupsConfig) *Rollups {
 	r := &Rollups{config: c, opened: make(chan struct{}), packer: gzip.NewWriter(nil)}
 	for i, row := range resolutions {
-		r.stored[i] = placedStream{js: c.JS, name: c.Streams.Names.historyStream(row.name), log: c.Log}
+		r.stored[i] = placedStream{
+			js:   c.JS,
+			name: c.Streams.Names.historyStream(row.name),
+			log:  c.Log,
+		}
 	}
 	return r
 }
@@ -106,7 +110,13 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	}
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
 		data, failed := json.Marshal(n)
-		messages[notes], err = append(messages[notes], &nats.Msg{Subject: r.config.Streams.Names.noteSubject(), Data: data}), errors.Join(err, failed)
+		messages[notes], err = append(
+			messages[notes],
+			&nats.Msg{Subject: r.config.Streams.Names.noteSubject(), Data: data},
+		), errors.Join(
+			err,
+			failed,
+		)
 	}
 	for i := range messages {
 		if err == nil && len(messages[i]) > 0 {
@@ -147,9 +157,15 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 			messages[i] = append(messages[i], &nats.Msg{Subject: subject, Data: data})
 		}
 	}
-	r.state.Series = slices.DeleteFunc(r.state.Series, func(s *rolled) bool { // communities come and go
-		return !slices.ContainsFunc(s.Rollups[:], func(list []Rollup) bool { return len(list) > 0 })
-	})
+	r.state.Series = slices.DeleteFunc(
+		r.state.Series,
+		func(s *rolled) bool { // communities come and go
+			return !slices.ContainsFunc(
+				s.Rollups[:],
+				func(list []Rollup) bool { return len(list) > 0 },
+			)
+		},
+	)
 	return messages, nil
 }
 
@@ -187,7 +203,11 @@ func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	state, err := json.Marshal(r.state)
 	r.mu.Unlock()
 	if err == nil {
-		err = writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log, Cursor: taken, State: state})
+		err = writeShelf(
+			ctx,
+			r.config.Shelf,
+			progress{Log: r.config.Log, Cursor: taken, State: state},
+		)
 	}
 	return taken, err
 }

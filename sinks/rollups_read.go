@@ -26,7 +26,8 @@ type RollupAnswer struct {
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
 	for i, row := range resolutions {
 		list, fits, err := r.read(ctx, i, q)
-		if i < notes && fits && len(list) > 0 { // the broker may have removed older ones, by its clock
+		if i < notes && fits &&
+			len(list) > 0 { // the broker may have removed older ones, by its clock
 			before := q
 			before.Points, before.To = 0, list[0].Time.Add(-resolutions[i+1].period)
 			coarser, _, failed := r.read(ctx, i+1, before)
@@ -44,7 +45,11 @@ func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer,
 
 // read returns the roll-ups of one resolution that are there; fits is false if they are too many, and
 // those that follow may be missing then.
-func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup, fits bool, err error) {
+func (r *Rollups) read(
+	ctx context.Context,
+	i int,
+	q RollupQuery,
+) (list []Rollup, fits bool, err error) {
 	var under []Rollup // that no chunk holds yet
 	r.mu.Lock()
 	if at, found := r.find(q.Community, q.Method); found {
@@ -55,7 +60,12 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	if row.keep == 0 {
 		most = math.MaxInt
 	}
-	stored, after := r.reading(i, r.config.Streams.Names.historySubject(row.name, q.Community, q.Method)), uint64(0)
+	stored, after := r.reading(
+		i,
+		r.config.Streams.Names.historySubject(row.name, q.Community, q.Method),
+	), uint64(
+		0,
+	)
 	if !q.From.IsZero() {
 		before, _, err := stored.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
 		if err != nil {
@@ -65,11 +75,13 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	}
 	err = stored.each(ctx, after, func(c rollupChunk) (further bool) {
 		for _, one := range c.Rollups {
-			if q.covers(&one) && (len(under) == 0 || one.Time.Before(under[0].Time)) { // the chunk may have been published meanwhile
+			if q.covers(&one) &&
+				(len(under) == 0 || one.Time.Before(under[0].Time)) { // the chunk may have been published meanwhile
 				list = append(list, one)
 			}
 		}
-		return len(list) <= most && (len(c.Rollups) == 0 || q.To.IsZero() || !c.Rollups[0].Time.After(q.To))
+		return len(list) <= most &&
+			(len(c.Rollups) == 0 || q.To.IsZero() || !c.Rollups[0].Time.After(q.To))
 	})
 	for _, one := range under {
 		if q.covers(&one) {
@@ -81,7 +93,8 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 
 // covers reports whether a question is about a part of the period of a roll-up.
 func (q *RollupQuery) covers(one *Rollup) bool {
-	return (q.From.IsZero() || !one.Until.Before(q.From)) && (q.To.IsZero() || !one.Time.After(q.To))
+	return (q.From.IsZero() || !one.Until.Before(q.From)) &&
+		(q.To.IsZero() || !one.Time.After(q.To))
 }
 
 // reading reads the chunks of a resolution on a subject.
@@ -91,7 +104,10 @@ func (r *Rollups) reading(i int, subject string) reading[rollupChunk] {
 
 // Recent visits the roll-ups of the last day or two of log time of each community by each method, oldest
 // first: of hours, and of minutes in the hour under way. It waits until the roll-ups are open.
-func (r *Rollups) Recent(ctx context.Context, visit func(community, method string, list []Rollup)) error {
+func (r *Rollups) Recent(
+	ctx context.Context,
+	visit func(community, method string, list []Rollup),
+) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -102,7 +118,9 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 	r.mu.Lock()
 	for _, s := range r.state.Series {
 		underWay := func(one Rollup) bool { return len(s.Rollups[0]) > 0 && !one.Until.Before(s.Rollups[0][0].Time) }
-		under[[2]string{s.Community, s.Method}] = append(slices.DeleteFunc(slices.Clone(s.Rollups[hour]), underWay), s.Rollups[0]...)
+		under[[2]string{s.Community, s.Method}] = append(
+			slices.DeleteFunc(slices.Clone(s.Rollups[hour]), underWay),
+			s.Rollups[0]...)
 	}
 	r.mu.Unlock()
 	stored := r.reading(hour, r.config.Streams.Names.subjects+".history."+string(hours)+".*.*")
@@ -120,7 +138,12 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 
 // Notes returns the newest notes that are stored, oldest first, at most so many.
 func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
-	stored := reading[Note]{r.config.JS, r.stored[notes].name, r.config.Log, []string{r.config.Streams.Names.noteSubject()}}
+	stored := reading[Note]{
+		r.config.JS,
+		r.stored[notes].name,
+		r.config.Log,
+		[]string{r.config.Streams.Names.noteSubject()},
+	}
 	err = stored.each(ctx, 0, func(n Note) bool {
 		list = append(list, n)
 		list = list[max(0, len(list)-most):]

@@ -26,20 +26,39 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	at := time.Date(2026, 1, 30, 22, 17, 5, 0, time.UTC)
 	for until := at.AddDate(0, 0, days); at.Before(until); {
-		at = at.Add(time.Duration(1+random.IntN([]int{40, 40, 40, 14000}[random.IntN(4)])) * time.Second)
+		at = at.Add(
+			time.Duration(1+random.IntN([]int{40, 40, 40, 14000}[random.IntN(4)])) * time.Second,
+		)
 		if random.IntN(25) == 0 {
 			at = at.Add(14 * time.Hour)
 		}
 		position := uint64(len(log) + 1)
-		e := &Stored{Position: position, Time: at.UnixNano(), Cursor: Cursor{Place: Place{Position: position}, Sequence: position}}
+		e := &Stored{
+			Position: position,
+			Time:     at.UnixNano(),
+			Cursor:   Cursor{Place: Place{Position: position}, Sequence: position},
+		}
 		for _, name := range []string{"a", "b", "b", "c"} {
 			if random.IntN(3) == 0 {
 				continue
 			}
 			share := random.Float64()
 			one := estimate(name, "auto", position)
-			one.Time, one.Prevalence, one.Suppressed = alerts.TimeText(e.Time), []float64{share, 1 - share}, random.IntN(9) == 0
-			one.Low, one.High = []float64{share / 2, (1 - share) / 2}, []float64{(1 + share) / 2, 1 - share/2}
+			one.Time, one.Prevalence, one.Suppressed = alerts.TimeText(
+				e.Time,
+			), []float64{
+				share,
+				1 - share,
+			}, random.IntN(
+				9,
+			) == 0
+			one.Low, one.High = []float64{
+				share / 2,
+				(1 - share) / 2,
+			}, []float64{
+				(1 + share) / 2,
+				1 - share/2,
+			}
 			if name == "c" {
 				one.Low, one.High = nil, nil
 			}
@@ -58,7 +77,8 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 	var starts []int64
 	for _, e := range log {
 		for i, one := range e.decoded {
-			if one.Community != community || one.Suppressed || i > 0 && e.decoded[i-1].Community == community {
+			if one.Community != community || one.Suppressed ||
+				i > 0 && e.decoded[i-1].Community == community {
 				continue
 			}
 			start := time.Unix(0, e.Time).UTC().Truncate(length).UnixNano()
@@ -73,7 +93,12 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 		all := byPeriod[start]
 		last := all[len(all)-1]
 		until, _ := time.Parse(time.RFC3339Nano, last.Time)
-		r := Rollup{Time: time.Unix(0, start).UTC(), Until: until, Position: last.Position, Count: uint64(len(all))}
+		r := Rollup{
+			Time:     time.Unix(0, start).UTC(),
+			Until:    until,
+			Position: last.Position,
+			Count:    uint64(len(all)),
+		}
 		for k := range 2 {
 			sum, low, high := 0.0, 1.0, 0.0
 			for _, e := range all {
@@ -82,7 +107,13 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 					low, high = min(low, e.Low[k]), max(high, e.High[k])
 				}
 			}
-			r.Last, r.Mean = append(r.Last, round(last.Prevalence[k])), append(r.Mean, round(sum/float64(len(all))))
+			r.Last, r.Mean = append(
+				r.Last,
+				round(last.Prevalence[k]),
+			), append(
+				r.Mean,
+				round(sum/float64(len(all))),
+			)
 			if len(last.Low) > 0 {
 				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
 			}
@@ -146,14 +177,24 @@ func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 			want := recount(log, name, row.period)
 			if i == 0 {
 				q.From = end.Add(-34 * 24 * time.Hour)
-				want = slices.DeleteFunc(want, func(r Rollup) bool { return r.Until.Before(q.From) })
+				want = slices.DeleteFunc(
+					want,
+					func(r Rollup) bool { return r.Until.Before(q.From) },
+				)
 			}
 			list, fits, err := r.read(t.Context(), i, q)
 			if err != nil || !fits {
 				t.Fatal(fits, err)
 			}
 			if diff := cmp.Diff(want, list, near); diff != "" || len(want) == 0 {
-				t.Errorf("%s by %s, %d of %d: -want +got:\n%.1500s", name, row.name, len(list), len(want), diff)
+				t.Errorf(
+					"%s by %s, %d of %d: -want +got:\n%.1500s",
+					name,
+					row.name,
+					len(list),
+					len(want),
+					diff,
+				)
 			}
 		}
 	}
@@ -208,12 +249,22 @@ func TestMinutesAreKeptForTheirTime(t *testing.T) {
 	kept := int(resolutions[0].keep / time.Hour)
 	for position := range uint64(kept + 50) {
 		at = at.Add(time.Hour)
-		e := &Stored{Position: position + 1, Time: at.UnixNano(), decoded: []quant.Estimate{estimate("a", "auto", position+1)}, Records: make([][]byte, 1)}
+		e := &Stored{
+			Position: position + 1,
+			Time:     at.UnixNano(),
+			decoded:  []quant.Estimate{estimate("a", "auto", position+1)},
+			Records:  make([][]byte, 1),
+		}
 		if err := r.Take(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q := RollupQuery{Community: "a", Method: "auto", From: at.Add(time.Minute - resolutions[0].keep), Points: 1 << 20}
+	q := RollupQuery{
+		Community: "a",
+		Method:    "auto",
+		From:      at.Add(time.Minute - resolutions[0].keep),
+		Points:    1 << 20,
+	}
 	got, err := r.Read(t.Context(), q)
 	if err != nil || got.Resolution != minutes || len(got.Rollups) != kept {
 		t.Errorf("%d by %s, %v; want %d", len(got.Rollups), got.Resolution, err, kept)
@@ -230,7 +281,13 @@ func TestRollupsOfManyClassesAreKeptForTheirTime(t *testing.T) {
 		streams := StreamsConfig{Names: DefaultNames(), Classes: classes}
 		for i, row := range resolutions {
 			s, messages, chunks := rolled{}, int64(0), int64(3)
-			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() / int64(row.chunk) * int64(row.chunk)
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).
+				UnixNano() /
+				int64(
+					row.chunk,
+				) * int64(
+				row.chunk,
+			)
 			for at := start; at <= start+chunks*int64(row.chunk); at += int64(row.period) {
 				if _, ok := s.complete(i, at); ok {
 					messages++
@@ -238,8 +295,16 @@ func TestRollupsOfManyClassesAreKeptForTheirTime(t *testing.T) {
 				s.add(&quant.Estimate{Prevalence: make([]float64, classes)}, at)
 			}
 			room := streams.history(row).MaxMsgsPerSubject
-			if want := messages / chunks * int64(row.keep/row.chunk); room < want || row.keep > 0 && room > want+want/chunks {
-				t.Errorf("%d classes: %d messages are kept by the %s, and %d are made in %v", classes, room, row.name, want, row.keep)
+			if want := messages / chunks * int64(row.keep/row.chunk); room < want ||
+				row.keep > 0 && room > want+want/chunks {
+				t.Errorf(
+					"%d classes: %d messages are kept by the %s, and %d are made in %v",
+					classes,
+					room,
+					row.name,
+					want,
+					row.keep,
+				)
 			}
 		}
 	}
@@ -287,9 +352,19 @@ func TestWhatIsRemovedIsReadInACoarserResolution(t *testing.T) {
 			t.Fatal(err)
 		}
 		for from, want := range map[time.Time]Resolution{end.AddDate(0, 0, -18): long, end.Add(-12 * time.Hour): minutes, {}: long} {
-			got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 10_000})
+			got, err := r.Read(
+				t.Context(),
+				RollupQuery{Community: "a", Method: "auto", From: from, Points: 10_000},
+			)
 			if err != nil || got.Resolution != want {
-				t.Errorf("%d messages, from %v: %s, %v; want %s", keep, from, got.Resolution, err, want)
+				t.Errorf(
+					"%d messages, from %v: %s, %v; want %s",
+					keep,
+					from,
+					got.Resolution,
+					err,
+					want,
+				)
 			}
 		}
 	}
@@ -308,10 +383,20 @@ func mustKnowTheLastDay(t *testing.T, r *Rollups, log []*Stored) {
 	now := time.Unix(0, log[len(log)-1].Time).UTC()
 	for _, name := range []string{"a", "b", "c"} {
 		today := func(one Rollup) bool { return !one.Time.Before(now.Truncate(24 * time.Hour)) }
-		all := slices.DeleteFunc(recount(log, name, time.Hour), func(one Rollup) bool { return !one.Time.Before(now.Truncate(time.Hour)) })
-		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}), today)-1)].Time.Truncate(24 * time.Hour)
+		all := slices.DeleteFunc(
+			recount(log, name, time.Hour),
+			func(one Rollup) bool { return !one.Time.Before(now.Truncate(time.Hour)) },
+		)
+		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}), today)-1)].Time.Truncate(
+			24 * time.Hour,
+		)
 		want := slices.DeleteFunc(all, func(one Rollup) bool { return one.Time.Before(begin) })
-		want = append(want, slices.DeleteFunc(recount(log, name, time.Minute), func(one Rollup) bool { return one.Time.Before(now.Truncate(time.Hour)) })...)
+		want = append(
+			want,
+			slices.DeleteFunc(
+				recount(log, name, time.Minute),
+				func(one Rollup) bool { return one.Time.Before(now.Truncate(time.Hour)) },
+			)...)
 		if diff := cmp.Diff(want, got[name+" auto"], near); diff != "" || len(want) < 2 {
 			t.Errorf("%s by %v (-want +got):\n%s", name, now, diff)
 		}
@@ -339,18 +424,37 @@ func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
 		{"all, many points", time.Time{}, time.Time{}, 1500, minutes},
 		{"the beginning", time.Time{}, end.AddDate(0, 0, -70), 90, hours},
 	} {
-		got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: test.from, To: test.to, Points: test.points})
-		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 || len(got.Rollups) > test.points && got.Resolution != days {
-			t.Errorf("%s: %q, %d roll-ups, %v; want %q", test.name, got.Resolution, len(got.Rollups), err, test.want)
+		got, err := r.Read(
+			t.Context(),
+			RollupQuery{
+				Community: "a",
+				Method:    "auto",
+				From:      test.from,
+				To:        test.to,
+				Points:    test.points,
+			},
+		)
+		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 ||
+			len(got.Rollups) > test.points && got.Resolution != days {
+			t.Errorf(
+				"%s: %q, %d roll-ups, %v; want %q",
+				test.name,
+				got.Resolution,
+				len(got.Rollups),
+				err,
+				test.want,
+			)
 			continue
 		}
 		for _, one := range got.Rollups {
-			if !test.from.IsZero() && one.Until.Before(test.from) || !test.to.IsZero() && one.Time.After(test.to) {
+			if !test.from.IsZero() && one.Until.Before(test.from) ||
+				!test.to.IsZero() && one.Time.After(test.to) {
 				t.Errorf("%s: %v to %v", test.name, one.Time, one.Until)
 			}
 		}
 	}
-	if got, err := r.Read(t.Context(), RollupQuery{Community: "nobody", Method: "auto", Points: 10}); err != nil || got.Resolution != "" {
+	if got, err := r.Read(t.Context(), RollupQuery{Community: "nobody", Method: "auto", Points: 10}); err != nil ||
+		got.Resolution != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -391,7 +495,11 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 	foreign := func(disk) (Follower, Cursor, error) {
 		f, at, err := r.Open(t.Context())
 		for i, text := range []string{"{}", "no JSON", "{\"rollups\":[]}", "[1]"} {
-			m := newMessage(DefaultNames().historySubject(resolutions[i%3].name, "a", "auto"), "log", []byte(text))
+			m := newMessage(
+				DefaultNames().historySubject(resolutions[i%3].name, "a", "auto"),
+				"log",
+				[]byte(text),
+			)
 			if _, failed := l.js.PublishMsg(t.Context(), m); failed != nil {
 				t.Fatal(failed)
 			}
@@ -403,13 +511,18 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, row := range resolutions[1:] {
-		list, _, err := r.read(t.Context(), i+1, RollupQuery{Community: "a", Method: "auto", Points: 1 << 20})
+		list, _, err := r.read(
+			t.Context(),
+			i+1,
+			RollupQuery{Community: "a", Method: "auto", Points: 1 << 20},
+		)
 		if diff := cmp.Diff(recount(log, "a", row.period), list, near); diff != "" || err != nil {
 			t.Errorf("%s: %v, -want +got:\n%.900s", row.name, err, diff)
 		}
 	}
 	from := time.Unix(0, log[len(log)/2].Time)
-	if got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 1 << 20}); err != nil || len(got.Rollups) == 0 {
+	if got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 1 << 20}); err != nil ||
+		len(got.Rollups) == 0 {
 		t.Errorf("%d from %v on, %v", len(got.Rollups), from, err)
 	}
 }
@@ -423,7 +536,11 @@ func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
 	}
 	for day := range uint64(12) {
 		at := time.Date(2026, 12, 28, 10, 0, 0, 0, time.UTC).AddDate(0, 0, int(day))
-		e := &Stored{Position: day + 1, Time: at.UnixNano(), decoded: []quant.Estimate{estimate("stays", "auto", day+1)}}
+		e := &Stored{
+			Position: day + 1,
+			Time:     at.UnixNano(),
+			decoded:  []quant.Estimate{estimate("stays", "auto", day+1)},
+		}
 		if day == 0 {
 			e.decoded = append(e.decoded, estimate("went", "auto", 1))
 		}
@@ -436,7 +553,8 @@ func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
 		t.Errorf("%d series", len(r.state.Series))
 	}
 	list, _, err := r.read(t.Context(), notes, RollupQuery{Community: "went", Method: "auto"})
-	if err != nil || len(list) != 1 || list[0].Time != time.Date(2026, 12, 28, 0, 0, 0, 0, time.UTC) {
+	if err != nil || len(list) != 1 ||
+		list[0].Time != time.Date(2026, 12, 28, 0, 0, 0, 0, time.UTC) {
 		t.Errorf("its days are %+v, %v", list, err)
 	}
 }

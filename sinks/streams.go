@@ -46,7 +46,10 @@ func tooOld(version string) bool {
 // newest message of each subject; nobody else writes it.
 func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
 	if version := js.Conn().ConnectedServerVersion(); tooOld(version) {
-		return fmt.Errorf("sinks: the NATS server has version %q, and estimates need atomic batches, which begin with 2.12.0: upgrade the server", version)
+		return fmt.Errorf(
+			"sinks: the NATS server has version %q, and estimates need atomic batches, which begin with 2.12.0: upgrade the server",
+			version,
+		)
 	}
 	of, err := ensureStream(ctx, js, c.estimates())
 	if err != nil {
@@ -56,9 +59,11 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 		return err
 	}
 	have, err := js.Stream(ctx, c.latest().Name)
-	if err == nil && (have.CachedInfo().Created.Before(of.CachedInfo().Created) || // it waits for sequences of another stream
-		have.CachedInfo().Config.PersistMode != c.latest().PersistMode) { // which cannot be changed
-		if err := js.DeleteStream(ctx, c.latest().Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err == nil &&
+		(have.CachedInfo().Created.Before(of.CachedInfo().Created) || // it waits for sequences of another stream
+			have.CachedInfo().Config.PersistMode != c.latest().PersistMode) { // which cannot be changed
+		if err := js.DeleteStream(ctx, c.latest().Name); err != nil &&
+			!errors.Is(err, jetstream.ErrStreamNotFound) {
 			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
 		}
 	}
@@ -71,7 +76,10 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
-	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, cmp.Or(c.Bytes, EstimatesBytesDefault)
+	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, cmp.Or(
+		c.Bytes,
+		EstimatesBytesDefault,
+	)
 	return s
 }
 
@@ -90,7 +98,11 @@ func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
 	s.Subjects = []string{c.Names.historySubjects(r)}
 	if row.keep > 0 {
-		s.MaxMsgsPerSubject, s.MaxAge = int64(int(row.keep/row.chunk)+1)*row.messages(c.Classes), row.keep+row.chunk
+		s.MaxMsgsPerSubject, s.MaxAge = int64(
+			int(row.keep/row.chunk)+1,
+		)*row.messages(
+			c.Classes,
+		), row.keep+row.chunk
 	}
 	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
@@ -125,7 +137,11 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 }
 
 // ensureStream creates a stream, or changes the settings that matter of one that is there.
-func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+func ensureStream(
+	ctx context.Context,
+	js jetstream.JetStream,
+	want jetstream.StreamConfig,
+) (stream jetstream.Stream, err error) {
 	if stream, err = request.EnsureStream(ctx, js, want); err == nil {
 		err = request.AuditReplicas(stream, want.Replicas)
 	}
@@ -133,8 +149,10 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return nil, fmt.Errorf("sinks: %w", err)
 	}
 	have := stream.CachedInfo().Config
-	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
-		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) &&
+	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression &&
+		slices.Equal(have.Subjects, want.Subjects) &&
+		len(have.Sources) == len(want.Sources) &&
+		(have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) &&
 		(want.MaxAge == 0 || have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject) {
 		return stream, nil
 	}
@@ -144,8 +162,12 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
 	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
-		return nil, fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
-			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
+		return nil, fmt.Errorf(
+			"sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
+				" delete the stream, or choose another prefix; it is made from the log again",
+			want.Name,
+			err,
+		)
 	}
 	return stream, nil
 }
@@ -171,7 +193,11 @@ type Names struct {
 func NewNames(prefix string) (Names, error) {
 	prefix = cmp.Or(prefix, prefixDefault)
 	if len(prefix) > prefixBytesMax || Token(prefix) != prefix {
-		return Names{}, fmt.Errorf("sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"", prefix, prefixBytesMax)
+		return Names{}, fmt.Errorf(
+			"sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"",
+			prefix,
+			prefixBytesMax,
+		)
 	}
 	upper, lower := strings.ToUpper(prefix), strings.ToLower(prefix)
 	return Names{
@@ -258,13 +284,27 @@ func ReadSecret(path string, bytesMin int) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
+		return nil, fmt.Errorf(
+			"%s has mode %#o, others can read it: chmod 600 it",
+			path,
+			info.Mode().Perm(),
+		)
 	case info.Size() > secretBytesMax:
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, info.Size(), secretBytesMax)
+		return nil, fmt.Errorf(
+			"%s has %d bytes, at most %d are read",
+			path,
+			info.Size(),
+			secretBytesMax,
+		)
 	}
 	data, err := os.ReadFile(path)
 	if data = bytes.TrimSpace(data); err == nil && len(data) < bytesMin {
-		err = fmt.Errorf("the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'", path, len(data), bytesMin)
+		err = fmt.Errorf(
+			"the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'",
+			path,
+			len(data),
+			bytesMin,
+		)
 	}
 	return data, err
 }

@@ -91,7 +91,8 @@ func (w *Writer) refuse(found *Mark) error {
 
 // sameWork reports whether a mark is of the same configuration and log.
 func (w *Writer) sameWork(m *shardMark) bool {
-	return m.Config == w.config.Config && m.Log == w.config.Log && (len(m.Classes) == 0 || slices.Equal(m.Classes, w.config.Classes))
+	return m.Config == w.config.Config && m.Log == w.config.Log &&
+		(len(m.Classes) == 0 || slices.Equal(m.Classes, w.config.Classes))
 }
 
 // Before returns the configuration and the classes with which this log was published last, or nothing.
@@ -104,9 +105,16 @@ func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
 	if m.Log != w.config.Log {
 		what = "log " + m.Log
 	}
-	return fmt.Errorf("another run publishes here: host %s, process %d, with the %s since %s; its last sign of life"+
-		" was %v ago: %w", m.Writer.Host, m.Writer.PID, what, m.Writer.Since.UTC().Format(time.RFC3339),
-		age.Round(time.Second), errOtherWriter)
+	return fmt.Errorf(
+		"another run publishes here: host %s, process %d, with the %s since %s; its last sign of life"+
+			" was %v ago: %w",
+		m.Writer.Host,
+		m.Writer.PID,
+		what,
+		m.Writer.Since.UTC().Format(time.RFC3339),
+		age.Round(time.Second),
+		errOtherWriter,
+	)
 }
 
 // adopt takes over what was found as the last mark. Of another log only the sequence
@@ -118,7 +126,10 @@ func (w *Writer) adopt(found Mark) {
 		return
 	}
 	w.known = found
-	w.beats.last = max(w.beats.last, found.nanoseconds()) // later emissions may have been found due already
+	w.beats.last = max(
+		w.beats.last,
+		found.nanoseconds(),
+	) // later emissions may have been found due already
 	switch {
 	case found.Config != w.config.Config && (found.torn || found.Part < found.Parts):
 		w.known.Part = 0
@@ -169,7 +180,12 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 			mark.Notes = e.Notes
 		}
 		if err := w.store(ctx, mark, part); err != nil {
-			return fmt.Errorf("sinks: stream %s: position %d: %w", w.config.Streams.Names.Estimates, e.Position, err)
+			return fmt.Errorf(
+				"sinks: stream %s: position %d: %w",
+				w.config.Streams.Names.Estimates,
+				e.Position,
+				err,
+			)
 		}
 	}
 	return nil
@@ -184,7 +200,11 @@ func (w *Writer) records(estimates []quant.Estimate) ([]*nats.Msg, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
 		}
-		records[i] = newMessage(w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)), w.config.Log, data)
+		records[i] = newMessage(
+			w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)),
+			w.config.Log,
+			data,
+		)
 	}
 	return records, nil
 }
@@ -217,7 +237,11 @@ func (w *Writer) batch(m *shardMark, records []*nats.Msg) ([]*nats.Msg, error) {
 }
 
 // attempt sends a part once.
-func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
+func (w *Writer) attempt(
+	ctx context.Context,
+	m *shardMark,
+	batch []*nats.Msg,
+) (done bool, err error) {
 	if w.known.place().Compare(m.place()) >= 0 {
 		return true, nil // a standby, or an earlier attempt, was first
 	}
@@ -229,7 +253,13 @@ func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (
 
 // send sends a batch. It is stored only if the last mark is the one that is known.
 func (w *Writer) send(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
-	last, err := publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
+	last, err := publishAfter(
+		ctx,
+		w.nc,
+		jetstream.ExpectedLastSubjSeqHeader,
+		w.known.Sequence,
+		batch,
+	)
 	switch {
 	case err == nil:
 		return true, w.accept(m, last, len(batch))
@@ -260,7 +290,8 @@ func (w *Writer) Close(ctx context.Context) error {
 	m := w.known.shardMark
 	m.Closed = true
 	err := w.renew(ctx, m)
-	if m = w.known.shardMark; err == nil && !m.Closed { // a batch was stored, but the run ended before the answer came
+	if m = w.known.shardMark; err == nil &&
+		!m.Closed { // a batch was stored, but the run ended before the answer came
 		m.Closed = true
 		err = w.renew(ctx, m)
 	}

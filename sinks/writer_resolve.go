@@ -94,7 +94,8 @@ func (w *Writer) audit(ctx context.Context) error {
 		return w.restore(ctx, err)
 	case err != nil:
 		return err
-	case info.State.LastSeq < max(w.Sequence(), w.known.Sequence), info.State.FirstSeq > w.known.Sequence && w.known.Sequence > 0:
+	case info.State.LastSeq < max(w.Sequence(), w.known.Sequence),
+		info.State.FirstSeq > w.known.Sequence && w.known.Sequence > 0:
 		return fmt.Errorf("message %d: %w", max(w.Sequence(), w.known.Sequence), ErrLost)
 	case time.Since(w.ensured) > ensureEvery:
 		w.ensured = time.Now()
@@ -139,14 +140,29 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		s, bytesMax := info.State, info.Config.MaxBytes
 		fits := func(most int64) bool {
 			over := int64(s.Bytes) + int64(bytes) - most
-			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))         // others publish meanwhile
-			discarded := uint64(max(over, 0)/leastBytes) + batchMessagesMax // at most, whatever the oldest messages are
+			w.free = max(
+				-over,
+				0,
+			) / int64(
+				max(w.config.Shards, 1),
+			) // others publish meanwhile
+			discarded := uint64(
+				max(over, 0)/leastBytes,
+			) + batchMessagesMax // at most, whatever the oldest messages are
 			return w.free > 0 || taken >= s.FirstSeq+discarded
 		}
-		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq || fits(bytesMax-bytesMax/roomReserve) || w.isAwaited(ctx) && fits(bytesMax) {
+		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq ||
+			fits(bytesMax-bytesMax/roomReserve) ||
+			w.isAwaited(ctx) && fits(bytesMax) {
 			return nil
 		}
-		w.tracker.Hold(fmt.Sprintf("the stream is full, and %s has not taken message %d and those after it", follower, taken+1))
+		w.tracker.Hold(
+			fmt.Sprintf(
+				"the stream is full, and %s has not taken message %d and those after it",
+				follower,
+				taken+1,
+			),
+		)
 		if err := request.Pause(ctx, roomLookEvery); err != nil {
 			return err
 		}

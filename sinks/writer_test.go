@@ -42,7 +42,11 @@ func startLogOutIn(tb testing.TB, dir string) *logOut {
 		tb.Fatal(err)
 	}
 	s.Start()
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(
+		"",
+		nats.InProcessServer(s),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -137,7 +141,10 @@ func (l *logOut) readAll(c ReaderConfig, expected int) (all []Emission) {
 		if n := len(all); n > 0 && all[n-1].Position >= e.Position && c.Shards <= 1 {
 			l.t.Fatalf("position %d after %d", e.Position, all[n-1].Position)
 		}
-		all = append(all, Emission{Position: e.Position, Time: e.Time, Estimates: estimates, Cut: e.Cut})
+		all = append(
+			all,
+			Emission{Position: e.Position, Time: e.Time, Estimates: estimates, Cut: e.Cut},
+		)
 	}
 }
 
@@ -160,8 +167,18 @@ func (l *logOut) mustRead(want ...Emission) {
 func TestEmissionsAreReadAsPublished(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
-	want := []Emission{emissionAt(1, 3), emissionAt(5, 2*partRecordsMax+1), emissionAt(7, 0), emissionAt(8, partRecordsMax), emissionAt(9, 1), {Position: 10, Time: 9 * int64(time.Second), Cut: true}}
-	want[4].Estimates = append(want[4].Estimates, want[4].Estimates[0]) // a method that is configured twice
+	want := []Emission{
+		emissionAt(1, 3),
+		emissionAt(5, 2*partRecordsMax+1),
+		emissionAt(7, 0),
+		emissionAt(8, partRecordsMax),
+		emissionAt(9, 1),
+		{Position: 10, Time: 9 * int64(time.Second), Cut: true},
+	}
+	want[4].Estimates = append(
+		want[4].Estimates,
+		want[4].Estimates[0],
+	) // a method that is configured twice
 	l.publish(w, want...)
 	l.mustRead(want...)
 	if w.Published() != 10 {
@@ -211,7 +228,13 @@ func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := shardMark{Position: e.Position, Time: alerts.TimeText(e.Time), Parts: (len(records) + partRecordsMax - 1) / partRecordsMax, Config: "digest", Log: "log"}
+			m := shardMark{
+				Position: e.Position,
+				Time:     alerts.TimeText(e.Time),
+				Parts:    (len(records) + partRecordsMax - 1) / partRecordsMax,
+				Config:   "digest",
+				Log:      "log",
+			}
 			for m.Part = 1; m.Part <= m.Parts && batches < parts; m.Part, batches = m.Part+1, batches+1 {
 				part := records[(m.Part-1)*partRecordsMax : min(m.Part*partRecordsMax, len(records))]
 				m.Records = len(part)
@@ -260,10 +283,14 @@ func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
 	}
 	sent := make(chan time.Time, 2)
 	somebody, err := l.nc.Subscribe("gqlest.estimate.>", func(m *nats.Msg) {
-		if sent <- time.Now(); len(sent) == 2 { // the first gets no answer, the second a refusal that passes
+		if sent <- time.Now(); len(
+			sent,
+		) == 2 { // the first gets no answer, the second a refusal that passes
 			moveTo(stream.CachedInfo().Config.Subjects)
 			_ = m.Sub.Unsubscribe()
-			_ = m.Respond([]byte(`{"error": {"code": 503, "err_code": 10008, "description": "not ready"}}`))
+			_ = m.Respond(
+				[]byte(`{"error": {"code": 503, "err_code": 10008, "description": "not ready"}}`),
+			)
 		}
 	})
 	if err != nil {
@@ -323,8 +350,11 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 		c := run("second")
 		other(&c)
 		_, err := NewWriter(t.Context(), l.js, c)
-		if !errors.Is(err, errOtherWriter) || !strings.Contains(err.Error(), "host first, process 7") ||
-			!strings.Contains(err.Error(), "since 2023-11-14T22:13:20Z") || !strings.Contains(err.Error(), w.config.Config) && !strings.Contains(err.Error(), w.config.Log) {
+		if !errors.Is(err, errOtherWriter) ||
+			!strings.Contains(err.Error(), "host first, process 7") ||
+			!strings.Contains(err.Error(), "since 2023-11-14T22:13:20Z") ||
+			!strings.Contains(err.Error(), w.config.Config) &&
+				!strings.Contains(err.Error(), w.config.Log) {
 			t.Fatalf("refused with %v", err)
 		}
 		l.publish(w, emissionAt(2, 1))
@@ -341,7 +371,8 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 		}
 		after := l.writer(c)
 		l.publish(after, emissionAt(3, 1))
-		if err := w.Publish(t.Context(), emissionAt(4, 1)); !errors.Is(err, errOtherWriter) || !strings.Contains(err.Error(), "host second") {
+		if err := w.Publish(t.Context(), emissionAt(4, 1)); !errors.Is(err, errOtherWriter) ||
+			!strings.Contains(err.Error(), "host second") {
 			t.Errorf("the run that has ended goes on: %v", err)
 		}
 		l.publish(after, emissionAt(4, 1))
@@ -358,7 +389,9 @@ func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard); err != nil || !found.Closed || found.Position != 2 {
+	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard); err != nil ||
+		!found.Closed ||
+		found.Position != 2 {
 		t.Errorf("the last mark is closed: %t, at %d (%v)", found.Closed, found.Position, err)
 	}
 }
@@ -470,7 +503,8 @@ func TestBucketIsOfTheStreamThatIsThere(t *testing.T) {
 	if err := ensureStreams(t.Context(), l.js, c); err != nil {
 		t.Fatal(err)
 	}
-	if now := created("KV_" + c.Names.Latest); !now.After(made[0]) || now.Before(created(c.Names.Estimates)) {
+	if now := created("KV_" + c.Names.Latest); !now.After(made[0]) ||
+		now.Before(created(c.Names.Estimates)) {
 		t.Errorf("the bucket of %v is of an earlier stream", now)
 	}
 }
@@ -487,7 +521,8 @@ func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	defer cancel()
 	go func() {
 		for ctx.Err() == nil {
-			if s := w.State(); s.Condition == request.Holding && strings.Contains(s.Reason, "file has not taken message 2") {
+			if s := w.State(); s.Condition == request.Holding &&
+				strings.Contains(s.Reason, "file has not taken message 2") {
 				cancel()
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -523,9 +558,25 @@ func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	publish := func(ctx context.Context, position uint64, n, bytes int) error {
 		records := make([]*nats.Msg, n)
 		for i := range records {
-			records[i] = newMessage(c.Streams.Names.EstimateSubject("x", "auto", 0), "log", make([]byte, bytes))
+			records[i] = newMessage(
+				c.Streams.Names.EstimateSubject("x", "auto", 0),
+				"log",
+				make([]byte, bytes),
+			)
 		}
-		return w.store(ctx, shardMark{Writer: c.Writer, Position: position, Part: 1, Parts: 1, Records: n, Config: c.Config, Log: c.Log}, records)
+		return w.store(
+			ctx,
+			shardMark{
+				Writer:   c.Writer,
+				Position: position,
+				Part:     1,
+				Parts:    1,
+				Records:  n,
+				Config:   c.Config,
+				Log:      c.Log,
+			},
+			records,
+		)
 	}
 	position := uint64(1)
 	for ; position <= 3; position++ {
@@ -653,7 +704,9 @@ func TestMarksAreHeardWhereTheStreamIsMadeAnew(t *testing.T) {
 	heard := make(chan Mark, 16)
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
-	watching.Go(func() { WatchMarks(ctx, l.js, DefaultNames(), "log", func(m Mark) { heard <- m }) })
+	watching.Go(
+		func() { WatchMarks(ctx, l.js, DefaultNames(), "log", func(m Mark) { heard <- m }) },
+	)
 	defer watching.Wait()
 	defer cancel()
 	await := func(position uint64) {
@@ -714,8 +767,10 @@ func TestServerVersions(t *testing.T) {
 
 func TestPrefixNamesEverything(t *testing.T) {
 	n, err := NewNames("Mid-terms")
-	if err != nil || n.Estimates != "MID-TERMS_ESTIMATES" || n.Latest != "mid-terms_estimates" || n.Alerts != "MID-TERMS_ALERTS" ||
-		n.MarkSubject(3) != "mid-termsest.shard.3" || n.EstimateSubject("a b", "auto", 1) != "mid-termsest.estimate.a=20b.auto.1" {
+	if err != nil || n.Estimates != "MID-TERMS_ESTIMATES" || n.Latest != "mid-terms_estimates" ||
+		n.Alerts != "MID-TERMS_ALERTS" ||
+		n.MarkSubject(3) != "mid-termsest.shard.3" ||
+		n.EstimateSubject("a b", "auto", 1) != "mid-termsest.estimate.a=20b.auto.1" {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for _, bad := range []string{"a.b", "a b", "é", "*", strings.Repeat("x", 65)} {
@@ -821,9 +876,20 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 	for _, torn := range []bool{false, true} {
 		w := &Writer{config: WriterConfig{Config: "new", Log: "log"}}
-		w.adopt(Mark{shardMark: shardMark{Config: "old", Log: "log", Position: 5, Part: 2, Parts: 3}, Sequence: 9, torn: torn})
+		w.adopt(
+			Mark{
+				shardMark: shardMark{Config: "old", Log: "log", Position: 5, Part: 2, Parts: 3},
+				Sequence:  9,
+				torn:      torn,
+			},
+		)
 		if w.known.Part != 0 || w.Published() != 4 {
-			t.Errorf("torn %t: part %d, published up to %d; want 0 and 4", torn, w.known.Part, w.Published())
+			t.Errorf(
+				"torn %t: part %d, published up to %d; want 0 and 4",
+				torn,
+				w.known.Part,
+				w.Published(),
+			)
 		}
 	}
 }

@@ -74,7 +74,12 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 		switch {
 		case write != nil:
 		case format == CSV:
-			out := csv.NewWriter(buffered, record.Schema(), csv.WithHeader(true), csv.WithNullWriter(""))
+			out := csv.NewWriter(
+				buffered,
+				record.Schema(),
+				csv.WithHeader(true),
+				csv.WithNullWriter(""),
+			)
 			write, finish = out.Write, out.Flush
 		default:
 			properties := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
@@ -112,7 +117,14 @@ func widened(record arrow.Record) arrow.Record {
 			continue
 		}
 		for k := range list.DataType().(*arrow.FixedSizeListType).Len() {
-			fields = append(fields, arrow.Field{Name: fmt.Sprintf("p%d", k), Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+			fields = append(
+				fields,
+				arrow.Field{
+					Name:     fmt.Sprintf("p%d", k),
+					Type:     arrow.PrimitiveTypes.Float64,
+					Nullable: true,
+				},
+			)
 			columns = append(columns, elementOf(list, int(k)))
 		}
 	}

@@ -54,7 +54,11 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	}))
 	defer server.Close()
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, oneCheckpointARun+"notify: {webhooks: [{name: a, url: "+server.URL+"}]}\n")
+	writeConfig(
+		t,
+		config,
+		oneCheckpointARun+"notify: {webhooks: [{name: a, url: "+server.URL+"}]}\n",
+	)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	runAlerts(t, state, config, events)
 	events.nobodyErased = true // or the checkpoint that the replay begins with is dropped
@@ -71,7 +75,15 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state, "--alerts")
 	sameLines(t, "replay", replayed, published)
-	code, _, said := runCommand("replay", "--config", config, "--state", state, "--alerts", "--use-checkpoint")
+	code, _, said := runCommand(
+		"replay",
+		"--config",
+		config,
+		"--state",
+		state,
+		"--alerts",
+		"--use-checkpoint",
+	)
 	if code != exitUsage || !strings.Contains(said, "leave --use-checkpoint out") {
 		t.Errorf("alerts from a checkpoint: exit %d\n%s", code, said)
 	}
@@ -139,7 +151,12 @@ func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	again := alertsOf(t, state)
 	if len(again) < len(all) || strings.Join(again[:len(all)], "\n") != strings.Join(all, "\n") {
-		t.Errorf("seed %d: a start from an older checkpoint has changed the alerts: %d, were %d", seed, len(again), len(all))
+		t.Errorf(
+			"seed %d: a start from an older checkpoint has changed the alerts: %d, were %d",
+			seed,
+			len(again),
+			len(all),
+		)
 	}
 }
 
@@ -167,7 +184,16 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	runAlerts(t, state, config, events)
 	first := alertsOf(t, state)
 	writeConfig(t, config, strings.Replace(crashConfig, "{method: pcc}", "{method: cc}", 1))
-	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained", "--accept-new-config")
+	mustRun(
+		t,
+		"run",
+		"--config",
+		config,
+		"--state",
+		state,
+		"--exit-when-drained",
+		"--accept-new-config",
+	)
 	runAlerts(t, state, config, events)
 	all := alertsOf(t, state)
 	last := map[string]alerts.State{}

@@ -52,7 +52,9 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	}
 	switch {
 	case c.Publish && c.settings.NATS.URL == "":
-		return config.Usagef("ask: --publish needs a server; give --nats URL, or --config FILE with nats.url")
+		return config.Usagef(
+			"ask: --publish needs a server; give --nats URL, or --config FILE with nats.url",
+		)
 	case c.any() && c.State != "":
 		return config.Usagef("ask: files and --state are given; choose one")
 	case !c.Publish && c.NATS != "":
@@ -81,10 +83,26 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.
-func (c *askCmd) draw(ctx context.Context, settings config.Settings, con console) (*ask.Answer, error) {
-	q := ask.Question{Communities: c.Community, Count: c.Count, TargetWidth: c.TargetWidth, Confidence: c.Confidence, Seed: c.Seed}
+func (c *askCmd) draw(
+	ctx context.Context,
+	settings config.Settings,
+	con console,
+) (*ask.Answer, error) {
+	q := ask.Question{
+		Communities: c.Community,
+		Count:       c.Count,
+		TargetWidth: c.TargetWidth,
+		Confidence:  c.Confidence,
+		Seed:        c.Seed,
+	}
 	if !c.any() {
-		list, err := ask.OfState(cmp.Or(c.settings.State, config.StateDefault), settings.Classes, true, nil, q)
+		list, err := ask.OfState(
+			cmp.Or(c.settings.State, config.StateDefault),
+			settings.Classes,
+			true,
+			nil,
+			q,
+		)
 		if err != nil {
 			return nil, config.Usage(err)
 		}
@@ -100,7 +118,12 @@ func (c *askCmd) draw(ctx context.Context, settings config.Settings, con console
 	if err != nil {
 		return nil, err
 	}
-	s := &ask.Source{View: core.View(), Classes: settings.Classes.ClassSet(), Position: core.Position(), Sections: map[string][]byte{}}
+	s := &ask.Source{
+		View:     core.View(),
+		Classes:  settings.Classes.ClassSet(),
+		Position: core.Position(),
+		Sections: map[string][]byte{},
+	}
 	for _, section := range sections {
 		s.Sections[section.Name] = section.Data
 	}
@@ -123,13 +146,32 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 			fmt.Fprintln(out)
 		}
 	}
-	fmt.Fprintf(out, "to label: %d vertices; labelled before: %d\n", list.Fresh, len(list.Drawn)-list.Fresh)
+	fmt.Fprintf(
+		out,
+		"to label: %d vertices; labelled before: %d\n",
+		list.Fresh,
+		len(list.Drawn)-list.Fresh,
+	)
 	for _, o := range list.Offers {
-		fmt.Fprintf(out, "%s: %d labels, the widest %.0f %% interval is ±%.3f\n", o.Community, o.Labels, 100*c.Confidence, o.HalfWidth)
+		fmt.Fprintf(
+			out,
+			"%s: %d labels, the widest %.0f %% interval is ±%.3f\n",
+			o.Community,
+			o.Labels,
+			100*c.Confidence,
+			o.HalfWidth,
+		)
 	}
 	for _, a := range list.Advice {
-		fmt.Fprintf(out, "%s: calibration: %.0f %% of the variance is from labels of class %s, of which %.0f count here; %d more near it halve that part\n",
-			a.Community, 100*a.Share, a.Name, a.Effective, a.More)
+		fmt.Fprintf(
+			out,
+			"%s: calibration: %.0f %% of the variance is from labels of class %s, of which %.0f count here; %d more near it halve that part\n",
+			a.Community,
+			100*a.Share,
+			a.Name,
+			a.Effective,
+			a.More,
+		)
 	}
 	return out.Flush()
 }
@@ -169,10 +211,18 @@ func (c *askCmd) publish(ctx context.Context, list *ask.Answer, con console) err
 
 // questions creates the stream of the questions about a log where it does not exist, kept by as
 // many servers as the log, and returns its subject.
-func questions(ctx context.Context, js jetstream.JetStream, names broker.StreamNames) (string, error) {
+func questions(
+	ctx context.Context,
+	js jetstream.JetStream,
+	names broker.StreamNames,
+) (string, error) {
 	log, err := js.Stream(ctx, names.Log)
 	if err != nil {
-		return "", fmt.Errorf("the log %s of the pipeline (nats.prefix says which): %w", names.Log, err)
+		return "", fmt.Errorf(
+			"the log %s of the pipeline (nats.prefix says which): %w",
+			names.Log,
+			err,
+		)
 	}
 	subject := strings.ToLower(names.Log) + "ask"
 	stream, err := request.EnsureStream(ctx, js, jetstream.StreamConfig{

@@ -38,10 +38,23 @@ func TestLabelsThatWereAskedForShrinkTheInterval(t *testing.T) {
 	}
 	before, after := lastRecord(t, "before.ndjson"), lastRecord(t, "after.ndjson")
 	width := func(e quant.Estimate) float64 { return e.High[0] - e.Low[0] }
-	t.Logf("before %v [%v, %v], after %v [%v, %v]", before.Prevalence[0], before.Low[0], before.High[0],
-		after.Prevalence[0], after.Low[0], after.High[0])
-	if before.AuditLabels != 0 || after.AuditLabels != 100 || after.AuditReach < 0.9 || after.AuditReach > 1.1 {
-		t.Errorf("audit labels %d, then %d, which stand for %v of the members", before.AuditLabels, after.AuditLabels, after.AuditReach)
+	t.Logf(
+		"before %v [%v, %v], after %v [%v, %v]",
+		before.Prevalence[0],
+		before.Low[0],
+		before.High[0],
+		after.Prevalence[0],
+		after.Low[0],
+		after.High[0],
+	)
+	if before.AuditLabels != 0 || after.AuditLabels != 100 || after.AuditReach < 0.9 ||
+		after.AuditReach > 1.1 {
+		t.Errorf(
+			"audit labels %d, then %d, which stand for %v of the members",
+			before.AuditLabels,
+			after.AuditLabels,
+			after.AuditReach,
+		)
 	}
 	if width(after) > width(before)/2 {
 		t.Errorf("the interval was %v wide and is %v", width(before), width(after))
@@ -117,7 +130,8 @@ func TestAskReadsFiles(t *testing.T) {
 		}
 	}
 	_, said = mustRun(t, append(args[:9:9], "--community", "berlin", "--target-width", "0.1")...)
-	if widest := regexp.MustCompile(`interval is ±0\.(\d+)`).FindStringSubmatch(said); widest == nil || widest[1] > "100" {
+	if widest := regexp.MustCompile(`interval is ±0\.(\d+)`).FindStringSubmatch(said); widest == nil ||
+		widest[1] > "100" {
 		t.Errorf("asked for ±0.1: %s", said)
 	}
 	for _, wrong := range [][]string{
@@ -137,7 +151,9 @@ func TestAskReadsFiles(t *testing.T) {
 // is published must be what is asked, and the answers make the interval less than half as wide.
 func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +162,41 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	mustRun(t, "simulate", "--vertices", "2000", "--duration", "10s", "--seed", "3", "--out", "log.ndjson", "--answers", "answers.csv")
-	writeConfig(t, "gqlstream.yaml", "{classes: 2, state: state, label_half_life: 1h, nats: {url: '"+server.URL()+"'}}")
+	mustRun(
+		t,
+		"simulate",
+		"--vertices",
+		"2000",
+		"--duration",
+		"10s",
+		"--seed",
+		"3",
+		"--out",
+		"log.ndjson",
+		"--answers",
+		"answers.csv",
+	)
+	writeConfig(
+		t,
+		"gqlstream.yaml",
+		"{classes: 2, state: state, label_half_life: 1h, nats: {url: '"+server.URL()+"'}}",
+	)
 	live := []string{"--config", "gqlstream.yaml", "--http", "off", "--exit-when-drained"}
 	mustRun(t, "publish", "--nats", server.URL(), "--log", "log.ndjson")
 	mustRun(t, append([]string{"run", "--output", "before.ndjson"}, live...)...)
-	mustRun(t, "ask", "--config", "gqlstream.yaml", "--community", "group-03", "--count", "100", "--out", "questions.csv", "--publish")
+	mustRun(
+		t,
+		"ask",
+		"--config",
+		"gqlstream.yaml",
+		"--community",
+		"group-03",
+		"--count",
+		"100",
+		"--out",
+		"questions.csv",
+		"--publish",
+	)
 
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
@@ -187,8 +232,14 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		if err := json.Unmarshal(m.Data, &question); err != nil {
 			t.Fatal(err)
 		}
-		line := fmt.Sprintf("%s,,%s,%s", question.Vertex, question.Role, strconv.FormatFloat(question.Pi, 'g', 6, 64))
-		if !slices.Contains(questions, line) || question.Label != nil || !slices.Equal(question.Communities, []string{"group-03"}) {
+		line := fmt.Sprintf(
+			"%s,,%s,%s",
+			question.Vertex,
+			question.Role,
+			strconv.FormatFloat(question.Pi, 'g', 6, 64),
+		)
+		if !slices.Contains(questions, line) || question.Label != nil ||
+			!slices.Equal(question.Communities, []string{"group-03"}) {
 			t.Fatalf("the stream asks %s, which the file does not", m.Data)
 		}
 		answered = append(answered, line)
@@ -211,11 +262,27 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 	t.Helper()
 	ask := func(nats string) (int, string) {
-		writeConfig(t, "other.yaml", "{classes: 2, state: state, nats: {url: '"+url+"', prefix: other"+nats+"}}")
-		code, _, said := runCommand("ask", "--config", "other.yaml", "--community", "group-03", "--count", "20", "--out", "other.csv", "--publish")
+		writeConfig(
+			t,
+			"other.yaml",
+			"{classes: 2, state: state, nats: {url: '"+url+"', prefix: other"+nats+"}}",
+		)
+		code, _, said := runCommand(
+			"ask",
+			"--config",
+			"other.yaml",
+			"--community",
+			"group-03",
+			"--count",
+			"20",
+			"--out",
+			"other.csv",
+			"--publish",
+		)
 		return code, said
 	}
-	if code, said := ask(""); code == 0 || !strings.Contains(said, "the log OTHER of the pipeline (nats.prefix says which)") {
+	if code, said := ask(""); code == 0 ||
+		!strings.Contains(said, "the log OTHER of the pipeline (nats.prefix says which)") {
 		t.Errorf("questions about a log that does not exist: exit %d, %s", code, said)
 	}
 	mustRun(t, "publish", "--nats", url, "--prefix", "other", "--log", "log.ndjson")
@@ -226,10 +293,12 @@ func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if have, want := int(stream.CachedInfo().State.Msgs), len(linesOf(t, "other.csv"))-1; have != want || have == 0 {
+	if have, want := int(stream.CachedInfo().State.Msgs), len(linesOf(t, "other.csv"))-1; have != want ||
+		have == 0 {
 		t.Errorf("%d questions in the stream, %d in the file", have, want)
 	}
-	if code, said := ask(", replicas: 3"); code == 0 || !strings.Contains(said, "stream OTHER_ASK is kept by 1 server, nats.replicas wants 3") {
+	if code, said := ask(", replicas: 3"); code == 0 ||
+		!strings.Contains(said, "stream OTHER_ASK is kept by 1 server, nats.replicas wants 3") {
 		t.Errorf("fewer copies than shall be: exit %d, %s", code, said)
 	}
 }

@@ -26,7 +26,14 @@ func TestServersAreWaitedFor(t *testing.T) {
 			t.Fatal("there is a server")
 		}
 		if said.String() != want || (ctx.Err() != nil) != (want != "") {
-			t.Errorf("%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(), said.String(), want)
+			t.Errorf(
+				"%s: waited %v (%v) and said %q, want %q",
+				url,
+				time.Since(begun),
+				ctx.Err(),
+				said.String(),
+				want,
+			)
 		}
 	}
 }

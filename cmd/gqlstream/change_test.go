@@ -18,9 +18,33 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	dir := t.TempDir()
 	log, config := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "gqlstream.yaml")
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	mustRun(t, "simulate", "--seed", "5", "--vertices", "1500", "--communities", "4", "--activity", "300", "--label-share", "0.15",
-		"--drift", "0", "--jump-every", jumpAt.String(), "--duration", "70s", "--out", log)
-	writeConfig(t, config, "{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, emit: {threshold: 0}}")
+	mustRun(
+		t,
+		"simulate",
+		"--seed",
+		"5",
+		"--vertices",
+		"1500",
+		"--communities",
+		"4",
+		"--activity",
+		"300",
+		"--label-share",
+		"0.15",
+		"--drift",
+		"0",
+		"--jump-every",
+		jumpAt.String(),
+		"--duration",
+		"70s",
+		"--out",
+		log,
+	)
+	writeConfig(
+		t,
+		config,
+		"{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, emit: {threshold: 0}}",
+	)
 	out, _ := mustRun(t, "replay", "--config", config, "--log", log)
 	before := map[string]quant.Estimate{}
 	var still, n, most float64
@@ -43,7 +67,12 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 		}
 		before[e.Community] = e
 	}
-	t.Logf("%.0f changes of %.2f standard errors (root of mean square), the largest after the jump of %.1f", n, math.Sqrt(still/n), most)
+	t.Logf(
+		"%.0f changes of %.2f standard errors (root of mean square), the largest after the jump of %.1f",
+		n,
+		math.Sqrt(still/n),
+		most,
+	)
 	if sd := math.Sqrt(still / n); n < 100 || sd < 0.5 || sd > 2 || most < 5 {
 		t.Error("want 0.5 to 2, and 5 or more")
 	}

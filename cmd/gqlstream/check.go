@@ -41,7 +41,11 @@ func (c *checkCmd) Run(con console) error {
 	_, _, namesErr := settings.Names()
 	_, _, listenErr := broker.ListenAddress(cmp.Or(settings.NATS.Listen, "127.0.0.1:0"))
 	if err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr, settings.HTTP.Validate()); err != nil {
-		err = config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
+		err = config.Usagef(
+			"%s: %s",
+			c.File,
+			strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "),
+		)
 	}
 	if err = errors.Join(loadErr, err); err != nil {
 		return err
@@ -58,7 +62,13 @@ func (c *checkCmd) Run(con console) error {
 		return err
 	}
 	noteSilentAlerts(con.Err, &settings)
-	_, err = fmt.Fprintf(con.Out, "# %s is fine; this is the configuration in effect. Digest %s\n%s", c.File, conf.Digest(), data)
+	_, err = fmt.Fprintf(
+		con.Out,
+		"# %s is fine; this is the configuration in effect. Digest %s\n%s",
+		c.File,
+		conf.Digest(),
+		data,
+	)
 	return err
 }
 
@@ -69,8 +79,14 @@ var afterHost = regexp.MustCompile(`^(\w+://[^/?#]+)[/?#].+$`)
 func noteSilentAlerts(w io.Writer, settings *config.Settings) {
 	for _, a := range settings.Alerts {
 		if a.Suppress == nil || slices.Contains(a.Suppress, quant.FlagThin) {
-			fmt.Fprintf(w, "note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does"+
-				" while there are fewer than %d labels; suppress: [] hears it all the same\n", a.Name, quant.FlagThin, 30*len(settings.Classes))
+			fmt.Fprintf(
+				w,
+				"note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does"+
+					" while there are fewer than %d labels; suppress: [] hears it all the same\n",
+				a.Name,
+				quant.FlagThin,
+				30*len(settings.Classes),
+			)
 		}
 	}
 }

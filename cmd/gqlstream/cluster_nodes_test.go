@@ -90,7 +90,11 @@ func startNodes(t *testing.T) *nodes {
 				routes = append(routes, strconv.Quote("nats://"+c.peers[i][j].address()))
 			}
 		}
-		n := &node{config: filepath.Join(dir, fmt.Sprintf("n%d.conf", i)), address: ports[i], clock: filepath.Join(dir, fmt.Sprintf("n%d.clock", i))}
+		n := &node{
+			config:  filepath.Join(dir, fmt.Sprintf("n%d.conf", i)),
+			address: ports[i],
+			clock:   filepath.Join(dir, fmt.Sprintf("n%d.clock", i)),
+		}
 		writeConfig(t, n.config, fmt.Sprintf(`server_name: n%d
 listen: %q
 log_file: %q
@@ -112,9 +116,14 @@ func (c *nodes) open() {
 		n.link, n.door = newLink(c.t, n.address), newLink(c.t, n.address)
 	}
 	var err error
-	c.nc, err = nats.Connect(c.urls((*node).doorAddress), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
-		nats.ReconnectWait(50*time.Millisecond), nats.PingInterval(time.Second),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	c.nc, err = nats.Connect(
+		c.urls((*node).doorAddress),
+		nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true),
+		nats.ReconnectWait(50*time.Millisecond),
+		nats.PingInterval(time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -192,7 +201,8 @@ func (c *nodes) close() {
 		c.nc.Close()
 	}
 	for _, n := range c.list {
-		if text, err := os.ReadFile(strings.TrimSuffix(n.config, ".conf") + ".log"); err == nil && c.t.Failed() {
+		if text, err := os.ReadFile(strings.TrimSuffix(n.config, ".conf") + ".log"); err == nil &&
+			c.t.Failed() {
 			c.t.Logf("%s said:\n%s", n.config, text[max(0, len(text)-serverSaidMax):])
 		}
 		if n.link != nil {
@@ -363,7 +373,12 @@ func (t recoveries) String() string {
 		fmt.Fprintf(&s, "| %s | %d |", name, len(t[name][0]))
 		for _, list := range t[name] {
 			slices.Sort(list)
-			fmt.Fprintf(&s, " %.1f / %.1f |", list[len(list)/2].Seconds(), list[len(list)*99/100].Seconds())
+			fmt.Fprintf(
+				&s,
+				" %.1f / %.1f |",
+				list[len(list)/2].Seconds(),
+				list[len(list)*99/100].Seconds(),
+			)
 		}
 		s.WriteByte('\n')
 	}

@@ -35,12 +35,21 @@ var faults = []fault{
 	{"run killed", (*clusterRun).killRun},
 	{"link cut without a word", (*clusterRun).cutLink},
 	{"a copy lags, then the leader is killed", (*clusterRun).lagCopy},
-	{"leader of the estimates stopped", func(r *clusterRun) { r.stopNode(r.nodes.leader(estimatesName)) }},
-	{"leader of the estimates killed", func(r *clusterRun) { r.killNode(r.nodes.leader(estimatesName)) }},
+	{
+		"leader of the estimates stopped",
+		func(r *clusterRun) { r.stopNode(r.nodes.leader(estimatesName)) },
+	},
+	{
+		"leader of the estimates killed",
+		func(r *clusterRun) { r.killNode(r.nodes.leader(estimatesName)) },
+	},
 	{"leader of the log stopped", func(r *clusterRun) { r.stopNode(r.nodes.leader(logName)) }},
 	{"run stopped", (*clusterRun).stopRun},
 	{"all three servers killed", (*clusterRun).killAll},
-	{"run and leader of the log killed", func(r *clusterRun) { r.killRun(); r.killNode(r.nodes.leader(logName)) }},
+	{
+		"run and leader of the log killed",
+		func(r *clusterRun) { r.killRun(); r.killNode(r.nodes.leader(logName)) },
+	},
 	{"leader of the estimates cut off from the others", (*clusterRun).cutLeader},
 }
 
@@ -84,8 +93,17 @@ func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 		r.campaign(done, n)
 		r.compare()
 		done += n
-		t.Logf("seed %d, %d faults: %d messages, %d positions, %d estimates, %d refusals, %d starts, %d differences",
-			seed, n, r.report.messages, r.report.positions, r.report.records, r.report.refused, r.starts, r.report.different)
+		t.Logf(
+			"seed %d, %d faults: %d messages, %d positions, %d estimates, %d refusals, %d starts, %d differences",
+			seed,
+			n,
+			r.report.messages,
+			r.report.positions,
+			r.report.records,
+			r.report.refused,
+			r.starts,
+			r.report.different,
+		)
 		r.close()
 		t.Logf("%d faults so far, seconds until published again:\n%v", done, times)
 	}
@@ -102,8 +120,12 @@ func requireBentClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, err := strconv.ParseInt(strings.TrimSpace(string(said)), 10, 64); err != nil || now < time.Now().Unix()+3000 {
-		t.Fatalf("the clock of this build cannot be bent (%s): go test -overlay, with what .ci/bent-clock makes", said)
+	if now, err := strconv.ParseInt(strings.TrimSpace(string(said)), 10, 64); err != nil ||
+		now < time.Now().Unix()+3000 {
+		t.Fatalf(
+			"the clock of this build cannot be bent (%s): go test -overlay, with what .ci/bent-clock makes",
+			said,
+		)
 	}
 }
 
@@ -121,8 +143,17 @@ func newClusterRun(t *testing.T, seed uint64, times recoveries) *clusterRun {
 	t.Helper()
 	r := outageRun(t, seed)
 	r.rand, r.pace = rand.New(rand.NewPCG(seed, 41)), 40*time.Millisecond
-	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 50ms}", 1))
-	c := &clusterRun{crashRun: r, nodes: startNodes(t), times: times, clock: filepath.Join(t.TempDir(), "clock")}
+	writeConfig(
+		t,
+		r.config,
+		strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 50ms}", 1),
+	)
+	c := &clusterRun{
+		crashRun: r,
+		nodes:    startNodes(t),
+		times:    times,
+		clock:    filepath.Join(t.TempDir(), "clock"),
+	}
 	bend(t, c.clock, 0)
 	c.nodes.open()
 	t.Cleanup(c.close)
@@ -171,7 +202,9 @@ func (r *clusterRun) revive() {
 	select {
 	case err := <-r.done:
 		r.process = nil
-		if r.tries++; r.tries > startsMax || !strings.Contains(lastLine(r.said()), "context deadline exceeded") && !strings.Contains(lastLine(r.said()), "10008") {
+		if r.tries++; r.tries > startsMax ||
+			!strings.Contains(lastLine(r.said()), "context deadline exceeded") &&
+				!strings.Contains(lastLine(r.said()), "10008") {
 			r.t.Fatalf("seed %d: the run ended by itself: %v\n%s", r.seed, err, r.said())
 		}
 		r.start()
@@ -208,9 +241,22 @@ func (r *clusterRun) campaign(first, n int) {
 		close(over)
 		ready := <-cluster
 		r.times.add(f.name, published, ready)
-		r.t.Logf("seed %d: fault %d of %d: %s: %.1f s, the cluster %.1f s, load %s", r.seed, i+1, n, f.name, published.Seconds(), ready.Seconds(), machineLoad())
+		r.t.Logf(
+			"seed %d: fault %d of %d: %s: %.1f s, the cluster %.1f s, load %s",
+			r.seed,
+			i+1,
+			n,
+			f.name,
+			published.Seconds(),
+			ready.Seconds(),
+			machineLoad(),
+		)
 		if published-ready > recoveryMax {
-			r.t.Logf("seed %d: the run came late; it said:\n%s", r.seed, lastLines(r.said(), "msg=alert"))
+			r.t.Logf(
+				"seed %d: the run came late; it said:\n%s",
+				r.seed,
+				lastLines(r.said(), "msg=alert"),
+			)
 		}
 	}
 	r.report.messages = producer.finish(r.crashRun)
@@ -237,7 +283,10 @@ const (
 
 // lastLines returns the last lines of a log that do not hold a text.
 func lastLines(log, without string) string {
-	lines := slices.DeleteFunc(strings.Split(log, "\n"), func(line string) bool { return strings.Contains(line, without) })
+	lines := slices.DeleteFunc(
+		strings.Split(log, "\n"),
+		func(line string) bool { return strings.Contains(line, without) },
+	)
 	return strings.Join(lines[max(0, len(lines)-lateSaidMax):], "\n")
 }
 
@@ -252,7 +301,11 @@ func machineLoad() string {
 
 // watchCluster returns the last moment, until over is closed, at which the cluster itself was not
 // there: it had acknowledged nothing for clusterSilentMin, or a stream, or all of it, had no leader.
-func (r *clusterRun) watchCluster(ctx context.Context, p *producer, over <-chan struct{}) (away time.Time) {
+func (r *clusterRun) watchCluster(
+	ctx context.Context,
+	p *producer,
+	over <-chan struct{},
+) (away time.Time) {
 	away = time.Now()
 	stored, since := p.stored.Load(), away
 	for ; ; pause(ctx, 50*time.Millisecond) {
@@ -260,7 +313,8 @@ func (r *clusterRun) watchCluster(ctx context.Context, p *producer, over <-chan 
 		if n := p.stored.Load(); n > stored {
 			stored, since = n, now
 		}
-		if now.Sub(since) > clusterSilentMin || !r.nodes.leads(ctx, logName, estimatesName, quarantineName) {
+		if now.Sub(since) > clusterSilentMin ||
+			!r.nodes.leads(ctx, logName, estimatesName, quarantineName) {
 			away = now
 		}
 		select {
@@ -299,7 +353,13 @@ func (r *clusterRun) await(ctx context.Context, position uint64) {
 		}
 		r.revive()
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			r.t.Fatalf("seed %d: published up to %d, want %d\n%s", r.seed, r.published(ctx), position, r.said())
+			r.t.Fatalf(
+				"seed %d: published up to %d, want %d\n%s",
+				r.seed,
+				r.published(ctx),
+				position,
+				r.said(),
+			)
 		}
 	}
 }
@@ -313,7 +373,11 @@ func (r *clusterRun) published(ctx context.Context) uint64 {
 		return 0
 	}
 	created := s.CachedInfo().Created.Format(time.RFC3339Nano)
-	cursor, err := sinks.Newest(ctx, r.nodes.js, sinks.ReaderConfig{Names: defaultNames(), Log: created})
+	cursor, err := sinks.Newest(
+		ctx,
+		r.nodes.js,
+		sinks.ReaderConfig{Names: defaultNames(), Log: created},
+	)
 	if err != nil {
 		return 0
 	}

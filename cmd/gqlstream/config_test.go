@@ -87,8 +87,15 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, diagnostics := runCommand("check", path)
-		if code != exitUsage || !strings.Contains(diagnostics, c.want) || !strings.Contains(diagnostics, path) {
-			t.Errorf("%q: exit %d, want 2 and %q beside the file's name:\n%s", c.yaml, code, c.want, diagnostics)
+		if code != exitUsage || !strings.Contains(diagnostics, c.want) ||
+			!strings.Contains(diagnostics, path) {
+			t.Errorf(
+				"%q: exit %d, want 2 and %q beside the file's name:\n%s",
+				c.yaml,
+				code,
+				c.want,
+				diagnostics,
+			)
 		}
 	}
 }
@@ -112,7 +119,11 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	if _, want, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(again, want) {
 		t.Errorf("printed\n%s\nread back as\n%s", printed, again)
 	}
-	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(printed) != digest(again) {
+	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(
+		printed,
+	) != digest(
+		again,
+	) {
 		t.Errorf("digests differ:\n%s\n%s", printed, again)
 	}
 }
@@ -142,7 +153,8 @@ func TestDocumentedAlertsAreRules(t *testing.T) {
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, found := strings.Cut(rest, "```")
 	path := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	if err := os.WriteFile(path, []byte("classes: [left, right]\n"+example), 0o600); err != nil || !found {
+	if err := os.WriteFile(path, []byte("classes: [left, right]\n"+example), 0o600); err != nil ||
+		!found {
 		t.Fatal(err, found)
 	}
 	printed, _ := mustRun(t, "check", path)
@@ -177,7 +189,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		}
 	}
 	for _, key := range documented {
-		if !slices.Contains(keys, key) && !slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, key+"[]") }) {
+		if !slices.Contains(keys, key) &&
+			!slices.ContainsFunc(
+				keys,
+				func(k string) bool { return strings.HasPrefix(k, key+"[]") },
+			) {
 			t.Errorf("docs/configuration.md explains %s, which does not exist", key)
 		}
 	}
@@ -199,7 +215,9 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 		case field.Anonymous:
 			paths = append(paths, configPaths(prefix, field.Type)...)
 		case key != "-":
-			paths = append(paths, configPaths(prefix+cmp.Or(key, strings.ToLower(field.Name))+".", field.Type)...)
+			paths = append(
+				paths,
+				configPaths(prefix+cmp.Or(key, strings.ToLower(field.Name))+".", field.Type)...)
 		}
 	}
 	return paths
@@ -209,8 +227,12 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 // receiver that would be refused later, and print the defaults that hold.
 func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, conf, "classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n"+
-		"estimates: [{method: atuo, lamda: 1}]\nalerts:\n  - {name: a, when: share > 0.3}\n")
+	writeConfig(
+		t,
+		conf,
+		"classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n"+
+			"estimates: [{method: atuo, lamda: 1}]\nalerts:\n  - {name: a, when: share > 0.3}\n",
+	)
 	code, _, said := runCommand("check", conf)
 	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`, `"lamda"`, `no method "atuo"`, `no "share"`} {
 		if code != 2 || !strings.Contains(said, want) {
@@ -219,18 +241,25 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	}
 	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
 	writeConfig(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
-	if code, _, said := runCommand("check", conf); code != 2 || !strings.Contains(said, "notify.webhooks[0].url") {
+	if code, _, said := runCommand("check", conf); code != 2 ||
+		!strings.Contains(said, "notify.webhooks[0].url") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x"))
 	printed, said := mustRun(t, "check", conf)
-	if !strings.Contains(said, "alert rise is silent") || !strings.Contains(said, "fewer than 60 labels") || strings.Contains(said, "loud") {
+	if !strings.Contains(said, "alert rise is silent") ||
+		!strings.Contains(said, "fewer than 60 labels") ||
+		strings.Contains(said, "loud") {
 		t.Errorf("check foresees %q", said)
 	}
-	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(), "--exit-when-drained"); !strings.Contains(heard, "alert rise is silent") {
+	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(), "--exit-when-drained"); !strings.Contains(
+		heard,
+		"alert rise is silent",
+	) {
 		t.Errorf("run says %q", heard)
 	}
-	if strings.Contains(printed, " 0s") || strings.Contains(printed, "null") || strings.Contains(printed, `""`) {
+	if strings.Contains(printed, " 0s") || strings.Contains(printed, "null") ||
+		strings.Contains(printed, `""`) {
 		t.Errorf("check prints what is off:\n%s", printed)
 	}
 	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090", "prefix: gql", "method: auto", "recover: 0.3", "suppress: []"} {
@@ -243,15 +272,21 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 // A run that cuts the log otherwise would publish other estimates, so it is another configuration: beside a
 // run it is refused by name, and no standby. One that spells the same cut otherwise is a standby.
 func TestARunWithAnotherCutIsRefused(t *testing.T) {
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
 	with := func(cut string) string {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
-		writeConfig(t, path, "{classes: 2, communities: [{name: all, everyone: true}], state: "+t.TempDir()+
-			", nats: {url: '"+server.URL()+"'}, http: {listen: 'off'}, step: {"+cut+"}}")
+		writeConfig(
+			t,
+			path,
+			"{classes: 2, communities: [{name: all, everyone: true}], state: "+t.TempDir()+
+				", nats: {url: '"+server.URL()+"'}, http: {listen: 'off'}, step: {"+cut+"}}",
+		)
 		return path
 	}
 	p := startPipeline(t, with("emit_every: 100ms"))
@@ -274,11 +309,19 @@ func TestARunWithAnotherCutIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := pipeline.Open(t.Context(), settings, pipeline.Options{Log: slog.New(slog.DiscardHandler)})
+		other, err := pipeline.Open(
+			t.Context(),
+			settings,
+			pipeline.Options{Log: slog.New(slog.DiscardHandler)},
+		)
 		if err == nil {
 			err = other.Close()
 		}
-		if said := fmt.Sprint(err); refused != strings.Contains(said, "another run publishes here: host ") || refused != (err != nil) ||
+		if said := fmt.Sprint(err); refused != strings.Contains(
+			said,
+			"another run publishes here: host ",
+		) ||
+			refused != (err != nil) ||
 			refused != strings.Contains(said, "configuration "+p.Config.Digest()) {
 			t.Errorf("%s: %v", cut, err)
 		}

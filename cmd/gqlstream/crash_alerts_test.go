@@ -42,7 +42,11 @@ func (r *crashRun) compareAlerts(js jetstream.JetStream, name string, want twin)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		r.compareLists("file of alerts", strings.Split(strings.TrimSpace(string(data)), "\n"), want.alerts)
+		r.compareLists(
+			"file of alerts",
+			strings.Split(strings.TrimSpace(string(data)), "\n"),
+			want.alerts,
+		)
 	}
 	slices.Sort(got)
 	r.compareLists("stream of alerts", got, slices.Sorted(slices.Values(want.alerts)))

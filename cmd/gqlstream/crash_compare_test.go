@@ -93,14 +93,26 @@ func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(j
 			return
 		}
 		if time.Since(begun) > crashStartMax { // a cluster that elects answers in a moment
-			r.t.Fatalf("seed %d: stream %s was read up to %d of %d: %v", r.seed, name, read, end, err)
+			r.t.Fatalf(
+				"seed %d: stream %s was read up to %d of %d: %v",
+				r.seed,
+				name,
+				read,
+				end,
+				err,
+			)
 		}
 	}
 }
 
 // messagesAfter visits what a stream has after a sequence, and moves that. A consumer may be
 // led by a copy that lags, so it can end before the end that is returned.
-func (r *crashRun) messagesAfter(js jetstream.JetStream, name string, read *uint64, visit func(jetstream.Msg)) (end uint64, err error) {
+func (r *crashRun) messagesAfter(
+	js jetstream.JetStream,
+	name string,
+	read *uint64,
+	visit func(jetstream.Msg),
+) (end uint64, err error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), crashStartMax)
 	defer cancel()
 	stream, err := js.Stream(ctx, name)
@@ -112,7 +124,13 @@ func (r *crashRun) messagesAfter(js jetstream.JetStream, name string, read *uint
 		*read = end
 		return end, nil
 	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *read + 1})
+	consumer, err := stream.OrderedConsumer(
+		ctx,
+		jetstream.OrderedConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:   *read + 1,
+		},
+	)
 	if err != nil {
 		return end, err
 	}
@@ -171,7 +189,11 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	core, err := incremental.New(conf)
 	r.must(err)
 	defer core.Close()
-	out := twin{records: map[string][]string{}, beats: make(pipeline.Heartbeats, max(settings.Group.Shards, 1)), parts: filepath.Join(r.t.TempDir(), "parts")}
+	out := twin{
+		records: map[string][]string{},
+		beats:   make(pipeline.Heartbeats, max(settings.Group.Shards, 1)),
+		parts:   filepath.Join(r.t.TempDir(), "parts"),
+	}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)
 	defer parts.Close()
 	rollups := r.twinRollups(js)
@@ -179,7 +201,11 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	r.must(err)
 	out.engine, err = alerts.New(rules)
 	r.must(err)
-	ctx, cancel := context.WithTimeoutCause(r.t.Context(), twinMax, fmt.Errorf("the whole log was not read in %v", twinMax))
+	ctx, cancel := context.WithTimeoutCause(
+		r.t.Context(),
+		twinMax,
+		fmt.Errorf("the whole log was not read in %v", twinMax),
+	)
 	defer cancel()
 	var batch event.Batch
 	for {
@@ -206,20 +232,37 @@ func (r *crashRun) must(err error) {
 }
 
 // wholeLog opens the log from its beginning to its end, cut as the run cuts it.
-func (r *crashRun) wholeLog(js jetstream.JetStream, settings config.Settings) *ingest.JetStreamSource {
+func (r *crashRun) wholeLog(
+	js jetstream.JetStream,
+	settings config.Settings,
+) *ingest.JetStreamSource {
 	r.t.Helper()
 	steps, err := settings.Steps()
 	r.must(err)
 	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
 	r.must(err)
-	source, err := ingest.OpenJetStream(r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true})
+	source, err := ingest.OpenJetStream(
+		r.t.Context(),
+		js,
+		decoder,
+		ingest.JetStreamConfig{Step: steps, UntilLast: true},
+	)
 	r.must(err)
 	return source
 }
 
 // keep notes what one step gave.
-func (w *twin) keep(batch *event.Batch, result incremental.Result, followers ...sinks.Follower) error {
-	stored := sinks.Stored{Position: uint64(batch.Last), Time: int64(batch.Time), Cut: batch.Checkpoint, Notes: batch.Notes()}
+func (w *twin) keep(
+	batch *event.Batch,
+	result incremental.Result,
+	followers ...sinks.Follower,
+) error {
+	stored := sinks.Stored{
+		Position: uint64(batch.Last),
+		Time:     int64(batch.Time),
+		Cut:      batch.Checkpoint,
+		Notes:    batch.Notes(),
+	}
 	for _, e := range result.Estimates {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -228,7 +271,13 @@ func (w *twin) keep(batch *event.Batch, result incremental.Result, followers ...
 		w.records[e.Community] = append(w.records[e.Community], string(data))
 		stored.Records = append(stored.Records, data)
 	}
-	published := sinks.Emission{Position: stored.Position, Time: stored.Time, Estimates: result.Estimates, Cut: stored.Cut, Notes: stored.Notes}
+	published := sinks.Emission{
+		Position:  stored.Position,
+		Time:      stored.Time,
+		Estimates: result.Estimates,
+		Cut:       stored.Cut,
+		Notes:     stored.Notes,
+	}
 	if batch.Emit && w.beats.Publishes(&published) {
 		w.evaluate(batch, result.Estimates)
 		lines, err := stored.Lines()
@@ -303,7 +352,13 @@ func (r *crashRun) compareSequences(got map[string][]string, want twin) {
 		}
 		for i := range min(len(got[community]), len(list)) {
 			if got[community][i] != list[i] {
-				r.differ("record %d of %s is\n%s, want\n%s", i, community, got[community][i], list[i])
+				r.differ(
+					"record %d of %s is\n%s, want\n%s",
+					i,
+					community,
+					got[community][i],
+					list[i],
+				)
 			}
 		}
 	}
@@ -347,10 +402,14 @@ func (r *crashRun) compareQuarantine(js jetstream.JetStream, names broker.Stream
 		r.t.Fatal(err)
 	}
 	var got []string
-	err = q.List(r.t.Context(), ingest.QuarantineFilter{Retried: true}, func(e ingest.QuarantineEntry) error {
-		got = append(got, fmt.Sprintf("%d/%d %s", e.Position, e.Index, e.Reason))
-		return nil
-	})
+	err = q.List(
+		r.t.Context(),
+		ingest.QuarantineFilter{Retried: true},
+		func(e ingest.QuarantineEntry) error {
+			got = append(got, fmt.Sprintf("%d/%d %s", e.Position, e.Index, e.Reason))
+			return nil
+		},
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -384,7 +443,11 @@ func (r *crashRun) compareState(want twin) {
 }
 
 // twinParts opens a directory of parts as the killed runs opened theirs.
-func (r *crashRun) twinParts(js jetstream.JetStream, dir string, every time.Duration) sinks.Follower {
+func (r *crashRun) twinParts(
+	js jetstream.JetStream,
+	dir string,
+	every time.Duration,
+) sinks.Follower {
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
 	parts, _, err := sinks.OpenPartsDir(sinks.PartsDirConfig{
@@ -408,7 +471,10 @@ func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
 	for _, stream := range historyStreams(twinNames) {
-		if err := js.DeleteStream(r.t.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := js.DeleteStream(r.t.Context(), stream); !errors.Is(
+			err,
+			jetstream.ErrStreamNotFound,
+		) {
 			r.must(err)
 		}
 	}
@@ -426,12 +492,21 @@ func historyStreams(n sinks.Names) []string {
 }
 
 // rolledUp returns the roll-ups and notes that belong to a position at the latest.
-func (r *crashRun) rolledUp(js jetstream.JetStream, names sinks.Names, until uint64) (list []string) {
+func (r *crashRun) rolledUp(
+	js jetstream.JetStream,
+	names sinks.Names,
+	until uint64,
+) (list []string) {
 	for _, stream := range historyStreams(names) {
 		r.eachMessage(js, stream, func(m jetstream.Msg) {
 			var position, number uint64
 			if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position, &number); err != nil {
-				r.t.Fatalf("seed %d: stream %s: a message without its place: %v", r.seed, stream, err)
+				r.t.Fatalf(
+					"seed %d: stream %s: a message without its place: %v",
+					r.seed,
+					stream,
+					err,
+				)
 			}
 			if _, subject, _ := strings.Cut(m.Subject(), "."); position <= until {
 				list = append(list, fmt.Sprintf("%d.%d %s %s", position, number, subject, m.Data()))

@@ -66,7 +66,11 @@ func (e *crashEvents) timed(line string) string {
 	if e.at.IsZero() {
 		return line
 	}
-	return fmt.Sprintf(`%s,"time":%q}`, strings.TrimSuffix(line, "}"), e.at.Format(time.RFC3339Nano))
+	return fmt.Sprintf(
+		`%s,"time":%q}`,
+		strings.TrimSuffix(line, "}"),
+		e.at.Format(time.RFC3339Nano),
+	)
 }
 
 func (e *crashEvents) edge() string {
@@ -85,7 +89,13 @@ func (e *crashEvents) edge() string {
 }
 
 func (e *crashEvents) prediction() string {
-	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`, e.vertex(), e.probabilities(), e.made/700%40, e.ttl())
+	return fmt.Sprintf(
+		`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`,
+		e.vertex(),
+		e.probabilities(),
+		e.made/700%40,
+		e.ttl(),
+	)
 }
 
 // probabilities are those of the first class and the others, which share the rest but for
@@ -105,7 +115,13 @@ func (e *crashEvents) label() string {
 	if e.rand.IntN(5) == 0 {
 		return fmt.Sprintf(`{"vertex":%d,"label":null}`, e.vertex())
 	}
-	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q%s}`, e.vertex(), e.rand.IntN(max(e.classes, 2)), role, e.ttl())
+	return fmt.Sprintf(
+		`{"vertex":%d,"label":%d,"role":%q%s}`,
+		e.vertex(),
+		e.rand.IntN(max(e.classes, 2)),
+		role,
+		e.ttl(),
+	)
 }
 
 // ttl is a time to live for one in four.
@@ -127,11 +143,21 @@ func (e *crashEvents) when() string {
 
 func (e *crashEvents) member() string {
 	op := [...]string{"join", "join", "leave"}[e.rand.IntN(3)]
-	return fmt.Sprintf(`{"community":"group-%d","vertex":%d,"op":%q%s}`, e.rand.IntN(3), e.vertex(), op, e.when())
+	return fmt.Sprintf(
+		`{"community":"group-%d","vertex":%d,"op":%q%s}`,
+		e.rand.IntN(3),
+		e.vertex(),
+		op,
+		e.when(),
+	)
 }
 
 func (e *crashEvents) attribute() string {
-	return fmt.Sprintf(`{"vertex":%d,"attributes":{"language":%q}}`, e.vertex(), [...]string{"de", "en"}[e.rand.IntN(2)])
+	return fmt.Sprintf(
+		`{"vertex":%d,"attributes":{"language":%q}}`,
+		e.vertex(),
+		[...]string{"de", "en"}[e.rand.IntN(2)],
+	)
 }
 
 func (e *crashEvents) erasure() string { return fmt.Sprintf(`{"vertex":%d,"erase":true}`, e.vertex()) }

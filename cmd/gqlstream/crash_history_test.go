@@ -62,11 +62,19 @@ func (r *crashRun) compareHistory(js jetstream.JetStream) {
 		for _, prefix := range []string{"GQL", "AGAIN"} {
 			r.eachMessage(js, prefix+"_HISTORY"+suffix, func(m jetstream.Msg) {
 				_, subject, _ := strings.Cut(m.Subject(), ".")
-				lists[prefix] = append(lists[prefix], subject+" "+m.Headers().Get("Gqlstream-Place")+" "+string(m.Data()))
+				lists[prefix] = append(
+					lists[prefix],
+					subject+" "+m.Headers().Get("Gqlstream-Place")+" "+string(m.Data()),
+				)
 			})
 		}
 		if !slices.Equal(lists["GQL"], lists["AGAIN"]) {
-			r.differ("GQL_HISTORY%s has %d messages, made again they are %d, or others", suffix, len(lists["GQL"]), len(lists["AGAIN"]))
+			r.differ(
+				"GQL_HISTORY%s has %d messages, made again they are %d, or others",
+				suffix,
+				len(lists["GQL"]),
+				len(lists["AGAIN"]),
+			)
 		}
 		r.report.records += len(lists["GQL"])
 	}
@@ -90,7 +98,11 @@ func (r *crashRun) compareHistory(js jetstream.JetStream) {
 }
 
 // followHistory returns roll-ups with a state in a file that have taken the whole log out.
-func (r *crashRun) followHistory(js jetstream.JetStream, names sinks.Names, state string) *sinks.Rollups {
+func (r *crashRun) followHistory(
+	js jetstream.JetStream,
+	names sinks.Names,
+	state string,
+) *sinks.Rollups {
 	r.t.Helper()
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
@@ -100,7 +112,9 @@ func (r *crashRun) followHistory(js jetstream.JetStream, names sinks.Names, stat
 	rollups := sinks.NewRollups(sinks.RollupsConfig{
 		JS: js, Streams: sinks.StreamsConfig{Names: names}, Log: out.Log, Shelf: sinks.FileShelf(state),
 	})
-	runner := sinks.NewRunner(sinks.FollowConfig{Name: "history", JS: js, Reader: out, Open: rollups.Open})
+	runner := sinks.NewRunner(
+		sinks.FollowConfig{Name: "history", JS: js, Reader: out, Open: rollups.Open},
+	)
 	ctx, cancel := context.WithTimeout(r.t.Context(), crashStartMax)
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Run(ctx) }()
@@ -110,7 +124,13 @@ func (r *crashRun) followHistory(js jetstream.JetStream, names sinks.Names, stat
 	cancel()
 	r.must(<-ended)
 	if at := runner.Taken().Position; at < end.Position {
-		r.t.Fatalf("seed %d: the history of %d positions is read up to %d: %+v", r.seed, end.Position, at, runner.State())
+		r.t.Fatalf(
+			"seed %d: the history of %d positions is read up to %d: %+v",
+			r.seed,
+			end.Position,
+			at,
+			runner.State(),
+		)
 	}
 	return rollups
 }

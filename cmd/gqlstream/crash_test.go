@@ -133,10 +133,25 @@ func (r *crashReport) add(o crashReport) {
 }
 
 func (r crashReport) String() string {
-	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
-		"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
-		"%d files of them, %d beginnings and ends of alerts, %d roll-ups and notes, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
-		r.messages, r.positions, r.records, r.parts, r.alerts, r.rollups, r.refused, r.different)
+	return fmt.Sprintf(
+		"%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
+			"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
+			"%d files of them, %d beginnings and ends of alerts, %d roll-ups and notes, %d refusals, %d differences",
+		r.kills,
+		r.midCheckpoint,
+		r.starting,
+		r.restored,
+		r.wentBack,
+		r.checkpoints,
+		r.messages,
+		r.positions,
+		r.records,
+		r.parts,
+		r.alerts,
+		r.rollups,
+		r.refused,
+		r.different,
+	)
 }
 
 // crashRun is the life of one log: a process that is killed again and again
@@ -208,8 +223,15 @@ func (r *crashRun) kill() {
 	_ = r.process.Process.Kill()
 	r.process = nil
 	var exit *exec.ExitError
-	if err := <-r.done; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		r.t.Fatalf("seed %d kill %d: the process ended by itself: %v\n%s", r.seed, r.report.kills, err, r.said())
+	if err := <-r.done; !errors.As(err, &exit) ||
+		exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		r.t.Fatalf(
+			"seed %d kill %d: the process ended by itself: %v\n%s",
+			r.seed,
+			r.report.kills,
+			err,
+			r.said(),
+		)
 	}
 	r.tally()
 }
@@ -324,13 +346,29 @@ type producer struct {
 
 func startProducer(ctx context.Context, r *crashRun) *producer {
 	r.t.Helper()
-	nc, err := nats.Connect("nats://"+r.address, nats.MaxReconnects(-1),
-		nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0), // so that it is there at every kill
-		nats.PingInterval(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(
+		"nats://"+r.address,
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(
+			5*time.Millisecond,
+		),
+		nats.ReconnectJitter(0, 0), // so that it is there at every kill
+		nats.PingInterval(
+			time.Second,
+		),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Producer: "crash", RetryFor: crashStartMax, Pending: pendingOfProducer})
+	publisher, err := ingest.NewPublisher(
+		nc,
+		ingest.PublisherConfig{
+			Producer: "crash",
+			RetryFor: crashStartMax,
+			Pending:  pendingOfProducer,
+		},
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -122,8 +122,20 @@ func (c *demoCmd) settings(state string) config.Settings {
 		Step:        config.Step{EmitEvery: demoEmitEvery},
 		HTTP:        web.HTTP{Listen: c.HTTP},
 		Alerts: []config.Alert{
-			{Name: "rise", Classes: []string{"0"}, When: "change over 10s > 0.1", Recover: new(0.05), Every: demoAlertEvery},
-			{Name: "fall", Classes: []string{"0"}, When: "change over 10s < -0.1", Recover: new(-0.05), Every: demoAlertEvery},
+			{
+				Name:    "rise",
+				Classes: []string{"0"},
+				When:    "change over 10s > 0.1",
+				Recover: new(0.05),
+				Every:   demoAlertEvery,
+			},
+			{
+				Name:    "fall",
+				Classes: []string{"0"},
+				When:    "change over 10s < -0.1",
+				Recover: new(-0.05),
+				Every:   demoAlertEvery,
+			},
 		},
 	}
 }
@@ -144,7 +156,14 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 			ended <- err
 		})
 	}
-	err := showUntil(ctx, view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.lines(true), true })
+	err := showUntil(
+		ctx,
+		view,
+		demoPaintEvery,
+		demoReportEvery,
+		ended,
+		func() ([]string, bool) { return d.lines(true), true },
+	)
 	cancel()
 	wait.Wait()
 	_, failed := fmt.Fprintln(view, strings.Join(d.lines(false), "\n"))
@@ -153,27 +172,36 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 
 // simulate publishes the simulation's events at its speed.
 func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
-	writer, err := newStreamWriter(p.Broker.NC, 0, ingest.PublisherConfig{Pending: demoPublishedMax})
+	writer, err := newStreamWriter(
+		p.Broker.NC,
+		0,
+		ingest.PublisherConfig{Pending: demoPublishedMax},
+	)
 	if err != nil {
 		return err
 	}
 	defer writer.publisher.Close()
 	var begun time.Time
-	_, err = readLog(ctx, d.simulation.Next, newMeter(io.Discard, ""), func(b *event.Batch) ([]event.Refusal, error) {
-		if err := writer.write(ctx, b); err != nil || !b.Emit {
-			return nil, err
-		}
-		elapsed := d.simulation.Elapsed()
-		if elapsed >= d.due {
-			d.due = elapsed + demoTruthEvery
-			d.compare(elapsed, d.simulation.AppendTruth(nil))
-		}
-		if begun.IsZero() { // the initial network is out: the clock starts
-			begun = time.Now()
-		}
-		at := begun.Add(time.Duration(float64(elapsed) / d.cmd.Speed))
-		return nil, request.Pause(ctx, time.Until(at))
-	})
+	_, err = readLog(
+		ctx,
+		d.simulation.Next,
+		newMeter(io.Discard, ""),
+		func(b *event.Batch) ([]event.Refusal, error) {
+			if err := writer.write(ctx, b); err != nil || !b.Emit {
+				return nil, err
+			}
+			elapsed := d.simulation.Elapsed()
+			if elapsed >= d.due {
+				d.due = elapsed + demoTruthEvery
+				d.compare(elapsed, d.simulation.AppendTruth(nil))
+			}
+			if begun.IsZero() { // the initial network is out: the clock starts
+				begun = time.Now()
+			}
+			at := begun.Add(time.Duration(float64(elapsed) / d.cmd.Speed))
+			return nil, request.Pause(ctx, time.Until(at))
+		},
+	)
 	return err
 }
 
@@ -236,7 +264,12 @@ func (d *demo) lines(running bool) []string {
 	}
 	lines := append([]string{title, ""}, tabled(func(table io.Writer) {
 		fmt.Fprintf(table, "mean absolute error, ours (%s)\t%s\n", demoOurs, meanText(d.ours))
-		fmt.Fprintf(table, "mean absolute error, plain counting (%s)\t%s\n", demoPlain, meanText(d.plain))
+		fmt.Fprintf(
+			table,
+			"mean absolute error, plain counting (%s)\t%s\n",
+			demoPlain,
+			meanText(d.plain),
+		)
 		fmt.Fprintf(table, "truth in our interval\t%s\n", meanText(d.covered))
 	})...)
 	if !running || len(d.truth) == 0 {
@@ -244,7 +277,11 @@ func (d *demo) lines(running bool) []string {
 	}
 	var rows []communityRow
 	for _, truth := range d.truth {
-		row := communityRow{name: truth.Community, members: truth.Members, further: fmt.Sprintf("%.3f\t", truth.Prevalence[0])}
+		row := communityRow{
+			name:    truth.Community,
+			members: truth.Members,
+			further: fmt.Sprintf("%.3f\t", truth.Prevalence[0]),
+		}
 		if ours, plain, known := d.both(truth.Community); known {
 			row.estimate = &ours
 			row.further += fmt.Sprintf("%.3f", plain.Prevalence[0])

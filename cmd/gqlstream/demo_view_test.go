@@ -50,12 +50,19 @@ func TestDemoHoldsTheLatestEstimatesAgainstTheTruth(t *testing.T) {
 	d.compare(10*time.Second, truthAt(10*time.Second, 0.5, 0)) // 0.02 and 0.1, covered
 	take(0.2, 0.2)
 	take(0.7, 0.5)
-	d.compare(30*time.Second, truthAt(30*time.Second, 0.8, 25*time.Second)) // 0.1 and 0.3, not covered, after a jump
-	if !floats.EqualApprox(d.ours, []float64{0.02, 0.1}, 1e-12) || !floats.EqualApprox(d.plain, []float64{0.1, 0.3}, 1e-12) ||
+	d.compare(
+		30*time.Second,
+		truthAt(30*time.Second, 0.8, 25*time.Second),
+	) // 0.1 and 0.3, not covered, after a jump
+	if !floats.EqualApprox(d.ours, []float64{0.02, 0.1}, 1e-12) ||
+		!floats.EqualApprox(d.plain, []float64{0.1, 0.3}, 1e-12) ||
 		!slices.Equal(d.covered, []float64{1, 1, 0, 0}) {
 		t.Errorf("ours %v, plain %v, covered %v", d.ours, d.plain, d.covered)
 	}
-	if text := squeezed(strings.Join(d.lines(true), " ")); !strings.Contains(text, "a 100 0.700 [0.650 0.750] 0.800 0.500 jumped") {
+	if text := squeezed(strings.Join(d.lines(true), " ")); !strings.Contains(
+		text,
+		"a 100 0.700 [0.650 0.750] 0.800 0.500 jumped",
+	) {
 		t.Errorf("shows %s", text)
 	}
 }
@@ -66,7 +73,13 @@ func TestDemoNamesEveryCommunity(t *testing.T) {
 	for _, e := range estimatesOf(0.48, 0.55) {
 		d.latest[[2]string{e.Community, e.Method}] = e
 	}
-	d.compare(time.Second, append(truthAt(time.Second, 0.5, time.Second), simulate.TruthRecord{Community: "b", Prevalence: []float64{0.3, 0.7}}))
+	d.compare(
+		time.Second,
+		append(
+			truthAt(time.Second, 0.5, time.Second),
+			simulate.TruthRecord{Community: "b", Prevalence: []float64{0.3, 0.7}},
+		),
+	)
 	text := strings.Join(strings.Fields(strings.Join(d.lines(true), " ")), " ")
 	for _, want := range []string{
 		"1s of 5m0s", "a 100 0.480 [0.430 0.530] 0.500 0.550 jumped b 0 waiting 0.300", "truth in our interval -",

@@ -71,8 +71,16 @@ func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 	strict(t, fromRoot(t, "examples", "prometheus", "gqlstream-rules.yml"), &rules)
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
-			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" || strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-				t.Errorf("rule %s: %q, labels %v, annotations %v", r.Alert, r.Expr, r.Labels, r.Annotations)
+			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
+				r.Annotations["description"] == "" ||
+				strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
+				t.Errorf(
+					"rule %s: %q, labels %v, annotations %v",
+					r.Alert,
+					r.Expr,
+					r.Labels,
+					r.Annotations,
+				)
 			}
 			if _, err := time.ParseDuration(r.For); r.For != "" && err != nil {
 				t.Errorf("rule %s: for %q", r.Alert, r.For)
@@ -81,7 +89,10 @@ func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 	}
 	handbook := fromRoot(t, "docs", "operations.md")
 	for _, d := range quant.FlagDocs() {
-		if row := fmt.Sprintf("| `%s` | %s |", d.Name, d.Meaning); !strings.Contains(handbook, row) {
+		if row := fmt.Sprintf("| `%s` | %s |", d.Name, d.Meaning); !strings.Contains(
+			handbook,
+			row,
+		) {
 			t.Errorf("docs/operations.md lacks\n%s", row)
 		}
 	}
@@ -122,7 +133,8 @@ func TestCompositionFitsTogether(t *testing.T) {
 			if _, declared := c.Volumes[from]; declared {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join("..", "..", from)); !strings.HasPrefix(from, "./") || err != nil {
+			if _, err := os.Stat(filepath.Join("..", "..", from)); !strings.HasPrefix(from, "./") ||
+				err != nil {
 				t.Errorf("%s: volume %s: %v", name, v, err)
 			}
 		}
@@ -157,7 +169,8 @@ func unitCommand(t *testing.T) []string {
 	unit := fromRoot(t, "examples", "systemd", "gqlstream.service")
 	_, rest, found := strings.Cut(unit, "\nExecStart=/usr/local/bin/gqlstream ")
 	line, _, _ := strings.Cut(rest, "\n")
-	if !found || !strings.Contains(unit, "DynamicUser=yes") || !strings.Contains(unit, "kill -HUP") {
+	if !found || !strings.Contains(unit, "DynamicUser=yes") ||
+		!strings.Contains(unit, "kill -HUP") {
 		t.Errorf("the unit is\n%s", unit)
 	}
 	return strings.Fields(line)
@@ -168,19 +181,25 @@ func unitCommand(t *testing.T) []string {
 // the processes that are here.
 func TestCompositionRuns(t *testing.T) {
 	dir := t.TempDir()
-	options, err := server.ProcessConfigFile(filepath.Join("..", "..", "examples", "compose", "nats.conf"))
+	options, err := server.ProcessConfigFile(
+		filepath.Join("..", "..", "examples", "compose", "nats.conf"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !options.SyncAlways || !options.JetStream || options.StoreDir != "/data" {
 		t.Fatalf("nats.conf: %+v", options)
 	}
-	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0, filepath.Join(dir, "nats")
+	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0, filepath.Join(
+		dir,
+		"nats",
+	)
 	options.NoSigs, options.NoLog = true, true
 	server := startNATS(t, options)
 	client, token := secrets(t, dir)
 	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(), "state: /state", "state: "+dir,
-		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0").Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
+		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0").
+		Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
 	path := filepath.Join(dir, "gqlstream.yaml")
 	writeConfig(t, path, conf)
 	mustRun(t, "check", path)
@@ -227,7 +246,9 @@ func secrets(t *testing.T, dir string) (*http.Client, string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"gqlstream"},
+		SerialNumber: big.NewInt(
+			1,
+		), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"gqlstream"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -240,8 +261,16 @@ func secrets(t *testing.T, dir string) (*http.Client, string) {
 	}
 	const token = "0123456789abcdef0123456789abcdef"
 	writeConfig(t, filepath.Join(dir, "token"), token)
-	writeConfig(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
-	writeConfig(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})))
+	writeConfig(
+		t,
+		filepath.Join(dir, "cert.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
+	)
+	writeConfig(
+		t,
+		filepath.Join(dir, "key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
+	)
 	parsed, err := x509.ParseCertificate(cert)
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +325,11 @@ func startPipeline(t *testing.T, path string) *pipeline.Pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	p, err := pipeline.Open(
+		t.Context(),
+		settings,
+		pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,18 +38,37 @@ func TestFirstPagesWork(t *testing.T) {
 // pasted runs the commands of a page beside a live run, and returns how many there were.
 func pasted(t *testing.T, root, text string) (ran int) {
 	t.Helper()
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
 	dir, state := t.TempDir(), t.TempDir()
 	config := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(t, config, "{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+"'}, http: {listen: '127.0.0.1:0'}}")
+	writeConfig(
+		t,
+		config,
+		"{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+"'}, http: {listen: '127.0.0.1:0'}}",
+	)
 	p := startPipeline(t, config)
-	here := strings.NewReplacer("nats://127.0.0.1:4222", server.URL(), "127.0.0.1:4222", "127.0.0.1:0",
-		"./state", state, "estimates.ndjson", filepath.Join(dir, "e.ndjson"), "log.ndjson.zst", filepath.Join(dir, "log.ndjson.zst"),
-		"truth.csv", filepath.Join(dir, "truth.csv"), "--vertices 20000 --duration 5m", "--vertices 500 --duration 5s")
+	here := strings.NewReplacer(
+		"nats://127.0.0.1:4222",
+		server.URL(),
+		"127.0.0.1:4222",
+		"127.0.0.1:0",
+		"./state",
+		state,
+		"estimates.ndjson",
+		filepath.Join(dir, "e.ndjson"),
+		"log.ndjson.zst",
+		filepath.Join(dir, "log.ndjson.zst"),
+		"truth.csv",
+		filepath.Join(dir, "truth.csv"),
+		"--vertices 20000 --duration 5m",
+		"--vertices 500 --duration 5s",
+	)
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).FindAllStringSubmatch(text, -1) {
 		folder := root

@@ -21,7 +21,11 @@ import (
 // followDrift runs a simulated network whose classifier says something wrong of a
 // share of the vertices from half of the time on, and returns when the flag was first
 // raised, zero if never, and how many labels had been judged by half and at the end.
-func followDrift(t *testing.T, seed uint64, share float64) (raised time.Duration, half, all uint64) {
+func followDrift(
+	t *testing.T,
+	seed uint64,
+	share float64,
+) (raised time.Duration, half, all uint64) {
 	t.Helper()
 	c := simulate.DefaultConfig()
 	c.Seed, c.Vertices, c.Duration, c.LabelShare, c.LabelDelay = seed, 6_000, 4*time.Minute, 1, 8*time.Second
@@ -49,7 +53,10 @@ func followDrift(t *testing.T, seed uint64, share float64) (raised time.Duration
 			t.Fatal(err)
 		}
 		at := time.Duration(int64(batch.Time) - c.Start.UnixNano())
-		flagged := slices.ContainsFunc(core.Judged(), func(v prequential.Version) bool { return v.Degraded })
+		flagged := slices.ContainsFunc(
+			core.Judged(),
+			func(v prequential.Version) bool { return v.Degraded },
+		)
 		batch.Emit = flagged && raised == 0 // a core that never emits costs nothing
 		if batch.Emit {
 			raised = at
@@ -73,9 +80,20 @@ func followDrift(t *testing.T, seed uint64, share float64) (raised time.Duration
 func TestADegradedClassifierIsFlagged(t *testing.T) {
 	for seed := range uint64(3) {
 		raised, half, all := followDrift(t, seed, 0.3)
-		t.Logf("seed %d: %d labels judged before, %d after; flagged at %v", seed, half, all-half, raised)
+		t.Logf(
+			"seed %d: %d labels judged before, %d after; flagged at %v",
+			seed,
+			half,
+			all-half,
+			raised,
+		)
 		if half < 1_000 || raised < 2*time.Minute || raised > 3*time.Minute {
-			t.Errorf("seed %d: flagged at %v, after %d labels in the first two minutes", seed, raised, half)
+			t.Errorf(
+				"seed %d: flagged at %v, after %d labels in the first two minutes",
+				seed,
+				raised,
+				half,
+			)
 		}
 		if raised, _, _ := followDrift(t, seed, 0); raised != 0 {
 			t.Errorf("seed %d: flagged at %v, and nothing was wrong", seed, raised)
@@ -87,7 +105,20 @@ func TestADegradedClassifierIsFlagged(t *testing.T) {
 func TestSimulateCanDegrade(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log.ndjson")
-	mustRun(t, "simulate", "--vertices", "300", "--duration", "20s", "--degrade-at", "10s", "--degrade-share", "1", "--out", log)
+	mustRun(
+		t,
+		"simulate",
+		"--vertices",
+		"300",
+		"--duration",
+		"20s",
+		"--degrade-at",
+		"10s",
+		"--degrade-share",
+		"1",
+		"--out",
+		log,
+	)
 	out, _ := mustRun(t, "replay", "--classes", "2", "--everyone", "--method", "pcc", "--log", log)
 	var e quant.Estimate
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&e); err != nil || e.Community == "" {

@@ -43,11 +43,35 @@ http: {listen: "off"}
 // person is everything that can be said of alice, at a time of the log.
 func person(at int) map[event.Kind]string {
 	return map[event.Kind]string{
-		event.KindEdge:       fmt.Sprintf(`[{"src":%q,"dst":"bob","ttl":"90m","time":%d},{"src":"bob","dst":"eve","time":%d}]`, erasedName, at, at),
-		event.KindLabel:      fmt.Sprintf(`[{"vertex":%q,"class":1,"ttl":"90m","time":%d},{"vertex":%q,"class":7,"time":%d}]`, erasedName, at, erasedName, at),
-		event.KindPrediction: fmt.Sprintf(`{"vertex":%q,"p":[0.25,0.75],"version":"m","ttl":"90m","time":%d}`, erasedName, at),
-		event.KindMember:     fmt.Sprintf(`{"community":"readers","vertex":%q,"time":%d}`, erasedName, at),
-		event.KindVertex:     fmt.Sprintf(`{"vertex":%q,"attributes":{"mail":%q},"time":%d}`, erasedName, erasedSecret, at),
+		event.KindEdge: fmt.Sprintf(
+			`[{"src":%q,"dst":"bob","ttl":"90m","time":%d},{"src":"bob","dst":"eve","time":%d}]`,
+			erasedName,
+			at,
+			at,
+		),
+		event.KindLabel: fmt.Sprintf(
+			`[{"vertex":%q,"class":1,"ttl":"90m","time":%d},{"vertex":%q,"class":7,"time":%d}]`,
+			erasedName,
+			at,
+			erasedName,
+			at,
+		),
+		event.KindPrediction: fmt.Sprintf(
+			`{"vertex":%q,"p":[0.25,0.75],"version":"m","ttl":"90m","time":%d}`,
+			erasedName,
+			at,
+		),
+		event.KindMember: fmt.Sprintf(
+			`{"community":"readers","vertex":%q,"time":%d}`,
+			erasedName,
+			at,
+		),
+		event.KindVertex: fmt.Sprintf(
+			`{"vertex":%q,"attributes":{"mail":%q},"time":%d}`,
+			erasedName,
+			erasedSecret,
+			at,
+		),
 	}
 }
 
@@ -79,11 +103,22 @@ func startErase(t *testing.T, state, url, conf string) *eraseRun {
 	}
 	settings.State, settings.NATS.URL = state, url
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := pipeline.Open(ctx, settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	p, err := pipeline.Open(
+		ctx,
+		settings,
+		pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &eraseRun{t: t, state: state, js: p.Broker.JS, p: p, cancel: cancel, done: make(chan error, 1)}
+	r := &eraseRun{
+		t:      t,
+		state:  state,
+		js:     p.Broker.JS,
+		p:      p,
+		cancel: cancel,
+		done:   make(chan error, 1),
+	}
 	go func() { r.done <- p.Run(ctx) }()
 	return r
 }
@@ -149,7 +184,8 @@ func messageHolds(t *testing.T, js jetstream.JetStream, stream, text string) uin
 	state := s.CachedInfo().State
 	for sequence := max(1, state.FirstSeq); sequence <= state.LastSeq; sequence++ {
 		m, err := s.GetMsg(t.Context(), sequence)
-		if err == nil && (bytes.Contains(m.Data, []byte(text)) || strings.Contains(fmt.Sprint(m.Header), text)) {
+		if err == nil &&
+			(bytes.Contains(m.Data, []byte(text)) || strings.Contains(fmt.Sprint(m.Header), text)) {
 			return sequence
 		}
 	}
@@ -160,7 +196,9 @@ func messageHolds(t *testing.T, js jetstream.JetStream, stream, text string) uin
 // time has passed two multiples of a minute, and after a purge from every message of
 // the log and of the quarantine: with the real pipeline and a server on a port.
 func TestErasedPersonIsGone(t *testing.T) {
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +206,8 @@ func TestErasedPersonIsGone(t *testing.T) {
 	state, url := t.TempDir(), server.URL()
 	checkpoints := filepath.Join(state, "checkpoints")
 	purge := func(args ...string) (int, string) {
-		code, out, diagnostics := runCommand(append([]string{"purge", "--state", state, "--nats", url}, args...)...)
+		code, out, diagnostics := runCommand(
+			append([]string{"purge", "--state", state, "--nats", url}, args...)...)
 		return code, out + diagnostics
 	}
 	r := startErase(t, state, url, eraseConfig)
@@ -182,18 +221,25 @@ func TestErasedPersonIsGone(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		if code, said := purge(); code != exitFailed || !strings.Contains(said, "1 checkpoints in") || !strings.Contains(said, "two are needed") {
+		if code, said := purge(); code != exitFailed ||
+			!strings.Contains(said, "1 checkpoints in") ||
+			!strings.Contains(said, "two are needed") {
 			t.Errorf("a purge with one checkpoint: exit %d, %s", code, said)
 		}
 	}
-	if filesHold(t, checkpoints, erasedName) == "" || filesHold(t, checkpoints, erasedSecret) == "" {
+	if filesHold(t, checkpoints, erasedName) == "" ||
+		filesHold(t, checkpoints, erasedSecret) == "" {
 		t.Fatal("the checkpoints do not hold what is to be erased")
 	}
 	r.publish(event.KindVertex, erasure(minute+20))
 	r.publish(event.KindControl, tick("tick", minute+61)) // the first minute is over
 	r.publish(event.KindControl, tick("tick", minute+70)) // and its step
-	r.waitFor("after a minute", func(p []uint64) bool { return len(p) == 3 && p[0] > 19 && p[1] < 19 })
-	if code, said := purge("--dry-run"); code != exitFine || !strings.Contains(said, "still holds what was erased at 19") {
+	r.waitFor(
+		"after a minute",
+		func(p []uint64) bool { return len(p) == 3 && p[0] > 19 && p[1] < 19 },
+	)
+	if code, said := purge("--dry-run"); code != exitFine ||
+		!strings.Contains(said, "still holds what was erased at 19") {
 		t.Errorf("a purge too early: exit %d, %s", code, said)
 	}
 	r.publish(event.KindControl, tick("tick", minute+121)) // the second is over
@@ -226,7 +272,8 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 		}
 	}
 	code, said := purge("--quarantine")
-	if code != exitFine || !strings.Contains(said, "deleted messages 1 to ") || !strings.Contains(said, "deleted 3 entries of the quarantine") ||
+	if code != exitFine || !strings.Contains(said, "deleted messages 1 to ") ||
+		!strings.Contains(said, "deleted 3 entries of the quarantine") ||
 		!strings.Contains(said, "holds nothing any more from before the erasure at 19") {
 		r.t.Errorf("the purge: exit %d, %s", code, said)
 	}

@@ -61,7 +61,9 @@ const toleranceOneShot = 1e-6
 // Run estimates once.
 func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
-		return config.Usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
+		return config.Usagef(
+			"estimate: no files; give --edges, --labels, --predictions and --members, or --log",
+		)
 	}
 	settings, err := c.read()
 	if err != nil {
@@ -72,7 +74,13 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return config.Usage(err)
 	}
-	core, estimates, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1, Late: late}, &c.refusedFlags, con)
+	core, estimates, err := c.drain(
+		ctx,
+		&settings,
+		ingest.StepConfig{Every: -1, Late: late},
+		&c.refusedFlags,
+		con,
+	)
 	if err != nil {
 		return err
 	}
@@ -84,7 +92,9 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	}
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
-		return config.Usagef("estimate: no community; give --members FILE, --config FILE, --everyone or --community NAME=KEY:VALUE")
+		return config.Usagef(
+			"estimate: no community; give --members FILE, --config FILE, --everyone or --community NAME=KEY:VALUE",
+		)
 	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
@@ -110,7 +120,11 @@ func setOneShotDefaults(c *config.Settings) {
 
 // drain runs files through a core, which it returns with the last estimates of what there is.
 func (f *fileFlags) drain(
-	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags, con console,
+	ctx context.Context,
+	settings *config.Settings,
+	steps ingest.StepConfig,
+	limit *refusedFlags,
+	con console,
 ) (core *incremental.Core, estimates []quant.Estimate, err error) {
 	source, err := f.openFiles(con, settings, steps)
 	if err != nil {
@@ -126,15 +140,22 @@ func (f *fileFlags) drain(
 		return nil, nil, config.Usage(err)
 	}
 	latest := map[string][]quant.Estimate{}
-	err = errors.Join(limit.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
-		result := core.Step(b)
-		emitted := map[string][]quant.Estimate{}
-		for _, e := range result.Estimates {
-			emitted[e.Community] = append(emitted[e.Community], e)
-		}
-		maps.Copy(latest, emitted)
-		return result.Refused, nil
-	}))
+	err = errors.Join(
+		limit.readFiles(
+			ctx,
+			source,
+			newMeter(con.Err, "events read"),
+			func(b *event.Batch) ([]event.Refusal, error) {
+				result := core.Step(b)
+				emitted := map[string][]quant.Estimate{}
+				for _, e := range result.Estimates {
+					emitted[e.Community] = append(emitted[e.Community], e)
+				}
+				maps.Copy(latest, emitted)
+				return result.Refused, nil
+			},
+		),
+	)
 	if err != nil {
 		core.Close()
 		return nil, nil, err
@@ -164,7 +185,11 @@ func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error
 	t := newTable(w)
 	heads := classes
 	if len(classes) > classesShown {
-		heads = []string{"largest of " + strconv.Itoa(len(classes)), "classes", "(--format json has all)"}
+		heads = []string{
+			"largest of " + strconv.Itoa(len(classes)),
+			"classes",
+			"(--format json has all)",
+		}
 	}
 	fmt.Fprintf(t, "community\tmethod\tmembers\t%s\tflags\n", strings.Join(heads, "\t"))
 	for _, e := range estimates {
@@ -191,14 +216,24 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 		rule := view.Rule(c)
 		list, _ := view.Members(c)
 		if n := view.Mismatches(c); n > 0 {
-			fmt.Fprintf(w, "warning: community %q: %d times the rule met a value of another type than it compares with\n", rule.Name, n)
+			fmt.Fprintf(
+				w,
+				"warning: community %q: %d times the rule met a value of another type than it compares with\n",
+				rule.Name,
+				n,
+			)
 		}
 		switch {
 		case rule.Kind == graphstore.Ego && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: there is no vertex %s\n", rule.Name, rule.Root)
 		case rule.Kind == graphstore.Ego && view.Hops(c) < rule.Hops:
-			fmt.Fprintf(w, "warning: community %q reaches %d hops of %d: more would be more members than members_max\n",
-				rule.Name, view.Hops(c), rule.Hops)
+			fmt.Fprintf(
+				w,
+				"warning: community %q reaches %d hops of %d: more would be more members than members_max\n",
+				rule.Name,
+				view.Hops(c),
+				rule.Hops,
+			)
 		case rule.Kind == graphstore.ByExpression && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: the rule holds for no vertex\n", rule.Name)
 		}

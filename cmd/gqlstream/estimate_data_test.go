@@ -51,9 +51,17 @@ func TestAutoIsTheReference(t *testing.T) {
 				}
 				reference := want.Expected[e.Community]
 				if math.Abs(e.Gamma-reference.Gate[2]) > 1e-3 {
-					t.Logf("%s: gamma %.5f, the reference, which judges by the edges alone, has %.5f", e.Community, e.Gamma, reference.Gate[2])
+					t.Logf(
+						"%s: gamma %.5f, the reference, which judges by the edges alone, has %.5f",
+						e.Community,
+						e.Gamma,
+						reference.Gate[2],
+					)
 					if judged++; e.Gamma > reference.Gate[2] || judged > 1 {
-						t.Errorf("%s: the posteriors speak for another selection in more than one community, or for more than the edges", e.Community)
+						t.Errorf(
+							"%s: the posteriors speak for another selection in more than one community, or for more than the edges",
+							e.Community,
+						)
 					}
 				}
 				for i, q := range e.Prevalence {
@@ -63,7 +71,8 @@ func TestAutoIsTheReference(t *testing.T) {
 					ours, theirs = ours+e.SE[i], theirs+reference.SD[i]
 				}
 			}
-			if ratio := ours / theirs; ratio < 0.75 || ratio > 1.45 { // ours count what labels leave open once, doubt half of what edges settle, and allow for what few labels near a community cannot show
+			if ratio := ours / theirs; ratio < 0.75 ||
+				ratio > 1.45 { // ours count what labels leave open once, doubt half of what edges settle, and allow for what few labels near a community cannot show
 				t.Errorf("the mean error is %.3f of that of the reference", ratio)
 			}
 			if compared != len(want.Expected) {

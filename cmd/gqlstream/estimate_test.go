@@ -83,7 +83,10 @@ func TestFlagsOfEstimate(t *testing.T) {
 		{[]string{"--config", config, "--confidence", "0.5"}, `"confidence":0.5,"simultaneous":true`},
 		{[]string{"--simultaneous"}, `"confidence":0.9,"simultaneous":true`},
 	} {
-		if out, _ := mustRun(t, append(slices.Clone(files), test.flags...)...); !strings.Contains(out, test.want) {
+		if out, _ := mustRun(t, append(slices.Clone(files), test.flags...)...); !strings.Contains(
+			out,
+			test.want,
+		) {
 			t.Errorf("%q: %s, want %s", test.flags, out, test.want)
 		}
 	}
@@ -99,14 +102,29 @@ func TestFlagsOfEstimate(t *testing.T) {
 func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
 	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
 	labels := textFile(t, "l.csv", "vertex,label\n1,7\n2,2\n")
-	flags := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--classes", "9", "--classifier", "diffusion"}
+	flags := []string{
+		"estimate",
+		"--edges",
+		edges,
+		"--labels",
+		labels,
+		"--everyone",
+		"--method",
+		"pcc",
+		"--classes",
+		"9",
+		"--classifier",
+		"diffusion",
+	}
 	out, _ := mustRun(t, flags...)
 	for _, want := range []string{"largest of 9", "2: 0.", "7: 0."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("without %q:\n%s", want, out)
 		}
 	}
-	if widest := slices.MaxFunc(strings.Split(out, "\n"), func(a, b string) int { return len(a) - len(b) }); len(widest) > 160 {
+	if widest := slices.MaxFunc(strings.Split(out, "\n"), func(a, b string) int { return len(a) - len(b) }); len(
+		widest,
+	) > 160 {
 		t.Errorf("a line of %d characters:\n%s", len(widest), widest)
 	}
 }

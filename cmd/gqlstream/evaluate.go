@@ -59,7 +59,9 @@ const toleranceEvaluate = 1e-4
 // Run evaluates.
 func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
-		return config.Usagef("evaluate: no files; give --edges, --labels and --predictions, or --log")
+		return config.Usagef(
+			"evaluate: no files; give --edges, --labels and --predictions, or --log",
+		)
 	}
 	conf, source, err := c.prepare(con)
 	if err != nil {

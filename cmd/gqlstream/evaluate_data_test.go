@@ -13,7 +13,8 @@ import (
 // evaluateReport runs the command and reads its report.
 func evaluateReport(t *testing.T, args ...string) evaluate.Report {
 	t.Helper()
-	code, out, diagnostics := runCommand(append([]string{"evaluate", "--format", "json"}, args...)...)
+	code, out, diagnostics := runCommand(
+		append([]string{"evaluate", "--format", "json"}, args...)...)
 	if code != exitFine {
 		t.Fatalf("%v: exit %d: %s", args, code, diagnostics)
 	}
@@ -38,7 +39,15 @@ func graphFlags(dir, name string) []string {
 // sis-nacc, under every shift.
 func TestAutoBeatsThePaperUnderEveryShift(t *testing.T) {
 	for _, graph := range []string{"coraml", "citeseer"} {
-		report := evaluateReport(t, append(graphFlags(sharedDir(t), graph), "--method", "auto,sis-nacc", "--splits", "3")...)
+		report := evaluateReport(
+			t,
+			append(
+				graphFlags(sharedDir(t), graph),
+				"--method",
+				"auto,sis-nacc",
+				"--splits",
+				"3",
+			)...)
 		errors := map[[2]string]float64{}
 		for _, row := range report.Rows {
 			errors[[2]string{row.Protocol, row.Method}] = row.AE
@@ -60,8 +69,10 @@ func TestAutoBeatsThePaperUnderEveryShift(t *testing.T) {
 func TestTheClassifierBeatsThePlainSharesOfTheLabels(t *testing.T) {
 	for _, graph := range []string{"coraml", "citeseer", "icwsm_political"} {
 		flags := graphFlags(sharedDir(t), graph)[:4] // without predictions
-		report := evaluateReport(t, append(flags, "--classifier", "diffusion", "--method", "mlpe,auto",
-			"--splits", "2", "--per-class", "25")...)
+		report := evaluateReport(
+			t,
+			append(flags, "--classifier", "diffusion", "--method", "mlpe,auto",
+				"--splits", "2", "--per-class", "25")...)
 		plain := map[string]float64{}
 		for _, row := range report.Rows {
 			if row.Method == "mlpe" {
@@ -75,8 +86,15 @@ func TestTheClassifierBeatsThePlainSharesOfTheLabels(t *testing.T) {
 			t.Logf("%s %s: %d communities, auto %.4f, mlpe %.4f, %.1f %% held",
 				graph, row.Protocol, row.Communities, row.AE, plain[row.Protocol], 100*row.Coverage)
 			if !(row.AE < plain[row.Protocol]) || row.Coverage < 0.8 || row.Communities < 100 {
-				t.Errorf("%s %s: %d communities, auto has AE %.4f, mlpe %.4f; %.1f %% of the intervals hold", graph,
-					row.Protocol, row.Communities, row.AE, plain[row.Protocol], 100*row.Coverage)
+				t.Errorf(
+					"%s %s: %d communities, auto has AE %.4f, mlpe %.4f; %.1f %% of the intervals hold",
+					graph,
+					row.Protocol,
+					row.Communities,
+					row.AE,
+					plain[row.Protocol],
+					100*row.Coverage,
+				)
 			}
 		}
 	}

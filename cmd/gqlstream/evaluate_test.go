@@ -68,7 +68,8 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 		"evaluate", "--protocol", "pps,rw,members,group:language", "--method", "mlpe,sis,auto", "--kernel", "constant",
 		"--splits", "2", "--per-class", "2", "--size", "20", "--seed", "3",
 	}, evaluateFiles(t)...)
-	code, out, diagnostics := runCommand(append(args, "--format", "json", "--plots", filepath.Join(dir, "plots"))...)
+	code, out, diagnostics := runCommand(
+		append(args, "--format", "json", "--plots", filepath.Join(dir, "plots"))...)
 	if code != exitFine {
 		t.Fatalf("exit %d: %s", code, diagnostics)
 	}
@@ -76,8 +77,15 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v in\n%s", err, out)
 	}
-	if report.Vertices != 200 || report.Labelled != 200 || report.Calibration != 30 || report.Seed != 3 {
-		t.Errorf("report of %d vertices, %d labelled, %d calibrate, seed %d", report.Vertices, report.Labelled, report.Calibration, report.Seed)
+	if report.Vertices != 200 || report.Labelled != 200 || report.Calibration != 30 ||
+		report.Seed != 3 {
+		t.Errorf(
+			"report of %d vertices, %d labelled, %d calibrate, seed %d",
+			report.Vertices,
+			report.Labelled,
+			report.Calibration,
+			report.Seed,
+		)
 	}
 	if len(report.Rows) != 4*3 {
 		t.Errorf("%d rows, want 3 methods for each of 4 protocols", len(report.Rows))
@@ -90,7 +98,10 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !slices.ContainsFunc(report.Outcomes, func(o evaluate.Outcome) bool { return o.Community == "members/ours" && len(o.Truth) > 0 }) {
+	if !slices.ContainsFunc(
+		report.Outcomes,
+		func(o evaluate.Outcome) bool { return o.Community == "members/ours" && len(o.Truth) > 0 },
+	) {
 		t.Errorf("no outcome of a community: %.300s", out)
 	}
 	_, first, _ := runCommand(args...)
@@ -118,13 +129,15 @@ func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 		return found
 	}
 	without, with := rows(), rows("--ask", "20")
-	if r := with["auto+ask"]; len(with) != 3 || r.Communities != with["auto"].Communities || r.AE > with["auto"].AE {
+	if r := with["auto+ask"]; len(with) != 3 || r.Communities != with["auto"].Communities ||
+		r.AE > with["auto"].AE {
 		t.Errorf("auto+ask of %d methods: %+v, without labels %+v", len(with), r, with["auto"])
 	}
 	for _, more := range [][]string{
 		{"--preset", "paper"}, {"--calibration", "0.5"},
 	} {
-		if other := rows(more...); other["auto"].AE == without["auto"].AE || other["auto"].Communities != without["auto"].Communities {
+		if other := rows(more...); other["auto"].AE == without["auto"].AE ||
+			other["auto"].Communities != without["auto"].Communities {
 			t.Errorf("%v: %+v, as without", more, other["auto"])
 		}
 	}
@@ -159,8 +172,15 @@ func TestEvaluateExitCodes(t *testing.T) {
 	} {
 		code, out, diagnostics := runCommand(append([]string{"evaluate"}, test.args...)...)
 		if code != test.code || !strings.Contains(diagnostics, test.want) || out != "" {
-			t.Errorf("%v: exit %d, want %d with %q; output %q, diagnostics %q", test.args[:min(2, len(test.args))],
-				code, test.code, test.want, out, diagnostics)
+			t.Errorf(
+				"%v: exit %d, want %d with %q; output %q, diagnostics %q",
+				test.args[:min(2, len(test.args))],
+				code,
+				test.code,
+				test.want,
+				out,
+				diagnostics,
+			)
 		}
 	}
 }
@@ -178,9 +198,12 @@ func TestEvaluateHelpHasExamples(t *testing.T) {
 // The kernel of features weighs by attributes that are numbers, and is refused where there are none.
 func TestFeaturesAreAKernel(t *testing.T) {
 	files := evaluateFiles(t)
-	command := append([]string{"evaluate", "--kernel", "features", "--method", "sis,pacc", "--format", "json"}, files...)
+	command := append(
+		[]string{"evaluate", "--kernel", "features", "--method", "sis,pacc", "--format", "json"},
+		files...)
 	code, out, diagnostics := runCommand(command...)
-	if code != exitUsage && code != exitFailed || out != "" || !strings.Contains(diagnostics, "--vertices") {
+	if code != exitUsage && code != exitFailed || out != "" ||
+		!strings.Contains(diagnostics, "--vertices") {
 		t.Fatalf("without features: exit %d: %s", code, diagnostics)
 	}
 	features := filepath.Join(t.TempDir(), "features.csv")
@@ -200,7 +223,12 @@ func TestFeaturesAreAKernel(t *testing.T) {
 	}
 	for i := 0; i < len(report.Rows); i += 2 {
 		if a, b := report.Rows[i], report.Rows[i+1]; a.AE == b.AE {
-			t.Errorf("%s: %s and %s agree, as if features did not weigh", a.Protocol, a.Method, b.Method)
+			t.Errorf(
+				"%s: %s and %s agree, as if features did not weigh",
+				a.Protocol,
+				a.Method,
+				b.Method,
+			)
 		}
 	}
 }

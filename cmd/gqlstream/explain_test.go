@@ -51,9 +51,21 @@ func mustExplain(t *testing.T, args ...string) quant.Explanation {
 func checkExplains(t *testing.T, x *quant.Explanation, from, to *quant.Estimate) {
 	t.Helper()
 	if x.From.Position != from.Position || x.To.Position != to.Position ||
-		!slices.Equal(x.From.Published, from.Prevalence) || !slices.Equal(x.To.Published, to.Prevalence) {
-		t.Fatalf("explains %d %v to %d %v, published were %d %v and %d %v", x.From.Position, x.From.Published,
-			x.To.Position, x.To.Published, from.Position, from.Prevalence, to.Position, to.Prevalence)
+		!slices.Equal(
+			x.From.Published,
+			from.Prevalence,
+		) || !slices.Equal(x.To.Published, to.Prevalence) {
+		t.Fatalf(
+			"explains %d %v to %d %v, published were %d %v and %d %v",
+			x.From.Position,
+			x.From.Published,
+			x.To.Position,
+			x.To.Published,
+			from.Position,
+			from.Prevalence,
+			to.Position,
+			to.Prevalence,
+		)
 	}
 	for k := range x.Change {
 		sum := x.Numerical[k]
@@ -99,14 +111,18 @@ func TestExplainPublishedRecords(t *testing.T) {
 	}
 	again := append(common, "--community", "group-1", "--method", "pcc",
 		"--from", position(base.From.Position), "--to", position(base.To.Position))
-	b, err := config.OpenBroker(config.Settings{State: state, NATS: config.NATS{Listen: "127.0.0.1:0"}}, nil)
+	b, err := config.OpenBroker(
+		config.Settings{State: state, NATS: config.NATS{Listen: "127.0.0.1:0"}},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	sameExplanation(t, base, mustExplain(t, append(again, "--nats", b.Embedded.URL())...))
 	code, _, text := runCommand(append([]string{"explain"}, again...)...)
-	if code != exitFailed || !strings.Contains(text, "in use") || !strings.Contains(text, "--listen") {
+	if code != exitFailed || !strings.Contains(text, "in use") ||
+		!strings.Contains(text, "--listen") {
 		t.Errorf("beside a process that uses the directory: exit %d, %s", code, text)
 	}
 	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
@@ -126,9 +142,17 @@ func sameExplanation(t *testing.T, a, b quant.Explanation) {
 	}
 	for i, c := range a.Causes {
 		d := b.Causes[i]
-		if c.Kind != d.Kind || c.Changes != d.Changes || !slices.EqualFunc(c.Contribution, d.Contribution,
-			func(x, y float64) bool { return math.Abs(x-y) < 1e-6 }) {
-			t.Errorf("%s: %d changes give %v, or %d give %v", c.Kind, c.Changes, c.Contribution, d.Changes, d.Contribution)
+		if c.Kind != d.Kind || c.Changes != d.Changes ||
+			!slices.EqualFunc(c.Contribution, d.Contribution,
+				func(x, y float64) bool { return math.Abs(x-y) < 1e-6 }) {
+			t.Errorf(
+				"%s: %d changes give %v, or %d give %v",
+				c.Kind,
+				c.Changes,
+				c.Contribution,
+				d.Changes,
+				d.Contribution,
+			)
 		}
 	}
 }
@@ -153,7 +177,8 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"}, `no method "guess"`},
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "auto,pcc"}, "one is explained at a time"},
 	} {
-		code, _, text := runCommand(append([]string{"explain", "--config", conf, "--state", state}, c.args...)...)
+		code, _, text := runCommand(
+			append([]string{"explain", "--config", conf, "--state", state}, c.args...)...)
 		if code == exitFine || !strings.Contains(text, c.want) {
 			t.Errorf("%v: exit %d, want %q in\n%s", c.args, code, c.want, text)
 		}
@@ -162,13 +187,36 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
 		t.Fatal(err)
 	}
-	code, _, text := runCommand("explain", "--config", conf, "--state", state, "--community", "everyone",
-		"--from", position(records[0].Position), "--to", last)
+	code, _, text := runCommand(
+		"explain",
+		"--config",
+		conf,
+		"--state",
+		state,
+		"--community",
+		"everyone",
+		"--from",
+		position(records[0].Position),
+		"--to",
+		last,
+	)
 	if code == exitFine || !strings.Contains(text, "choose a later --from") {
 		t.Errorf("of a trimmed log: exit %d, %s", code, text)
 	}
 	missing := filepath.Join(t.TempDir(), "none")
-	code, _, text = runCommand("explain", "--classes", "2", "--state", missing, "--community", "c", "--from", "1", "--to", "2")
+	code, _, text = runCommand(
+		"explain",
+		"--classes",
+		"2",
+		"--state",
+		missing,
+		"--community",
+		"c",
+		"--from",
+		"1",
+		"--to",
+		"2",
+	)
 	if _, err := os.Stat(missing); code != exitUsage || err == nil {
 		t.Errorf("without a state: exit %d, %s", code, text)
 	}
@@ -178,9 +226,23 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 func TestExplainForPeople(t *testing.T) {
 	const seed = 9
 	state, conf, lines := savedState(t, seed)
-	args := []string{"explain", "--config", conf, "--state", state, "--community", "everyone", "--method", "auto"}
-	text, _ := mustRun(t, args...) // between the last two records there may be no edge, and between far ones too much of each kind
-	whole, _ := mustRun(t, append(args, "--from", position(recordsOf(t, lines, "everyone", "auto")[0].Position))...)
+	args := []string{
+		"explain",
+		"--config",
+		conf,
+		"--state",
+		state,
+		"--community",
+		"everyone",
+		"--method",
+		"auto",
+	}
+	text, _ := mustRun(
+		t,
+		args...) // between the last two records there may be no edge, and between far ones too much of each kind
+	whole, _ := mustRun(
+		t,
+		append(args, "--from", position(recordsOf(t, lines, "everyone", "auto")[0].Position))...)
 	for _, want := range []string{"everyone by auto", "percentage points", "our own error", "edges", "Largest single changes"} {
 		if !strings.Contains(text+whole, want) {
 			t.Errorf("no %q in\n%s\n%s", want, text, whole)
@@ -208,7 +270,11 @@ func TestExplainForThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings.State = state
-	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Log: slog.New(slog.DiscardHandler)})
+	p, err := pipeline.Open(
+		t.Context(),
+		settings,
+		pipeline.Options{Log: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +301,8 @@ func TestExplainForThePage(t *testing.T) {
 	}
 	p.Config.MembersMin = max(x.From.Vertices, x.To.Vertices) + 1
 	var refusal *web.Refusal
-	if _, err := p.Explain(t.Context(), asked); !errors.As(err, &refusal) || refusal.Code != http.StatusConflict {
+	if _, err := p.Explain(t.Context(), asked); !errors.As(err, &refusal) ||
+		refusal.Code != http.StatusConflict {
 		t.Errorf("below the privacy floor: %v", err)
 	}
 	p.Config.MembersMin = 0

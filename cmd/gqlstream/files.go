@@ -91,7 +91,11 @@ func (f *fileFlags) source(con console, conf files.Config) (*files.Source, error
 }
 
 // openFiles opens the files as a source. Classes that the settings do not name are those of the files.
-func (f *fileFlags) openFiles(con console, settings *config.Settings, steps ingest.StepConfig) (*files.Source, error) {
+func (f *fileFlags) openFiles(
+	con console,
+	settings *config.Settings,
+	steps ingest.StepConfig,
+) (*files.Source, error) {
 	source, err := f.source(con, files.Config{Classes: settings.Classes.ClassSet(), Steps: steps})
 	if err != nil {
 		return nil, err
@@ -115,7 +119,10 @@ type refusals struct {
 // readLog hands every batch that next reads to visit, which returns the events that it refuses, until
 // the end or until visit returns io.EOF. The meter says now and then how far it is.
 func readLog(
-	ctx context.Context, next func(context.Context, *event.Batch) error, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
+	ctx context.Context,
+	next func(context.Context, *event.Batch) error,
+	meter *meter,
+	visit func(*event.Batch) ([]event.Refusal, error),
 ) (r refusals, err error) {
 	var batch event.Batch
 	r.byReason = map[event.Reason]int{}
@@ -148,7 +155,10 @@ func readLog(
 // refused rows by reason with the first examples. The error refused says that more rows were
 // refused than the flags allow.
 func (f *refusedFlags) readFiles(
-	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
+	ctx context.Context,
+	source *files.Source,
+	meter *meter,
+	visit func(*event.Batch) ([]event.Refusal, error),
 ) (refused, err error) {
 	r, err := readLog(ctx, source.Next, meter, visit)
 	for _, warning := range source.Warnings() {
@@ -187,7 +197,10 @@ func (f *refusedFlags) allowed(rows int) (int, error) {
 	text, percent := strings.CutSuffix(f.MaxRefused, "%")
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= 0) || percent && x > 100 || !percent && x != math.Trunc(x) {
-		return 0, config.Usagef("--max-refused: %q is neither a number of rows nor a share like 1%%", f.MaxRefused)
+		return 0, config.Usagef(
+			"--max-refused: %q is neither a number of rows nor a share like 1%%",
+			f.MaxRefused,
+		)
 	}
 	if percent {
 		x = math.Floor(x / 100 * float64(rows))
@@ -207,7 +220,11 @@ func (f *refusedFlags) check(log *files.Source, further int) error {
 	}
 	allowed, err := f.allowed(rows)
 	if err == nil && refused > allowed {
-		err = fmt.Errorf("%d of %d rows were refused; to go on without them, --max-refused N|P%% or --skip-refused", refused, rows)
+		err = fmt.Errorf(
+			"%d of %d rows were refused; to go on without them, --max-refused N|P%% or --skip-refused",
+			refused,
+			rows,
+		)
 	}
 	return err
 }

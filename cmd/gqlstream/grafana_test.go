@@ -49,7 +49,8 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &b); err != nil {
 			t.Fatal(path, err)
 		}
-		if len(b.Inputs) != 1 || b.Inputs[0].Type != "datasource" || b.Inputs[0].PluginID != plugin {
+		if len(b.Inputs) != 1 || b.Inputs[0].Type != "datasource" ||
+			b.Inputs[0].PluginID != plugin {
 			t.Fatalf("%s asks for %+v", path, b.Inputs)
 		}
 		reference := "${" + b.Inputs[0].Name + "}"
@@ -58,7 +59,8 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 				t.Errorf("%s: data source %s, want %s", path, uid[1], reference)
 			}
 		}
-		if v := b.Templating.List[0]; v.Name != b.Inputs[0].Name || v.Type != "datasource" || v.Query != plugin {
+		if v := b.Templating.List[0]; v.Name != b.Inputs[0].Name || v.Type != "datasource" ||
+			v.Query != plugin {
 			t.Errorf("%s: the first variable is %+v", path, v)
 		}
 		needs, ids := map[string]bool{}, map[int]bool{}
@@ -67,7 +69,12 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 		}
 		for _, p := range b.Panels {
 			if !needs["panel "+p.Type] || ids[p.ID] {
-				t.Errorf("%s: panel %d of type %s is not required, or its number is used twice", path, p.ID, p.Type)
+				t.Errorf(
+					"%s: panel %d of type %s is not required, or its number is used twice",
+					path,
+					p.ID,
+					p.Type,
+				)
 			}
 			ids[p.ID] = true
 		}
@@ -122,8 +129,14 @@ func TestPageAnswersTheBoard(t *testing.T) {
 	if len(queries) != 4 {
 		t.Fatalf("%d queries", len(queries))
 	}
-	here := strings.NewReplacer("${community:percentencode}", "nord%20s%C3%BCd",
-		"${__from:date:iso}", "2026-03-01T11:00:00.000Z", "${__to:date:iso}", "2026-03-01T13:00:00.000Z")
+	here := strings.NewReplacer(
+		"${community:percentencode}",
+		"nord%20s%C3%BCd",
+		"${__from:date:iso}",
+		"2026-03-01T11:00:00.000Z",
+		"${__to:date:iso}",
+		"2026-03-01T13:00:00.000Z",
+	)
 	for _, q := range queries {
 		if q.Type != "csv" || q.Source != "url" || q.Parser != "backend" {
 			t.Errorf("query %+v", q)
@@ -149,7 +162,8 @@ func TestPageAnswersTheBoard(t *testing.T) {
 			}
 			_, number := json.Number(rows[1][at]).Float64()
 			_, timestamp := time.Parse(time.RFC3339, rows[1][at])
-			if c.Type == "number" && number != nil || c.Type == "timestamp" && timestamp != nil || rows[1][at] == "" {
+			if c.Type == "number" && number != nil || c.Type == "timestamp" && timestamp != nil ||
+				rows[1][at] == "" {
 				t.Errorf("%s: %s %q is no %s", q.URL, c.Selector, rows[1][at], c.Type)
 			}
 		}

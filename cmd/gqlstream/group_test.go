@@ -39,7 +39,8 @@ const (
 
 // groupConfig is crashConfig for a group.
 var groupConfig = strings.NewReplacer("checkpoint: {every: 200ms}", "checkpoint: {every: 1s}", "step: {every: 20ms}", "step: {every: 100ms}").
-	Replace(crashConfig) + `
+	Replace(crashConfig) +
+	`
 group: {shards: 8, copies: %d}
 `
 
@@ -71,12 +72,30 @@ type groupWorker struct {
 func newGroupRun(t *testing.T, seed uint64, copies int, times recoveries) *groupRun {
 	t.Helper()
 	g := &groupRun{
-		crashRun: crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 17)), pace: 40 * time.Millisecond},
-		nodes:    startNodes(t), copies: copies, times: times,
+		crashRun: crashRun{
+			t:    t,
+			seed: seed,
+			rand: rand.New(rand.NewPCG(seed, 17)),
+			pace: 40 * time.Millisecond,
+		},
+		nodes: startNodes(t), copies: copies, times: times,
 	}
 	g.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-	g.output, g.alerts = filepath.Join(t.TempDir(), "estimates.ndjson"), filepath.Join(t.TempDir(), "alerts.ndjson")
-	writeConfig(t, g.config, fmt.Sprintf(strings.Replace(groupConfig, "every: 300ms", "every: 300ms, alerts: "+g.alerts, 1), copies))
+	g.output, g.alerts = filepath.Join(
+		t.TempDir(),
+		"estimates.ndjson",
+	), filepath.Join(
+		t.TempDir(),
+		"alerts.ndjson",
+	)
+	writeConfig(
+		t,
+		g.config,
+		fmt.Sprintf(
+			strings.Replace(groupConfig, "every: 300ms", "every: 300ms, alerts: "+g.alerts, 1),
+			copies,
+		),
+	)
 	g.nodes.open()
 	g.js = g.nodes.js
 	g.address = strings.TrimPrefix(g.nodes.urls((*node).doorAddress), "nats://")
@@ -161,7 +180,22 @@ func (g *groupRun) start(w *groupWorker) {
 	for _, l := range w.links {
 		urls = append(urls, "nats://"+l.address())
 	}
-	process := exec.Command(os.Args[0], "run", "--config", g.config, "--state", w.dir, "--nats", strings.Join(urls, ","), "--group", "g", "--worker", w.name, "--output", g.output)
+	process := exec.Command(
+		os.Args[0],
+		"run",
+		"--config",
+		g.config,
+		"--state",
+		w.dir,
+		"--nats",
+		strings.Join(urls, ","),
+		"--group",
+		"g",
+		"--worker",
+		w.name,
+		"--output",
+		g.output,
+	)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = said, said
 	w.since = time.Now()
@@ -205,12 +239,18 @@ func (g *groupRun) running(w *groupWorker) {
 
 // alive lists the workers that run.
 func (g *groupRun) alive() []*groupWorker {
-	return slices.DeleteFunc(slices.Clone(g.workers), func(w *groupWorker) bool { return w.process == nil })
+	return slices.DeleteFunc(
+		slices.Clone(g.workers),
+		func(w *groupWorker) bool { return w.process == nil },
+	)
 }
 
 // watermarks returns up to where each shard is complete.
 func (g *groupRun) watermarks() []uint64 {
-	ctx, cancel := context.WithTimeout(g.t.Context(), time.Second) // a cluster that elects says nothing
+	ctx, cancel := context.WithTimeout(
+		g.t.Context(),
+		time.Second,
+	) // a cluster that elects says nothing
 	defer cancel()
 	all := make([]uint64, groupShards)
 	stream, err := g.js.Stream(ctx, "GQL_ESTIMATES")
@@ -247,7 +287,10 @@ func (g *groupRun) finish(producer *producer) {
 	want.alerts = g.until(ack.Sequence, want.alerts)
 	want.history = g.rolledUp(g.js, twinNames, ack.Sequence)
 	for path, n := range map[string]int{g.output: len(want.lines), g.alerts: len(want.alerts)} {
-		g.wait(fmt.Sprintf("%d lines in %s", n, path), func() bool { return len(g.until(ack.Sequence, g.lines(path))) >= n })
+		g.wait(
+			fmt.Sprintf("%d lines in %s", n, path),
+			func() bool { return len(g.until(ack.Sequence, g.lines(path))) >= n },
+		)
 	}
 	g.wait("the roll-ups", func() bool {
 		return len(g.rolledUp(g.js, defaultNames(), ack.Sequence)) >= len(want.history)
@@ -286,7 +329,10 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 	must(err)
 	defer func() { _ = member.Leave() }()
 	for _, name := range []string{logName, estimatesName} {
-		_, err := c.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Replicas: len(c.list)})
+		_, err := c.js.CreateStream(
+			t.Context(),
+			jetstream.StreamConfig{Name: name, Replicas: len(c.list)},
+		)
 		must(err)
 	}
 	leader := c.leader("KV_" + group.Bucket("", "g"))
@@ -306,7 +352,8 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 	for _, n := range silent {
 		n.resume()
 	}
-	if code := await(g, "the list", ended); code != exitFine || !strings.Contains(read.String(), "PUBLISHED BY") {
+	if code := await(g, "the list", ended); code != exitFine ||
+		!strings.Contains(read.String(), "PUBLISHED BY") {
 		close(said)
 		for line := range said {
 			t.Log(line)
@@ -358,7 +405,11 @@ func (g *groupRun) compareGroup(until uint64, want twin) {
 	}
 	g.report.records = len(list)
 	g.compareSequences(got, want)
-	g.compareLists("file of estimates", g.until(until, g.lines(g.output)), g.until(until, want.lines))
+	g.compareLists(
+		"file of estimates",
+		g.until(until, g.lines(g.output)),
+		g.until(until, want.lines),
+	)
 	for what, list := range map[string][]string{"stream of alerts": g.stored("GQL_ALERTS", "gqlest.alert."), "file of alerts": g.lines(g.alerts)} {
 		if g.alerts == "" {
 			break
@@ -404,9 +455,24 @@ var groupFaults = []groupFault{
 	{"two workers killed at once", 4, false, (*groupRun).killTwo},
 	{"a worker silent for 10 s", 5, false, (*groupRun).stopWorker},
 	{"a worker cut off for 10 s", 2, false, (*groupRun).cutWorker},
-	{"leader of the estimates killed", 2, true, func(g *groupRun) func() { return g.killLeader(estimatesName) }},
-	{"leader of the log killed", 1, true, func(g *groupRun) func() { return g.killLeader(logName) }},
-	{"leader of the estimates cut off for 10 s, with half of the workers", 1, true, (*groupRun).cutLeader},
+	{
+		"leader of the estimates killed",
+		2,
+		true,
+		func(g *groupRun) func() { return g.killLeader(estimatesName) },
+	},
+	{
+		"leader of the log killed",
+		1,
+		true,
+		func(g *groupRun) func() { return g.killLeader(logName) },
+	},
+	{
+		"leader of the estimates cut off for 10 s, with half of the workers",
+		1,
+		true,
+		(*groupRun).cutLeader,
+	},
 	{"leader of the estimates silent for 10 s", 1, true, (*groupRun).stopLeader},
 }
 
@@ -470,7 +536,8 @@ func (g *groupRun) campaign(workers, n int) {
 	living := g.alive()[0].name
 	g.wait("the list of the group to name a worker and its shards", func() bool {
 		code, out, _ := runCommand("group", "g", "--nats", g.url())
-		return code == exitFine && strings.Contains(out, living) && strings.Contains(out, "\n7 ") && strings.Contains(out, "PUBLISHED BY")
+		return code == exitFine && strings.Contains(out, living) && strings.Contains(out, "\n7 ") &&
+			strings.Contains(out, "PUBLISHED BY")
 	})
 	g.finish(producer)
 }
@@ -493,7 +560,13 @@ func (g *groupRun) suffer(f groupFault) {
 	})
 	acknowledged := time.Since(g.begun)
 	g.awaitShards(position)
-	g.last = fmt.Sprintf("%s, copies %d: %.1f s, the cluster %.1f s", f.name, g.copies, time.Since(g.begun).Seconds(), acknowledged.Seconds())
+	g.last = fmt.Sprintf(
+		"%s, copies %d: %.1f s, the cluster %.1f s",
+		f.name,
+		g.copies,
+		time.Since(g.begun).Seconds(),
+		acknowledged.Seconds(),
+	)
 	g.times.add(fmt.Sprintf("%s, copies: %d", f.name, g.copies), time.Since(g.begun), acknowledged)
 	undo()
 }
@@ -524,7 +597,13 @@ func (g *groupRun) awaitShards(position uint64) {
 		marks := g.watermarks()
 		if time.Since(said) > groupSlow {
 			said = time.Now()
-			g.t.Logf("after %v up to %v of %d; shards by worker: %v", time.Since(begun).Round(time.Second), marks, position, g.serving())
+			g.t.Logf(
+				"after %v up to %v of %d; shards by worker: %v",
+				time.Since(begun).Round(time.Second),
+				marks,
+				position,
+				g.serving(),
+			)
 		}
 		return slices.Min(marks) >= position
 	})
@@ -541,7 +620,8 @@ func (g *groupRun) serving() map[*groupWorker][]int {
 	list := map[*groupWorker][]int{}
 	for _, w := range g.alive() {
 		for _, p := range live {
-			if p.Worker == w.name && len(p.Shards) > 0 && !p.Drains && !w.away.Load() && p.Since.After(w.since) {
+			if p.Worker == w.name && len(p.Shards) > 0 && !p.Drains && !w.away.Load() &&
+				p.Since.After(w.since) {
 				list[w] = p.Shards
 			}
 		}
@@ -567,7 +647,10 @@ func (g *groupRun) any() (w *groupWorker) {
 	g.wait("a worker with shards", func() bool {
 		serving := g.serving()
 		if len(serving) > 1 {
-			list := slices.SortedFunc(maps.Keys(serving), func(a, b *groupWorker) int { return strings.Compare(a.name, b.name) })
+			list := slices.SortedFunc(
+				maps.Keys(serving),
+				func(a, b *groupWorker) int { return strings.Compare(a.name, b.name) },
+			)
 			w = list[g.rand.IntN(len(list))]
 		}
 		return w != nil
@@ -601,7 +684,11 @@ func (g *groupRun) replaceWorker() func() {
 	w, added := g.any(), g.add()
 	g.wait("the new worker to follow the log", func() bool {
 		live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
-		return err == nil && slices.ContainsFunc(live, func(p group.Presence) bool { return p.Worker == added.name && p.Position > 0 })
+		return err == nil &&
+			slices.ContainsFunc(
+				live,
+				func(p group.Presence) bool { return p.Worker == added.name && p.Position > 0 },
+			)
 	})
 	g.kill(w)
 	return func() {}
@@ -615,7 +702,10 @@ func (g *groupRun) drainWorker() func() {
 		drained <- fmt.Sprint("exit ", code, "\n", out, diagnostics)
 	}()
 	g.ended(w, "a drain")
-	if said := await(g, "the command that drains to end", drained); !strings.HasPrefix(said, "exit 0\n") {
+	if said := await(g, "the command that drains to end", drained); !strings.HasPrefix(
+		said,
+		"exit 0\n",
+	) {
 		g.fail("seed %d: a drain of %s: %s", g.seed, w.name, said)
 	}
 	return func() { g.start(w) }

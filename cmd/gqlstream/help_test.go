@@ -50,7 +50,11 @@ func TestEveryExampleRuns(t *testing.T) {
 		}
 		for _, example := range examples {
 			if !strings.HasPrefix(example, "gqlstream "+strings.Fields(command)[0]) {
-				t.Errorf("gqlstream %s --help has an example of another command: %s", command, example)
+				t.Errorf(
+					"gqlstream %s --help has an example of another command: %s",
+					command,
+					example,
+				)
 			}
 			t.Run(example, func(t *testing.T) { runExample(t, template, example) })
 		}
@@ -118,8 +122,22 @@ func exampleFolder(t *testing.T) string {
 	}
 	t.Chdir(dir)
 	mustRun(t, "simulate", "--vertices", "300", "--duration", "3s", "--out", "events.ndjson.zst")
-	mustRun(t, "publish", "--state", config.StateDefault, "--edges", "edges.csv.gz", "--labels", "labels.csv",
-		"--predictions", "predictions.csv", "--members", "members.csv", "--vertices", "v.csv")
+	mustRun(
+		t,
+		"publish",
+		"--state",
+		config.StateDefault,
+		"--edges",
+		"edges.csv.gz",
+		"--labels",
+		"labels.csv",
+		"--predictions",
+		"predictions.csv",
+		"--members",
+		"members.csv",
+		"--vertices",
+		"v.csv",
+	)
 	b, err := config.OpenBroker(config.Settings{State: config.StateDefault}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +249,9 @@ func runExample(t *testing.T, template, example string) {
 // exampleHere puts the addresses and numbers of this place into an example.
 func exampleHere(t *testing.T, command string) string {
 	t.Helper()
-	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222`); outside.MatchString(command) {
+	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222`); outside.MatchString(
+		command,
+	) {
 		// The server has the log and the refusals of the folder; the folder keeps the
 		// checkpoints.
 		server := t.TempDir()
@@ -247,7 +267,11 @@ func exampleHere(t *testing.T, command string) string {
 	}
 	if strings.HasPrefix(command, "gqlstream watch") {
 		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "berlin-mitte")
-		command = strings.ReplaceAll(command, " --url http://127.0.0.1:8090", "") + " --url " + page.URL()
+		command = strings.ReplaceAll(
+			command,
+			" --url http://127.0.0.1:8090",
+			"",
+		) + " --url " + page.URL()
 	}
 	if strings.HasPrefix(command, "gqlstream notify") {
 		target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -261,16 +285,22 @@ func exampleHere(t *testing.T, command string) string {
 			t.Fatal(err)
 		}
 	}
-	if strings.HasPrefix(command, "gqlstream run --classes") || strings.HasPrefix(command, "gqlstream demo") {
+	if strings.HasPrefix(command, "gqlstream run --classes") ||
+		strings.HasPrefix(command, "gqlstream demo") {
 		command += " --http 127.0.0.1:0"
 	}
 	if strings.HasPrefix(command, "gqlstream run --classes") {
 		command += " --state " + t.TempDir() // the folder's is of another configuration
 	}
 	list, _ := mustRun(t, "snapshot", "list")
-	newest, oldest := strings.Fields(strings.Split(list, "\n")[1]), strings.Fields(strings.Split(list, "\n")[3])
+	newest, oldest := strings.Fields(
+		strings.Split(list, "\n")[1],
+	), strings.Fields(
+		strings.Split(list, "\n")[3],
+	)
 	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0], "--from 1200", "--from "+oldest[0],
-		"--from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z", "--from "+oldest[1]+" --to "+newest[1]).Replace(command)
+		"--from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z", "--from "+oldest[1]+" --to "+newest[1]).
+		Replace(command)
 	entries := strings.NewReplacer(" 17", " 1", " 18", " 3", " 19", " 3")
 	if strings.HasPrefix(command, "gqlstream quarantine") {
 		command = entries.Replace(command)

@@ -29,13 +29,37 @@ const whatToDo = "Restore the stream, or start a new state directory"
 var historyFaults = []historyFault{
 	{"recreated stream", (*history).recreate, []string{"it was created again at", whatToDo}},
 	{"trimmed below the position", (*history).trim, []string{"it begins at", "is gone", whatToDo}},
-	{"trimmed and without a checkpoint", (*history).trimAll, []string{"it begins at", "are gone", whatToDo}},
-	{"older copy of the store", (*history).setBack, []string{"an older copy of its store was restored", whatToDo}},
-	{"older copy that went on otherwise", (*history).fork, []string{"is another one now", whatToDo}},
+	{
+		"trimmed and without a checkpoint",
+		(*history).trimAll,
+		[]string{"it begins at", "are gone", whatToDo},
+	},
+	{
+		"older copy of the store",
+		(*history).setBack,
+		[]string{"an older copy of its store was restored", whatToDo},
+	},
+	{
+		"older copy that went on otherwise",
+		(*history).fork,
+		[]string{"is another one now", whatToDo},
+	},
 	{"wrong stream", (*history).foreignStream, []string{"it was created again at", whatToDo}},
-	{"wrong state directory", (*history).foreignState, []string{"it was created again at", whatToDo}},
-	{"stream that loses events", (*history).unsafe, []string{"deny_delete", "create the stream anew"}},
-	{"two processes", (*history).occupy, []string{"is in use by another gqlstream", "stop that one, or choose another"}},
+	{
+		"wrong state directory",
+		(*history).foreignState,
+		[]string{"it was created again at", whatToDo},
+	},
+	{
+		"stream that loses events",
+		(*history).unsafe,
+		[]string{"deny_delete", "create the stream anew"},
+	},
+	{
+		"two processes",
+		(*history).occupy,
+		[]string{"is in use by another gqlstream", "stop that one, or choose another"},
+	},
 }
 
 // However the history is broken, a start must end with a message that says what
@@ -64,7 +88,14 @@ func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 	fault.make(h)
 	occupied := h.release != nil
 	before := h.estimates()
-	code, _, text := runCommand("run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
+	code, _, text := runCommand(
+		"run",
+		"--config",
+		h.config,
+		"--state",
+		h.dir,
+		"--exit-when-drained",
+	)
 	if h.release != nil {
 		h.release()
 	}
@@ -74,7 +105,12 @@ func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 		}
 	}
 	if after := h.estimates(); after != before && !occupied {
-		t.Fatalf("seed %d: the broken run has published: %d estimates, before %d", seed, after, before)
+		t.Fatalf(
+			"seed %d: the broken run has published: %d estimates, before %d",
+			seed,
+			after,
+			before,
+		)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
@@ -93,7 +129,12 @@ type history struct {
 // newHistory returns an empty state directory and a configuration for it.
 func newHistory(t *testing.T, source rand.Source, conf string) *history {
 	t.Helper()
-	h := &history{t: t, rand: rand.New(source), dir: t.TempDir(), config: filepath.Join(t.TempDir(), "gqlstream.yaml")}
+	h := &history{
+		t:      t,
+		rand:   rand.New(source),
+		dir:    t.TempDir(),
+		config: filepath.Join(t.TempDir(), "gqlstream.yaml"),
+	}
 	h.events = &crashEvents{rand: h.rand}
 	writeConfig(t, h.config, conf)
 	return h

@@ -57,7 +57,10 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	r := newCrashRun(t, 1)
 	writeConfig(t, r.config, rubbishConfig)
 	r.start()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(count)*10*time.Second+crashStartMax)
+	ctx, cancel := context.WithTimeout(
+		t.Context(),
+		time.Duration(count)*10*time.Second+crashStartMax,
+	)
 	defer cancel()
 	r.await(ctx)
 	nc, err := nats.Connect("nats://" + r.address)
@@ -79,7 +82,11 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 		}
 		_, err := js.PublishMsg(ctx, m)
 		r.must(err)
-		_, err = js.Publish(ctx, "gql.prediction", fmt.Appendf(nil, `{"vertex": %d, "probabilities": [0.7, 0.3]}`, i))
+		_, err = js.Publish(
+			ctx,
+			"gql.prediction",
+			fmt.Appendf(nil, `{"vertex": %d, "probabilities": [0.7, 0.3]}`, i),
+		)
 		r.must(err)
 	}
 	published := time.Since(begun)
@@ -99,12 +106,24 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 		default:
 		}
 	}
-	t.Logf("%d messages of a megabyte in %v, all honest events in estimates after %v", count, published, time.Since(begun))
+	t.Logf(
+		"%d messages of a megabyte in %v, all honest events in estimates after %v",
+		count,
+		published,
+		time.Since(begun),
+	)
 	quarantine, err := js.Stream(ctx, "GQL_QUARANTINE")
 	r.must(err)
 	info := quarantine.CachedInfo()
-	if most := uint64(101 * count); info.State.Msgs == 0 || info.State.Msgs > most || info.State.Bytes > uint64(info.Config.MaxBytes) {
-		t.Errorf("%d refusals are kept, in %d bytes; want at most %d in %d", info.State.Msgs, info.State.Bytes, most, info.Config.MaxBytes)
+	if most := uint64(101 * count); info.State.Msgs == 0 || info.State.Msgs > most ||
+		info.State.Bytes > uint64(info.Config.MaxBytes) {
+		t.Errorf(
+			"%d refusals are kept, in %d bytes; want at most %d in %d",
+			info.State.Msgs,
+			info.State.Bytes,
+			most,
+			info.Config.MaxBytes,
+		)
 	}
 }
 
@@ -112,7 +131,11 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 func TestSenselessCommandsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	members := textFile(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")
-	files := "--classes 2 --members " + members + " --edges " + textFile(t, "e.csv", "src,dst\n1,2\n")
+	files := "--classes 2 --members " + members + " --edges " + textFile(
+		t,
+		"e.csv",
+		"src,dst\n1,2\n",
+	)
 	for line, want := range map[string]string{
 		"ask --community berlin --count 1 --confidence NaN " + files:         "the confidence NaN",
 		"ask --community berlin --target-width NaN " + files:                 "the target width NaN",
@@ -133,7 +156,8 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"check " + textFile(t, "c.yaml", "\x1b[31m"):  "?[31m",
 	} {
 		code, out, said := runCommand(strings.Fields(line)...)
-		if code != exitUsage || !strings.Contains(said, want) || strings.Contains(out+said, "\x1b") {
+		if code != exitUsage || !strings.Contains(said, want) ||
+			strings.Contains(out+said, "\x1b") {
 			t.Errorf("%s: exit %d, want %q in\n%s%q", line, code, want, out, said)
 		}
 	}
@@ -141,7 +165,11 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		t.Errorf("they left %v, %v", left, err)
 	}
 	edges := textFile(t, "x.csv", "src,dst\na\x1b[31mb,c\n")
-	if out, said := mustRun(t, "communities", "--edges", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(out+said, "\x1b") || !strings.Contains(out, "a?[31mb") {
+	if out, said := mustRun(t, "communities", "--edges", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(
+		out+said,
+		"\x1b",
+	) ||
+		!strings.Contains(out, "a?[31mb") {
 		t.Errorf("names steer the terminal: %q", out+said)
 	}
 }

@@ -22,17 +22,26 @@ func TestLateEventsOfARun(t *testing.T) {
 		}
 		return path
 	}
-	config := write("c.yaml", "classes: 2\ncommunities: [{name: all, everyone: true}]\nprivacy: {min_members: 0}\n"+
-		"late: {after: 5m, divert: [labels]}\nestimates: [{method: mlpe}]\nstate: "+state+"\n")
+	config := write(
+		"c.yaml",
+		"classes: 2\ncommunities: [{name: all, everyone: true}]\nprivacy: {min_members: 0}\n"+
+			"late: {after: 5m, divert: [labels]}\nestimates: [{method: mlpe}]\nstate: "+state+"\n",
+	)
 	old, now := time.Now().Add(-time.Hour).Unix(), time.Now().Unix()
-	labels := write("labels.csv", fmt.Sprintf("vertex,label,time\n1,0,%d\n2,1,%d\n3,1,\n", old, now))
+	labels := write(
+		"labels.csv",
+		fmt.Sprintf("vertex,label,time\n1,0,%d\n2,1,%d\n3,1,\n", old, now),
+	)
 	edges := write("edges.csv", fmt.Sprintf("src,dst,time\n1,2,%d\n2,3,%d\n", old, now))
 	mustRun(t, "publish", "--classes", "2", "--labels", labels, "--edges", edges, "--state", state)
 	_, said := mustRun(t, "run", "--config", config, "--exit-when-drained")
 	if !strings.Contains(said, "refused=1") || !strings.Contains(said, "map[edge:1 label:1]") {
 		t.Errorf("the run says\n%s", said)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "late"); !strings.Contains(list, "label") {
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "late"); !strings.Contains(
+		list,
+		"label",
+	) {
 		t.Errorf("the quarantine holds\n%s", list)
 	}
 	mustRun(t, "quarantine", "retry", "--reason", "late", "--state", state)

@@ -28,19 +28,38 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []event.Limits{small, {Vertices: 99}} { // the first one stands
-			if got, err := ingest.RecordLimits(t.Context(), js, names.Log, want); got != small || err != nil {
+			if got, err := ingest.RecordLimits(t.Context(), js, names.Log, want); got != small ||
+				err != nil {
 				t.Fatalf("recorded %+v, %v", got, err)
 			}
 		}
 	})
-	publishRandom(t, state, &crashEvents{rand: rand.New(rand.NewPCG(6, 12)), nobodyErased: true}, 60)
-	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained", "--output", output)
+	publishRandom(
+		t,
+		state,
+		&crashEvents{rand: rand.New(rand.NewPCG(6, 12)), nobodyErased: true},
+		60,
+	)
+	_, said := mustRun(
+		t,
+		"run",
+		"--config",
+		config,
+		"--state",
+		state,
+		"--exit-when-drained",
+		"--output",
+		output,
+	)
 	for _, want := range []string{"vertices=12 edges=20 communities=3 memberships=22", "what=vertices used=12 limit=12", "than this machine has"} {
 		if want == "than this machine has" == strings.Contains(said, want) { // it has more
 			t.Errorf("the run says\n%s", said)
 		}
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "limit-exceeded"); !strings.Contains(list, "limit") {
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "limit-exceeded"); !strings.Contains(
+		list,
+		"limit",
+	) {
 		t.Errorf("nothing was refused beyond the limits:\n%s", list)
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state)

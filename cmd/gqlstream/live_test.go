@@ -69,11 +69,24 @@ func compareLive(t *testing.T, what string, live, once map[[2]string]quant.Estim
 			tolerance = 1e-12
 		}
 		if got.Certificate > 0.05 || want.Certificate > 1e-6 {
-			t.Errorf("%s: %v: certificates %g live, %g one-shot", what, key, got.Certificate, want.Certificate)
+			t.Errorf(
+				"%s: %v: certificates %g live, %g one-shot",
+				what,
+				key,
+				got.Certificate,
+				want.Certificate,
+			)
 		}
 		for i := range want.Prevalence {
 			if off := math.Abs(got.Prevalence[i] - want.Prevalence[i]); off > tolerance {
-				t.Errorf("%s: %v: live %v, one-shot %v, certificates allow %g", what, key, got.Prevalence, want.Prevalence, tolerance)
+				t.Errorf(
+					"%s: %v: live %v, one-shot %v, certificates allow %g",
+					what,
+					key,
+					got.Prevalence,
+					want.Prevalence,
+					tolerance,
+				)
 			}
 		}
 	}
@@ -85,7 +98,15 @@ func compareLive(t *testing.T, what string, live, once map[[2]string]quant.Estim
 // deleted again; and a restart from the checkpoint must add nothing.
 func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 	shared := sharedDir(t)
-	data, reference := filepath.Join(shared, "data", "icwsm_political"), filepath.Join(shared, "cases", "icwsm_political")
+	data, reference := filepath.Join(
+		shared,
+		"data",
+		"icwsm_political",
+	), filepath.Join(
+		shared,
+		"cases",
+		"icwsm_political",
+	)
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
 	common := []string{
@@ -93,9 +114,19 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 		"--predictions", filepath.Join(reference, "predictions.csv.gz"),
 		"--members", filepath.Join(reference, "members.csv.gz"),
 	}
-	estimates := []string{"--classes", "2", "--everyone", "--method", "pcc,nacc,sis,sis-nacc,ml,auto"}
+	estimates := []string{
+		"--classes",
+		"2",
+		"--everyone",
+		"--method",
+		"pcc,nacc,sis,sis-nacc,ml,auto",
+	}
 	run := func() string {
-		out, _ := mustRun(t, append([]string{"run", "--state", state, "--exit-when-drained", "--output", "-"}, estimates...)...)
+		out, _ := mustRun(
+			t,
+			append(
+				[]string{"run", "--state", state, "--exit-when-drained", "--output", "-"},
+				estimates...)...)
 		return out
 	}
 
@@ -104,10 +135,18 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 		"--edges", filepath.Join(data, "events.csv.gz"),
 	}, common...)...)
 	if !strings.Contains(published+report, "self-loop") {
-		t.Errorf("the 40 interactions of an account with itself were not reported:\n%s%s", published, report)
+		t.Errorf(
+			"the 40 interactions of an account with itself were not reported:\n%s%s",
+			published,
+			report,
+		)
 	}
 	once := func(edges string) map[[2]string]quant.Estimate {
-		out, _ := mustRun(t, append(append([]string{"estimate", "--edges", edges, "--format", "json"}, common...), estimates...)...)
+		out, _ := mustRun(
+			t,
+			append(
+				append([]string{"estimate", "--edges", edges, "--format", "json"}, common...),
+				estimates...)...)
 		return lastEstimates(t, out)
 	}
 	all := once(filepath.Join(data, "edges.csv.gz"))

@@ -85,7 +85,11 @@ const stopWaitMax = 10 * time.Second
 func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	<-ctx.Done()
 	time.Sleep(wait)
-	fmt.Fprintf(os.Stderr, "gqlstream: ends in the middle of its work, %v after it was told to end\n", wait)
+	fmt.Fprintf(
+		os.Stderr,
+		"gqlstream: ends in the middle of its work, %v after it was told to end\n",
+		wait,
+	)
 	exit(exitFailed)
 }
 
@@ -98,9 +102,12 @@ var words = kong.Vars{"reasons": listed(event.Reasons), "kinds": listed([]event.
 func execute(ctx context.Context, args []string, con console) int {
 	exited := -1
 	con.Err, con.closers = printer{con.Err}, new([]func() error)
-	parser, err := kong.New(&cli{},
+	parser, err := kong.New(
+		&cli{},
 		kong.Name("gqlstream"),
-		kong.Description("Keeps label-prevalence estimates of communities current while a graph changes."),
+		kong.Description(
+			"Keeps label-prevalence estimates of communities current while a graph changes.",
+		),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
 		words,
@@ -154,13 +161,21 @@ func (versionCmd) Help() string { return "Example:\n  gqlstream version" }
 
 // Run prints the version in one line.
 func (versionCmd) Run(con console) error {
-	_, err := fmt.Fprintf(con.Out, "gqlstream %s %s %s/%s event schema 1\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(
+		con.Out,
+		"gqlstream %s %s %s/%s event schema 1\n",
+		version,
+		runtime.Version(),
+		runtime.GOOS,
+		runtime.GOARCH,
+	)
 	return err
 }
 
 // recordedVersion returns what Go recorded of the checkout, for builds that no Makefile made.
 func recordedVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" &&
+		info.Main.Version != "(devel)" {
 		return strings.TrimPrefix(info.Main.Version, "v")
 	}
 	return "devel"

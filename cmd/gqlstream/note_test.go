@@ -13,10 +13,29 @@ import (
 // the run starts.
 func TestNotesReachPeopleAndReplays(t *testing.T) {
 	dir := t.TempDir()
-	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "out")
+	conf, state, output := filepath.Join(
+		dir,
+		"gqlstream.yaml",
+	), filepath.Join(
+		dir,
+		"state",
+	), filepath.Join(
+		dir,
+		"out",
+	)
 	writeConfig(t, conf, crashConfig)
 	run := func() {
-		mustRun(t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained")
+		mustRun(
+			t,
+			"run",
+			"--config",
+			conf,
+			"--state",
+			state,
+			"--output",
+			output,
+			"--exit-when-drained",
+		)
 	}
 	run()
 	said, _ := mustRun(t, "publish", "--state", state, "--note", "debate <tonight>")
@@ -33,7 +52,10 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 	if strings.Count(string(text), want) != 1 {
 		t.Errorf("the output is\n%s", text)
 	}
-	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); strings.Count(replayed, want) != 1 {
+	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); strings.Count(
+		replayed,
+		want,
+	) != 1 {
 		t.Errorf("a replay prints\n%s", replayed)
 	}
 	withBroker(t, state, func(js jetstream.JetStream) {
@@ -41,7 +63,8 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, err := stream.GetLastMsgForSubject(t.Context(), "gqlest.history.note"); err != nil || !strings.HasPrefix(string(m.Data), want) {
+		if m, err := stream.GetLastMsgForSubject(t.Context(), "gqlest.history.note"); err != nil ||
+			!strings.HasPrefix(string(m.Data), want) {
 			t.Errorf("the history has %v, %v", m, err)
 		}
 		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("gqlest.history.note"))

@@ -30,7 +30,8 @@ func TestNotifyTellsEveryTarget(t *testing.T) {
 	}
 	var out, said strings.Builder
 	code := execute(t.Context(), []string{"notify", path, "--test"}, console{Out: &out, Err: &said})
-	if code != exitFailed || !strings.Contains(out.String(), "webhook/chat: took it\n") || !strings.Contains(out.String(), "webhook/other: the answer is 403") {
+	if code != exitFailed || !strings.Contains(out.String(), "webhook/chat: took it\n") ||
+		!strings.Contains(out.String(), "webhook/other: the answer is 403") {
 		t.Errorf("code %d\n%s\n%s", code, out.String(), said.String())
 	}
 	if len(got) != 2 || !strings.HasPrefix(got[0], `/chat {"text": "🔔 *gqlstream-trial*`) {

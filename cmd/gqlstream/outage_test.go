@@ -107,7 +107,19 @@ func TestRunOutlivesItsBroker(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--output", r.output, "--exit-when-drained")
+	mustRun(
+		t,
+		"run",
+		"--config",
+		r.config,
+		"--state",
+		r.dir,
+		"--nats",
+		b.ClientURL(),
+		"--output",
+		r.output,
+		"--exit-when-drained",
+	)
 	compareOutside(t, r, settings)
 	t.Logf("%d outages: %v", outages, r.report)
 }
@@ -147,7 +159,16 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 		}
 	}
 	awaitMore()
-	stream, old := filepath.Join(b.dir, "jetstream", "$G", "streams", "GQL_ESTIMATES"), filepath.Join(t.TempDir(), "old")
+	stream, old := filepath.Join(
+		b.dir,
+		"jetstream",
+		"$G",
+		"streams",
+		"GQL_ESTIMATES",
+	), filepath.Join(
+		t.TempDir(),
+		"old",
+	)
 	for err := os.CopyFS(old, os.DirFS(stream)); err != nil; err = os.CopyFS(old, os.DirFS(stream)) { // as a crash leaves it
 		if !errors.Is(err, fs.ErrNotExist) { // files of batches come and go meanwhile
 			t.Fatal(err)
@@ -169,16 +190,34 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--exit-when-drained")
+	mustRun(
+		t,
+		"run",
+		"--config",
+		r.config,
+		"--state",
+		r.dir,
+		"--nats",
+		b.ClientURL(),
+		"--exit-when-drained",
+	)
 	compareOutside(t, r, settings)
 	t.Logf("%v", r.report)
 }
 
 // openLogged opens a pipeline and returns what it says.
-func openLogged(ctx context.Context, t *testing.T, settings config.Settings) (*pipeline.Pipeline, *logged) {
+func openLogged(
+	ctx context.Context,
+	t *testing.T,
+	settings config.Settings,
+) (*pipeline.Pipeline, *logged) {
 	t.Helper()
 	said := &logged{}
-	p, err := pipeline.Open(ctx, settings, pipeline.Options{Log: slog.New(slog.NewTextHandler(said, nil))})
+	p, err := pipeline.Open(
+		ctx,
+		settings,
+		pipeline.Options{Log: slog.New(slog.NewTextHandler(said, nil))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +251,11 @@ func (h *history) drainTo(settings config.Settings, text string) (said string, e
 	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Minute)
 	defer cancel()
 	log := &logged{}
-	p, err := pipeline.Open(ctx, settings, pipeline.Options{Drain: text == "", Log: slog.New(slog.NewTextHandler(log, nil))})
+	p, err := pipeline.Open(
+		ctx,
+		settings,
+		pipeline.Options{Drain: text == "", Log: slog.New(slog.NewTextHandler(log, nil))},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -238,9 +281,24 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 	for seed := range uint64(2) {
 		r := outageRun(t, seed)
 		away := filepath.Join(t.TempDir(), "away")
-		r.output, r.parts, r.alerts = filepath.Join(away, "estimates.ndjson"), filepath.Join(away, "parts"), filepath.Join(away, "alerts.ndjson")
+		r.output, r.parts, r.alerts = filepath.Join(
+			away,
+			"estimates.ndjson",
+		), filepath.Join(
+			away,
+			"parts",
+		), filepath.Join(
+			away,
+			"alerts.ndjson",
+		)
 		writeConfig(t, away, "a file, so that nothing can be in it")
-		h := &history{t: t, rand: r.rand, dir: r.dir, config: r.config, events: &crashEvents{rand: r.rand}}
+		h := &history{
+			t:      t,
+			rand:   r.rand,
+			dir:    r.dir,
+			config: r.config,
+			events: &crashEvents{rand: r.rand},
+		}
 		settings, err := config.Load(h.config)
 		if err != nil {
 			t.Fatal(err)
@@ -272,19 +330,38 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
 	writeConfig(t, away, "a file, so that nothing can be in it")
-	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 1ms}\nemit: {threshold: 0}", 1)) // many emissions, none of which waits for labels
-	h := &history{t: t, rand: r.rand, dir: r.dir, config: r.config, events: &crashEvents{rand: r.rand}}
+	writeConfig(
+		t,
+		r.config,
+		strings.Replace(
+			crashConfig,
+			"step: {every: 20ms}",
+			"step: {every: 1ms}\nemit: {threshold: 0}",
+			1,
+		),
+	) // many emissions, none of which waits for labels
+	h := &history{
+		t:      t,
+		rand:   r.rand,
+		dir:    r.dir,
+		config: r.config,
+		events: &crashEvents{rand: r.rand},
+	}
 	settings, err := config.Load(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings.State, settings.HTTP.Listen = h.dir, web.ListenOff
-	settings.Output.File, settings.Output.StreamBytesMax = filepath.Join(away, "estimates.ndjson"), 1<<20
+	settings.Output.File, settings.Output.StreamBytesMax = filepath.Join(
+		away,
+		"estimates.ndjson",
+	), 1<<20
 	for range 40 { // each waits for its acknowledgements, so that log time moves and steps end on a quick machine too
 		h.publish(h.dir, 25)
 	}
 	said, err := h.drainTo(settings, "the run waits")
-	if !errors.Is(err, context.Canceled) || !strings.Contains(said, "for=GQL_ESTIMATES") || !strings.Contains(said, "file has not taken message 1 ") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(said, "for=GQL_ESTIMATES") ||
+		!strings.Contains(said, "file has not taken message 1 ") {
 		t.Fatalf("with an output that takes nothing: %v\n%s", err, said)
 	}
 	if err := errors.Join(os.Remove(away), os.Mkdir(away, 0o755)); err != nil {

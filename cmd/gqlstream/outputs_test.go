@@ -10,7 +10,12 @@ import (
 
 // oneCheckpointARun is crashConfig with the checkpoint at the end of a run alone:
 // however slow the machine, the run before is not forgotten.
-var oneCheckpointARun = strings.Replace(crashConfig, "checkpoint: {every: 200ms}", "checkpoint: {every: 24h}", 1)
+var oneCheckpointARun = strings.Replace(
+	crashConfig,
+	"checkpoint: {every: 200ms}",
+	"checkpoint: {every: 24h}",
+	1,
+)
 
 // The newest estimates and refusals that a broker loses with the power, although
 // it has acknowledged them and a checkpoint is newer, must be published again, the
@@ -69,12 +74,37 @@ func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "gqlstream.yaml")
 	run := func(rule string) {
 		t.Helper()
-		writeConfig(t, conf, "{classes: 2, state: "+state+", communities: [{name: all, everyone: true}], output: {alerts: "+filepath.Join(dir, "alerts.ndjson")+"},"+
-			" step: {every: 100ms, time: event}, privacy: {min_members: 0}, alerts: [{name: a, when: "+rule+", suppress: []}]}")
-		mustRun(t, "publish", "--state", state, "--classes", "2", "--log", filepath.Join(dir, "log.ndjson"))
+		writeConfig(
+			t,
+			conf,
+			"{classes: 2, state: "+state+", communities: [{name: all, everyone: true}], output: {alerts: "+filepath.Join(
+				dir,
+				"alerts.ndjson",
+			)+"},"+
+				" step: {every: 100ms, time: event}, privacy: {min_members: 0}, alerts: [{name: a, when: "+rule+", suppress: []}]}",
+		)
+		mustRun(
+			t,
+			"publish",
+			"--state",
+			state,
+			"--classes",
+			"2",
+			"--log",
+			filepath.Join(dir, "log.ndjson"),
+		)
 		mustRun(t, "run", "--config", conf, "--exit-when-drained")
 	}
-	mustRun(t, "simulate", "--vertices", "200", "--duration", "2s", "--out", filepath.Join(dir, "log.ndjson"))
+	mustRun(
+		t,
+		"simulate",
+		"--vertices",
+		"200",
+		"--duration",
+		"2s",
+		"--out",
+		filepath.Join(dir, "log.ndjson"),
+	)
 	run("point > 0.1")
 	if text, err := os.ReadFile(filepath.Join(dir, "alerts.ndjson")); err != nil || len(text) == 0 {
 		t.Fatalf("no alerts: %v", err)
@@ -113,7 +143,17 @@ func TestLostLatestAreMended(t *testing.T) {
 // A run that ends when it is drained must not wait for an output that cannot be opened, but fail with what is wrong.
 func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 	state, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere", "x")
-	code, _, said := runCommand("run", "--classes", "2", "--everyone", "--state", state, "--exit-when-drained", "--output", nowhere)
+	code, _, said := runCommand(
+		"run",
+		"--classes",
+		"2",
+		"--everyone",
+		"--state",
+		state,
+		"--exit-when-drained",
+		"--output",
+		nowhere,
+	)
 	if code != exitFailed || !strings.Contains(said, nowhere+": no such file or directory") {
 		t.Errorf("exit %d\n%s", code, said)
 	}
@@ -127,8 +167,10 @@ func TestAnEmptyLogIsSaidToBeEmpty(t *testing.T) {
 		{"run --exit-when-drained --state " + state, "the log was empty"},
 		{"replay --log " + empty, "there were no events"},
 	} {
-		code, _, said := runCommand(append(strings.Fields(c.command), "--classes", "2", "--everyone")...)
-		if code != exitFine || strings.Count(said, c.want) != 1 || strings.Contains(said, "no events were read") {
+		code, _, said := runCommand(
+			append(strings.Fields(c.command), "--classes", "2", "--everyone")...)
+		if code != exitFine || strings.Count(said, c.want) != 1 ||
+			strings.Contains(said, "no events were read") {
 			t.Errorf("%s: exit %d\n%s", c.command, code, said)
 		}
 	}

@@ -48,7 +48,8 @@ func fetch(t *testing.T, p *pipeline.Pipeline, path string, into any) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil ||
+		response.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s, %v", path, response.Status, err)
 	}
 }
@@ -113,7 +114,9 @@ func mustHaveTrend(t *testing.T, state, conf string) {
 		}
 	}
 	for begun := time.Now(); len(list.Communities) == 0 || len(list.Communities[0].Trend) < 2 || list.Communities[0].Change == nil; pause(t.Context(), 10*time.Millisecond) {
-		if fetch(t, p, "/api/v1/communities?q=everyone&sort=change&trend=24", &list); time.Since(begun) > crashStartMax {
+		if fetch(t, p, "/api/v1/communities?q=everyone&sort=change&trend=24", &list); time.Since(
+			begun,
+		) > crashStartMax {
 			t.Fatalf("after a restart the page has no trend: %+v", list)
 		}
 	}
@@ -127,7 +130,16 @@ func TestAPageFindsAFreePort(t *testing.T) {
 	}
 	defer taken.Close()
 	state, conf, _ := savedState(t, 8)
-	code, _, said := runCommand("run", "--config", conf, "--state", state, "--http", taken.Addr().String(), "--exit-when-drained")
+	code, _, said := runCommand(
+		"run",
+		"--config",
+		conf,
+		"--state",
+		state,
+		"--http",
+		taken.Addr().String(),
+		"--exit-when-drained",
+	)
 	if code != exitFailed || !strings.Contains(said, "choose another address with --http") {
 		t.Errorf("run: exit %d\n%s", code, said)
 	}
@@ -156,8 +168,16 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 // The page must show the newest refusals with what was refused, of one reason if asked.
 func TestThePageShowsWhatWasRefused(t *testing.T) {
 	state := t.TempDir()
-	settings := config.Settings{Classes: config.Classes{"a", "b"}, State: state, HTTP: web.HTTP{Listen: "127.0.0.1:0"}}
-	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	settings := config.Settings{
+		Classes: config.Classes{"a", "b"},
+		State:   state,
+		HTTP:    web.HTTP{Listen: "127.0.0.1:0"},
+	}
+	p, err := pipeline.Open(
+		t.Context(),
+		settings,
+		pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +198,13 @@ func TestThePageShowsWhatWasRefused(t *testing.T) {
 		all = answer{}
 		fetch(t, p, "/api/v1/quarantine", &all)
 	}
-	if len(all.Entries) != 3 || uint64(all.Entries[0].Position) != at[2] || all.Entries[1].Original != `{"src": 1, "dst": 2, "weight": "ü"}` {
+	if len(all.Entries) != 3 || uint64(all.Entries[0].Position) != at[2] ||
+		all.Entries[1].Original != `{"src": 1, "dst": 2, "weight": "ü"}` {
 		t.Errorf("the page has %+v", all.Entries)
 	}
 	fetch(t, p, "/api/v1/quarantine?reason=self-loop&limit=1", &loops)
-	if len(loops.Entries) != 1 || loops.Entries[0].Reason != "self-loop" || uint64(loops.Entries[0].Position) != at[0] {
+	if len(loops.Entries) != 1 || loops.Entries[0].Reason != "self-loop" ||
+		uint64(loops.Entries[0].Position) != at[0] {
 		t.Errorf("of self-loops the page has %+v", loops.Entries)
 	}
 	cancel()

@@ -28,7 +28,11 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 	for i, prefix := range []string{"", "test"} {
 		conf := filepath.Join(files, "gqlstream"+prefix+".yaml")
 		state, output := filepath.Join(files, "state"+prefix), filepath.Join(files, "out"+prefix)
-		writeConfig(t, conf, crashConfig+"nats: {url: \""+server.URL()+"\", prefix: \""+prefix+"\"}\n")
+		writeConfig(
+			t,
+			conf,
+			crashConfig+"nats: {url: \""+server.URL()+"\", prefix: \""+prefix+"\"}\n",
+		)
 		settings, err := config.Load(conf)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +41,15 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained") // makes the streams
+		mustRun(
+			t,
+			"run",
+			"--config",
+			conf,
+			"--state",
+			state,
+			"--exit-when-drained",
+		) // makes the streams
 		publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Stream: in.Log})
 		if err != nil {
 			t.Fatal(err)
@@ -52,13 +64,28 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		publisher.Close()
-		mustRun(t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained")
+		mustRun(
+			t,
+			"run",
+			"--config",
+			conf,
+			"--state",
+			state,
+			"--output",
+			output,
+			"--exit-when-drained",
+		)
 		replayed, _ := mustRun(t, "replay", "--config", conf)
 		text, err := os.ReadFile(output)
 		if err != nil || len(text) == 0 {
 			t.Fatalf("prefix %q: %d bytes, %v", prefix, len(text), err)
 		}
-		sameLines(t, "replay with prefix "+prefix, replayed, strings.Split(strings.TrimSpace(string(text)), "\n"))
+		sameLines(
+			t,
+			"replay with prefix "+prefix,
+			replayed,
+			strings.Split(strings.TrimSpace(string(text)), "\n"),
+		)
 		list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix", prefix)
 		if !strings.Contains(list, "edge") {
 			t.Errorf("prefix %q: the quarantine has\n%s", prefix, list)
@@ -76,7 +103,9 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 // connectedServer starts a NATS server for the time of a test, and connects to it.
 func connectedServer(t *testing.T) (*broker.Embedded, *nats.Conn) {
 	t.Helper()
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,29 +147,71 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		edges += fmt.Sprintf("v%d,v%d\nv%d,v%d\n", v, (v+1)%20, v, (v+3)%20)
 		members += fmt.Sprintf("all,v%d\n", v)
 	}
-	mustRun(t, "publish", "--nats", server.URL(), "--classes", "left,right", "--edges", data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"))
+	mustRun(
+		t,
+		"publish",
+		"--nats",
+		server.URL(),
+		"--classes",
+		"left,right",
+		"--edges",
+		data("e.csv", edges),
+		"--labels",
+		data("l.csv", "vertex,label\nv1,left\nv2,right\n"),
+	)
 	if _, err := js.CreateStream(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		stream, err := js.Stream(t.Context(), second.Name)
-		if err == nil && stream.CachedInfo().State.Msgs > 0 && stream.CachedInfo().Sources[0].Lag == 0 {
+		if err == nil && stream.CachedInfo().State.Msgs > 0 &&
+			stream.CachedInfo().Sources[0].Lag == 0 {
 			break
 		}
 		if time.Since(begun) > time.Minute {
 			t.Fatalf("the edges do not come: %v", err)
 		}
 	}
-	mustRun(t, "publish", "--nats", server.URL(), "--prefix", "language", "--classes", "de,en,fr", "--members", data("m.csv", members),
-		"--labels", data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"))
-	conf := data("language.yaml", "classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+server.URL()+"\", prefix: language}\n")
+	mustRun(
+		t,
+		"publish",
+		"--nats",
+		server.URL(),
+		"--prefix",
+		"language",
+		"--classes",
+		"de,en,fr",
+		"--members",
+		data("m.csv", members),
+		"--labels",
+		data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"),
+	)
+	conf := data(
+		"language.yaml",
+		"classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+server.URL()+"\", prefix: language}\n",
+	)
 	output := filepath.Join(dir, "out")
-	mustRun(t, "run", "--config", conf, "--state", filepath.Join(dir, "state"), "--output", output, "--exit-when-drained")
+	mustRun(
+		t,
+		"run",
+		"--config",
+		conf,
+		"--state",
+		filepath.Join(dir, "state"),
+		"--output",
+		output,
+		"--exit-when-drained",
+	)
 	written, err := os.ReadFile(output)
-	if err != nil || !strings.Contains(string(written), `"community":"all"`) || strings.Contains(string(written), "no-label-reachable:") {
+	if err != nil || !strings.Contains(string(written), `"community":"all"`) ||
+		strings.Contains(string(written), "no-label-reachable:") {
 		t.Errorf("%v\n%s", err, written)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix", "language"); strings.Contains(list, "edge") || strings.Contains(list, "label") {
+	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix", "language"); strings.Contains(
+		list,
+		"edge",
+	) ||
+		strings.Contains(list, "label") {
 		t.Errorf("refused:\n%s", list)
 	}
 }

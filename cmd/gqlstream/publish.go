@@ -74,14 +74,22 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 
 // openOrdered opens the files. Where nobody says the classes, they are those of the run that follows
 // the stream, if there are estimates of one, and those of the files else.
-func (c *publishCmd) openOrdered(ctx context.Context, con console, b *broker.Broker, conf files.Config) (*files.Source, error) {
+func (c *publishCmd) openOrdered(
+	ctx context.Context,
+	con console,
+	b *broker.Broker,
+	conf files.Config,
+) (*files.Source, error) {
 	from := ""
 	if conf.Classes.K() == 0 {
 		from = "the files"
 		log, err := ingest.IdentityAt(ctx, b.JS, c.names.Log, 0)
 		marks, failed := sinks.Marks(ctx, b.JS, c.out)
 		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, fmt.Errorf("publish: which classes the run has is not known: %w; give them with --classes", err)
+			return nil, fmt.Errorf(
+				"publish: which classes the run has is not known: %w; give them with --classes",
+				err,
+			)
 		}
 		for _, m := range marks {
 			if len(m.Classes) > 0 && m.Log == log.Created.Format(time.RFC3339Nano) {
@@ -103,7 +111,12 @@ func (c *publishCmd) openOrdered(ctx context.Context, con console, b *broker.Bro
 
 // publishFiles publishes rows. The error refused says that rows were refused; the others are
 // published then.
-func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, conf files.Config) (refused, err error) {
+func (c *publishCmd) publishFiles(
+	ctx context.Context,
+	con console,
+	b *broker.Broker,
+	conf files.Config,
+) (refused, err error) {
 	source, err := c.openOrdered(ctx, con, b, conf)
 	if err != nil {
 		return nil, err
@@ -125,16 +138,26 @@ func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Br
 		return nil, err
 	}
 	defer p.out.publisher.Close()
-	refused, err = c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
+	refused, err = c.readFiles(
+		ctx,
+		source,
+		newMeter(con.Err, "events read"),
+		func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) },
+	)
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.settings.NATS.URL), b.Where))
 	if ctx.Err() != nil {
-		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
+		err = fmt.Errorf(
+			"publish: interrupted; what was published stays in the stream: %w",
+			ctx.Err(),
+		)
 	}
 	switch {
 	case err != nil:
 	case p.events == 0 && refused == nil:
-		refused = errors.New("publish: nothing was published: the files have no rows that say something")
+		refused = errors.New(
+			"publish: nothing was published: the files have no rows that say something",
+		)
 	case p.events > 0 && refused != nil:
 		refused = fmt.Errorf("publish: the other rows are published, but %w", refused)
 	}
@@ -156,15 +179,27 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 
 // fileConfig checks the flags and says what to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
-	conf := files.Config{Version: c.ModelVersion, Ordered: true, Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax}}
+	conf := files.Config{
+		Version: c.ModelVersion,
+		Ordered: true,
+		Steps:   ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
+	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
-		return conf, config.Usagef("publish: --note has %d bytes, at most %d", len(c.Note), event.IDBytesLimit)
+		return conf, config.Usagef(
+			"publish: --note has %d bytes, at most %d",
+			len(c.Note),
+			event.IDBytesLimit,
+		)
 	case !c.any() && c.Note == "":
-		return conf, config.Usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
-			"--vertices or --log, or --note")
+		return conf, config.Usagef(
+			"publish: no files; give --edges, --labels, --predictions, --members, " +
+				"--vertices or --log, or --note",
+		)
 	case c.settings.NATS.URL == "" && c.settings.State == "":
-		return conf, config.Usagef("publish: no stream; give --nats URL, --state DIR or --config FILE")
+		return conf, config.Usagef(
+			"publish: no stream; give --nats URL, --state DIR or --config FILE",
+		)
 	case c.settings.NATS.URL != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")
 	case !(c.Rate >= 0):

@@ -32,7 +32,14 @@ func publishFiles(t *testing.T) []string {
 	var edges strings.Builder
 	edges.WriteString("src,dst,weight,ts,type\n")
 	for i := range 3000 {
-		fmt.Fprintf(&edges, "%d,u%d,%g,%d,x\n", i%50, i%70, 1+float64(i%4)/4, 1_700_000_000+(i*7)%900)
+		fmt.Fprintf(
+			&edges,
+			"%d,u%d,%g,%d,x\n",
+			i%50,
+			i%70,
+			1+float64(i%4)/4,
+			1_700_000_000+(i*7)%900,
+		)
 	}
 	edges.WriteString("1,1,1,1700000001,x\n1,2,-3,1700000001,x\n")
 	files := map[string]string{
@@ -84,7 +91,12 @@ func storedEvents(t *testing.T, state string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := ingest.OpenJetStream(t.Context(), b.JS, decoder, ingest.JetStreamConfig{UntilLast: true})
+	source, err := ingest.OpenJetStream(
+		t.Context(),
+		b.JS,
+		decoder,
+		ingest.JetStreamConfig{UntilLast: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +161,9 @@ func dropLateTimes(b *event.Batch) {
 func TestPublishedFilesAreTheStream(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	// Where a connection ends early, nats.go 1.55 may leave this one waiting for a channel that it has just dropped.
-	theirs := goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
+	theirs := goleak.IgnoreTopFunction(
+		"github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect",
+	)
 	t.Cleanup(func() { goleak.VerifyNone(t, before, theirs) })
 	flags := publishFiles(t)
 	var command publishCmd
@@ -175,7 +189,9 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 	want := sourceLines(t, source, true)
 	source.Close()
 	state, rejects := t.TempDir(), filepath.Join(t.TempDir(), "rejects.ndjson")
-	args := append([]string{"publish", "--state", state, "--rejects", rejects, "--skip-refused"}, flags...)
+	args := append(
+		[]string{"publish", "--state", state, "--rejects", rejects, "--skip-refused"},
+		flags...)
 	code, out, diagnostics := runCommand(args...)
 	if code != exitFine || !strings.Contains(out, "published 3,009 events") {
 		t.Fatalf("exit %d\n%s%s", code, out, diagnostics)
@@ -213,7 +229,18 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		state := t.TempDir()
-		_, said := mustRun(t, "publish", "--state", state, "--"+c.kind, path, "--map", c.mapping, "--classes", "left,right")
+		_, said := mustRun(
+			t,
+			"publish",
+			"--state",
+			state,
+			"--"+c.kind,
+			path,
+			"--map",
+			c.mapping,
+			"--classes",
+			"left,right",
+		)
 		if got := storedEvents(t, state); len(got) == 0 || got[0] != c.want {
 			t.Errorf("%s: %q, want %s\n%s", c.kind, got, c.want, said)
 		}
@@ -222,8 +249,23 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 
 // Predictions that name no version get the one of the flag, and others keep theirs.
 func TestPublishNamesTheModelVersion(t *testing.T) {
-	path, state := textFile(t, "p.csv", "vertex,p0,p1,version\n1,0.25,0.75,\n2,0.5,0.5,old\n"), t.TempDir()
-	mustRun(t, "publish", "--state", state, "--predictions", path, "--classes", "2", "--model-version", "new")
+	path, state := textFile(
+		t,
+		"p.csv",
+		"vertex,p0,p1,version\n1,0.25,0.75,\n2,0.5,0.5,old\n",
+	), t.TempDir()
+	mustRun(
+		t,
+		"publish",
+		"--state",
+		state,
+		"--predictions",
+		path,
+		"--classes",
+		"2",
+		"--model-version",
+		"new",
+	)
 	got := strings.Join(storedEvents(t, state), "\n")
 	if strings.Count(got, `"version":"new"`) != 1 || strings.Count(got, `"version":"old"`) != 1 {
 		t.Error(got)
@@ -241,7 +283,8 @@ func checkRejects(t *testing.T, path string) {
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 2 {
 		t.Fatalf("%d rejects, want 2: %v", len(lines), err)
 	}
-	if first.Row != 3002 || first.Reason != event.SelfLoop || first.Original != "1,1,1,1700000001,x" {
+	if first.Row != 3002 || first.Reason != event.SelfLoop ||
+		first.Original != "1,1,1,1700000001,x" {
 		t.Errorf("reject %+v", first)
 	}
 }
@@ -253,7 +296,19 @@ func TestPublishToAListeningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"publish", "--nats", server.URL(), "--rate", "1e6", "--producer", "test", "--max-refused", "1"}, publishFiles(t)...)
+	args := append(
+		[]string{
+			"publish",
+			"--nats",
+			server.URL(),
+			"--rate",
+			"1e6",
+			"--producer",
+			"test",
+			"--max-refused",
+			"1",
+		},
+		publishFiles(t)...)
 	for range 2 { // the second time the broker drops the repeats
 		if code, out, diagnostics := runCommand(args...); code != exitFine {
 			t.Errorf("exit %d:\n%s%s", code, out, diagnostics)
@@ -310,7 +365,15 @@ func infoMessages(info *jetstream.StreamInfo) uint64 {
 // Which number is which class is never guessed: names of labels alone are in no order, and a run that
 // has published says its own.
 func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
-	labels, predictions := textFile(t, "l.csv", "vertex,label\n1,right\n"), textFile(t, "p.csv", "vertex,p_left,p_right\n1,0.25,0.75\n")
+	labels, predictions := textFile(
+		t,
+		"l.csv",
+		"vertex,label\n1,right\n",
+	), textFile(
+		t,
+		"p.csv",
+		"vertex,p_left,p_right\n1,0.25,0.75\n",
+	)
 	state := t.TempDir()
 	code, _, said := runCommand("publish", "--state", state, "--labels", labels)
 	if code != exitUsage || !strings.Contains(said, "--classes with all names") {
@@ -321,11 +384,31 @@ func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
 		t.Errorf("with predictions that name theirs: %q", got)
 	}
 	other := t.TempDir()
-	mustRun(t, "run", "--state", other, "--classes", "right,left", "--everyone", "--exit-when-drained")
+	mustRun(
+		t,
+		"run",
+		"--state",
+		other,
+		"--classes",
+		"right,left",
+		"--everyone",
+		"--exit-when-drained",
+	)
 	mustRun(t, "publish", "--state", other, "--labels", labels)
-	_, said = mustRun(t, "publish", "--state", other, "--labels", labels, "--predictions", predictions)
+	_, said = mustRun(
+		t,
+		"publish",
+		"--state",
+		other,
+		"--labels",
+		labels,
+		"--predictions",
+		predictions,
+	)
 	got := strings.Join(storedEvents(t, other), "\n")
-	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 || !strings.Contains(got, "[0.75,0.25]") || !strings.Contains(said, "0 = right") {
+	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 ||
+		!strings.Contains(got, "[0.75,0.25]") ||
+		!strings.Contains(said, "0 = right") {
 		t.Errorf("beside a run: %s\n%s", got, said)
 	}
 	deleteLog(t, other)
@@ -357,7 +440,16 @@ func TestPublishExitCodes(t *testing.T) {
 		return path
 	}
 	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
-	bad, none, half := write("b.csv", "src,dst\n1,\n"), write("n.csv", "src,dst\n"), write("h.csv", "src,dst\n1,2\n3,\n")
+	bad, none, half := write(
+		"b.csv",
+		"src,dst\n1,\n",
+	), write(
+		"n.csv",
+		"src,dst\n",
+	), write(
+		"h.csv",
+		"src,dst\n1,2\n3,\n",
+	)
 	loops := write("l.csv", "src,dst\n1,2\n3,3\n")
 	state := t.TempDir()
 	lock, err := broker.AcquireLock(filepath.Join(state, "locked"))
@@ -387,7 +479,15 @@ func TestPublishExitCodes(t *testing.T) {
 	} {
 		code, out, diagnostics := runCommand(append([]string{"publish"}, test.args...)...)
 		if code != test.code || !strings.Contains(out+diagnostics, test.text) {
-			t.Errorf("%v: exit %d, want %d and %q:\n%s%s", test.args, code, test.code, test.text, out, diagnostics)
+			t.Errorf(
+				"%v: exit %d, want %d and %q:\n%s%s",
+				test.args,
+				code,
+				test.code,
+				test.text,
+				out,
+				diagnostics,
+			)
 		}
 	}
 }

@@ -49,7 +49,11 @@ type purge struct {
 func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	c.settings.State = cmp.Or(c.settings.State, config.StateDefault)
 	state := c.settings.State
-	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
+	p := purge{
+		command: c,
+		con:     con,
+		dir:     checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints")),
+	}
 	err := p.readKept(state)
 	if err != nil {
 		return err
@@ -91,8 +95,15 @@ func (p *purge) needed(ctx context.Context) (uint64, error) {
 	if graph == 0 || graph >= upTo {
 		return upTo, err
 	}
-	fmt.Fprintf(p.con.Out, "the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
-		"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n", graph, upTo, bucket, pipeline.GraphEvery)
+	fmt.Fprintf(
+		p.con.Out,
+		"the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
+			"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n",
+		graph,
+		upTo,
+		bucket,
+		pipeline.GraphEvery,
+	)
 	return graph, err
 }
 
@@ -112,7 +123,14 @@ func (p *purge) log(ctx context.Context) error {
 			return fmt.Errorf("purge: %w", err)
 		}
 	}
-	fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, p.upTo-1, before.LastSeq)
+	fmt.Fprintf(
+		p.con.Out,
+		"%s messages %d to %d of %d\n",
+		p.deleted(),
+		before.FirstSeq,
+		p.upTo-1,
+		before.LastSeq,
+	)
 	return nil
 }
 
@@ -142,10 +160,18 @@ func (p *purge) tellErased() {
 	switch erased := p.kept[0].Erased; {
 	case erased == 0:
 	case erased >= p.upTo:
-		fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when what is kept is newer "+
-			"(gqlstream snapshot list)\n", erased)
+		fmt.Fprintf(
+			p.con.Out,
+			"the log still holds what was erased at %d: purge again when what is kept is newer "+
+				"(gqlstream snapshot list)\n",
+			erased,
+		)
 	default:
-		fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n", erased)
+		fmt.Fprintf(
+			p.con.Out,
+			"the log holds nothing any more from before the erasure at %d\n",
+			erased,
+		)
 	}
 }
 
@@ -156,8 +182,12 @@ func (p *purge) readKept(state string) error {
 		return err
 	}
 	if len(positions) < len(p.kept) {
-		return fmt.Errorf("purge: %d checkpoints in %s, two are needed before anything may be deleted; let run "+
-			"go on until it has written them", len(positions), state)
+		return fmt.Errorf(
+			"purge: %d checkpoints in %s, two are needed before anything may be deleted; let run "+
+				"go on until it has written them",
+			len(positions),
+			state,
+		)
 	}
 	for i := range p.kept {
 		c, err := p.dir.Read(positions[i])
@@ -167,7 +197,9 @@ func (p *purge) readKept(state string) error {
 		p.kept[i] = c.Manifest
 	}
 	if p.kept[0].Config != p.kept[1].Config {
-		return errors.New("purge: the two newest checkpoints are of different configurations; let run write another one first")
+		return errors.New(
+			"purge: the two newest checkpoints are of different configurations; let run write another one first",
+		)
 	}
 	return nil
 }

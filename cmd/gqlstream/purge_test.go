@@ -15,10 +15,14 @@ func TestPurgedLogGoesOn(t *testing.T) {
 	would, _ := mustRun(t, "purge", "--state", state, "--dry-run")
 	mustRun(t, "replay", "--config", config, "--state", state) // all of it is there
 	did, _ := mustRun(t, "purge", "--state", state)
-	if strings.TrimPrefix(would, "would delete ") != strings.TrimPrefix(did, "deleted ") || would == did {
+	if strings.TrimPrefix(would, "would delete ") != strings.TrimPrefix(did, "deleted ") ||
+		would == did {
 		t.Errorf("a dry run says %q, the purge %q", would, did)
 	}
-	if again, _ := mustRun(t, "purge", "--state", state); !strings.HasPrefix(again, "nothing to delete: the log begins at "+second+"\n") {
+	if again, _ := mustRun(t, "purge", "--state", state); !strings.HasPrefix(
+		again,
+		"nothing to delete: the log begins at "+second+"\n",
+	) {
 		t.Errorf("a second purge: %q, want a log that begins at %s", again, second)
 	}
 	code, _, text := runCommand("replay", "--config", config, "--state", state)

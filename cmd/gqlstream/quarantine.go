@@ -86,7 +86,11 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	})
 	fmt.Fprintf(con.Err, "%d entries\n", n)
 	if more > 0 {
-		fmt.Fprintf(con.Err, "%d more were refused beside them and have no entry; the log has them\n", more)
+		fmt.Fprintf(
+			con.Err,
+			"%d more were refused beside them and have no entry; the log has them\n",
+			more,
+		)
 	}
 	if gone := q.Discarded(); gone > 0 {
 		fmt.Fprintf(con.Err, "%d older entries were deleted or discarded\n", gone)
@@ -122,7 +126,9 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	object := json.NewEncoder(printer{con.Out})
 	object.SetEscapeHTML(false)
 	object.SetIndent("", "  ")
-	return object.Encode(web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)})
+	return object.Encode(
+		web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)},
+	)
 }
 
 type quarantineRetryCmd struct {
@@ -214,7 +220,10 @@ func (c *quarantineRetryCmd) entries(
 			return nil, err
 		}
 		if e.Retried && !c.Again {
-			return nil, fmt.Errorf("entry %d was retried before; --again retries it once more", number)
+			return nil, fmt.Errorf(
+				"entry %d was retried before; --again retries it once more",
+				number,
+			)
 		}
 		entries = append(entries, e)
 	}

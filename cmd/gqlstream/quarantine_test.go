@@ -36,10 +36,35 @@ func fillQuarantine(t *testing.T) (state string) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(running) }()
 	err = w.Write(ctx, []event.Refusal{
-		{Position: 3, Index: -1, Kind: event.KindEdge, Reason: event.Malformed, Detail: "byte 0", Original: []byte("\x1b[31mred\xff")},
-		{Position: 5, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte(`{"src":1,"dst":1}`)},
-		{Position: 9, Index: 0, Kind: event.KindLabel, Reason: event.UnknownClass, Original: []byte("{\"vertex\":1,\n \"label\":\"<é>\"}")},
-		{Position: 11, Index: 0, Kind: event.KindControl, Reason: event.Malformed, Original: []byte("\u009b31m")},
+		{
+			Position: 3,
+			Index:    -1,
+			Kind:     event.KindEdge,
+			Reason:   event.Malformed,
+			Detail:   "byte 0",
+			Original: []byte("\x1b[31mred\xff"),
+		},
+		{
+			Position: 5,
+			Index:    2,
+			Kind:     event.KindEdge,
+			Reason:   event.SelfLoop,
+			Original: []byte(`{"src":1,"dst":1}`),
+		},
+		{
+			Position: 9,
+			Index:    0,
+			Kind:     event.KindLabel,
+			Reason:   event.UnknownClass,
+			Original: []byte("{\"vertex\":1,\n \"label\":\"<é>\"}"),
+		},
+		{
+			Position: 11,
+			Index:    0,
+			Kind:     event.KindControl,
+			Reason:   event.Malformed,
+			Original: []byte("\u009b31m"),
+		},
 	})
 	err = errors.Join(err, w.Settle(ctx))
 	stop()
@@ -105,7 +130,9 @@ func TestQuarantineCommands(t *testing.T) {
 			}
 		}
 	}
-	if _, out, _ := runCommand("quarantine", "show", "2", "--state", state); !json.Valid([]byte(out)) {
+	if _, out, _ := runCommand("quarantine", "show", "2", "--state", state); !json.Valid(
+		[]byte(out),
+	) {
 		t.Errorf("show is not JSON: %s", out)
 	}
 	if _, out, _ := runCommand("quarantine", "show", "1", "--original", "--state", state); out != "\x1b[31mred\xff" {

@@ -41,17 +41,47 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 	rate := campaign.Size(b, "GQLSTREAM_QUESTIONS_RATE", 2000)
 	dir, address := b.TempDir(), freeAddress(b)
 	writeConfig(b, filepath.Join(dir, "gqlstream.yaml"), questionsConfig)
-	startProgram(b, "run", "--config", filepath.Join(dir, "gqlstream.yaml"), "--state", filepath.Join(dir, "state"), "--listen", address)
-	nc, err := nats.Connect("nats://"+address, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	startProgram(
+		b,
+		"run",
+		"--config",
+		filepath.Join(dir, "gqlstream.yaml"),
+		"--state",
+		filepath.Join(dir, "state"),
+		"--listen",
+		address,
+	)
+	nc, err := nats.Connect(
+		"nats://"+address,
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond),
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer nc.Close()
-	startProgram(b, "simulate", "--nats", "nats://"+address, "--duration", "0", "--vertices", strconv.Itoa(50*communities),
-		"--rate", strconv.Itoa(rate), "--communities", strconv.Itoa(communities))
+	startProgram(
+		b,
+		"simulate",
+		"--nats",
+		"nats://"+address,
+		"--duration",
+		"0",
+		"--vertices",
+		strconv.Itoa(50*communities),
+		"--rate",
+		strconv.Itoa(rate),
+		"--communities",
+		strconv.Itoa(communities),
+	)
 	last := fmt.Sprintf("group-%02d", communities-1)
 	until(b, func(ctx context.Context) bool {
-		reply, err := nc.RequestWithContext(ctx, "gqlest.query.latest", []byte(`{"community":"`+last+`"}`))
+		reply, err := nc.RequestWithContext(
+			ctx,
+			"gqlest.query.latest",
+			[]byte(`{"community":"`+last+`"}`),
+		)
 		return err == nil && strings.Contains(string(reply.Data), `"name"`)
 	})
 	pause(b.Context(), warm/2)
@@ -87,7 +117,11 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 				begun = time.Now()
 				reply, err := nc.Request("gqlest.query."+q.subject, []byte(request), time.Minute)
 				took = append(took, time.Since(begun))
-				if err != nil || !slices.Contains([]string{"", "503"}, reply.Header.Get("Nats-Service-Error-Code")) { // 503: it is being made
+				if err != nil ||
+					!slices.Contains(
+						[]string{"", "503"},
+						reply.Header.Get("Nats-Service-Error-Code"),
+					) { // 503: it is being made
 					b.Fatal(err, reply)
 				}
 				bytes = max(bytes, len(reply.Data))

@@ -36,7 +36,8 @@ func TestRefusedRowsFailOneShotCommands(t *testing.T) {
 					command, "--edges", c.edges, "--labels", c.labels, "--predictions", predictions, "--everyone", "--classes", "2",
 				}
 				code, out, said := runCommand(append(args, c.more...)...)
-				if code != c.code || !strings.Contains(said, c.said) || (out != "") != (code == exitFine || command == "replay") {
+				if code != c.code || !strings.Contains(said, c.said) ||
+					(out != "") != (code == exitFine || command == "replay") {
 					t.Errorf("exit %d, want %d; %q\n%s%s", code, c.code, c.said, out, said)
 				}
 			})
@@ -52,9 +53,20 @@ func TestClassesAreNotGuessed(t *testing.T) {
 	rows := "\n1,0.9,0.1\n2,0.2,0.8\n3,0.4,0.6\n"
 	bare := textFile(t, "p.csv", "vertex,p0,p1"+rows)
 	named := textFile(t, "p.csv", "vertex,p_zeta,p_right"+rows)
-	args := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--predictions"}
+	args := []string{
+		"estimate",
+		"--edges",
+		edges,
+		"--labels",
+		labels,
+		"--everyone",
+		"--method",
+		"pcc",
+		"--predictions",
+	}
 	code, out, said := runCommand(append(args, bare)...)
-	if code != exitUsage || out != "" || !strings.Contains(said, "name the columns p_right and so on, or give --classes") {
+	if code != exitUsage || out != "" ||
+		!strings.Contains(said, "name the columns p_right and so on, or give --classes") {
 		t.Errorf("exit %d\n%s%s", code, out, said)
 	}
 	want, _ := mustRun(t, append(args, bare, "--classes", "zeta,right")...)

@@ -46,7 +46,11 @@ func (r *crashRun) hangUp(ctx context.Context, config, want string) {
 func TestConfigurationIsReloaded(t *testing.T) {
 	ctx := t.Context()
 	told := make(chan string, 10000)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { told <- q.Header.Get("Webhook-Id") }))
+	server := httptest.NewServer(
+		http.HandlerFunc(
+			func(_ http.ResponseWriter, q *http.Request) { told <- q.Header.Get("Webhook-Id") },
+		),
+	)
 	defer server.Close()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,9 +77,21 @@ func TestConfigurationIsReloaded(t *testing.T) {
 		t.Fatalf("the webhook is not told\n%s", r.said())
 	}
 	r.hangUp(ctx, "clases: 2\n", "is not reloaded")
-	r.hangUp(ctx, strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1), "decides other results")
-	r.hangUp(ctx, strings.Replace(first, "point > 0.5", "point > 5", 1), "a share is between 0 and 1")
-	r.hangUp(ctx, strings.Replace(first, `listen: "off"`, "listen: "+taken.Addr().String(), 1), "the one before is taken")
+	r.hangUp(
+		ctx,
+		strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1),
+		"decides other results",
+	)
+	r.hangUp(
+		ctx,
+		strings.Replace(first, "point > 0.5", "point > 5", 1),
+		"a share is between 0 and 1",
+	)
+	r.hangUp(
+		ctx,
+		strings.Replace(first, `listen: "off"`, "listen: "+taken.Addr().String(), 1),
+		"the one before is taken",
+	)
 	secret := filepath.Join(t.TempDir(), "secret")
 	for _, secured := range []string{
 		strings.Replace(first, `listen: "off"`, `listen: "off", token_file: `+secret, 1),
@@ -114,7 +130,8 @@ func TestConfigurationIsReloaded(t *testing.T) {
 func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 	r := newCrashRun(t, 10)
 	page := freeAddress(t)
-	quiet := strings.NewReplacer("step: {every: 20ms}", "step: {every: 20ms, time: event}", `listen: "off"`, "listen: "+page).Replace(crashConfig)
+	quiet := strings.NewReplacer("step: {every: 20ms}", "step: {every: 20ms, time: event}", `listen: "off"`, "listen: "+page).
+		Replace(crashConfig)
 	if err := os.WriteFile(r.config, []byte(quiet), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +150,27 @@ func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 			t.Fatalf("not ready after %v: %v %v", crashStartMax, reply, err)
 		}
 	}
-	r.hangUp(t.Context(), strings.Replace(quiet, "name: high", "name: tall", 1), "the configuration has been read again")
+	r.hangUp(
+		t.Context(),
+		strings.Replace(quiet, "name: high", "name: tall", 1),
+		"the configuration has been read again",
+	)
 	r.kill()
 }
 
 // A start that fails must end, also where a setting differs from itself.
 func TestARunWithANumberThatIsNoneEnds(t *testing.T) {
-	code, _, said := runCommand("run", "--classes", "2", "--alpha", "NaN", "--state", t.TempDir(), "--http", "off")
+	code, _, said := runCommand(
+		"run",
+		"--classes",
+		"2",
+		"--alpha",
+		"NaN",
+		"--state",
+		t.TempDir(),
+		"--http",
+		"off",
+	)
 	if code != exitUsage || !strings.Contains(said, "alpha is NaN") {
 		t.Errorf("exit %d: %s", code, said)
 	}
@@ -165,7 +196,8 @@ func (r *crashRun) checkAlternating(lines []string, atLeast int) {
 		if err := json.Unmarshal([]byte(line), &x); err != nil {
 			r.t.Fatal(err)
 		}
-		if ids[x.ID] || x.State == last[x.Alert] || x.State == alerts.Resolved && last[x.Alert] == "" {
+		if ids[x.ID] || x.State == last[x.Alert] ||
+			x.State == alerts.Resolved && last[x.Alert] == "" {
 			r.t.Errorf("%s after %q", line, last[x.Alert])
 		}
 		ids[x.ID], last[x.Alert] = true, x.State

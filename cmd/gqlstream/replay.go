@@ -92,7 +92,11 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 
 // openLog opens the one log that the flags name.
 func (c *replayCmd) openLog(
-	ctx context.Context, settings *config.Settings, con console, to event.Position, from ingest.JetStreamConfig,
+	ctx context.Context,
+	settings *config.Settings,
+	con console,
+	to event.Position,
+	from ingest.JetStreamConfig,
 ) (ingest.Source, error) {
 	steps, err := settings.Steps()
 	switch {
@@ -111,8 +115,10 @@ func (c *replayCmd) openLog(
 	source, err := pipeline.OpenLog(ctx, b.JS, settings, from)
 	if errors.Is(err, ingest.ErrWrongHistory) && from.Identity == nil {
 		if log, e := b.JS.Stream(ctx, c.names.Log); e == nil {
-			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
-				log.CachedInfo().State.FirstSeq)
+			err = fmt.Errorf(
+				"replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
+				log.CachedInfo().State.FirstSeq,
+			)
 		}
 	}
 	if err != nil {
@@ -142,13 +148,24 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to.Position > 0 && from.Position >= to.Position || to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
-		return nil, config.Usagef("replay: nothing lies between --from %s and --to %s", c.From, c.To)
+	if to.Position > 0 && from.Position >= to.Position ||
+		to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
+		return nil, config.Usagef(
+			"replay: nothing lies between --from %s and --to %s",
+			c.From,
+			c.To,
+		)
 	}
 	if c.UseCheckpoint && c.any() {
 		return nil, config.Usagef("replay: --use-checkpoint is of --state, and files are given")
 	}
-	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events read")}
+	r := &replay{
+		from:   from,
+		to:     to,
+		digest: c.Digest,
+		con:    con,
+		meter:  newMeter(con.Err, "events read"),
+	}
 	if c.Digest != "" {
 		r.meter.what = "" // digests tell enough
 	}
@@ -156,7 +173,11 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.
-func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (from ingest.JetStreamConfig, err error) {
+func (c *replayCmd) begin(
+	r *replay,
+	state string,
+	conf incremental.Config,
+) (from ingest.JetStreamConfig, err error) {
 	if !c.UseCheckpoint {
 		if r.core, err = incremental.New(conf); err != nil {
 			err = config.Usage(err)
@@ -164,19 +185,31 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 		return from, err
 	}
 	until := pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}
-	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), until, func(format string, args ...any) {
-		fmt.Fprintf(r.con.Err, "replay: "+format+"\n", args...)
-	})
+	saved, err := pipeline.NearestCheckpoint(
+		state,
+		conf.Digest(),
+		until,
+		func(format string, args ...any) {
+			fmt.Fprintf(r.con.Err, "replay: "+format+"\n", args...)
+		},
+	)
 	switch {
 	case err != nil:
 		return from, err
 	case saved == nil:
-		return from, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
-			"leave --use-checkpoint out to begin with the log", state)
+		return from, fmt.Errorf(
+			"replay: no checkpoint in %s is intact, of this configuration and early enough; "+
+				"leave --use-checkpoint out to begin with the log",
+			state,
+		)
 	}
 	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
 		if has := saved.Manifest.Watermarks; has != nil && len(has) < max(conf.Shards, 1) {
-			err = fmt.Errorf("replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w", saved.Manifest.Position, err)
+			err = fmt.Errorf(
+				"replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w",
+				saved.Manifest.Position,
+				err,
+			)
 		}
 		return from, err
 	}
@@ -235,7 +268,9 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 		return nil
 	}
 	if c.UseCheckpoint {
-		return config.Usagef("replay: --alerts needs the log from its beginning, since checkpoints hold no alerts; leave --use-checkpoint out")
+		return config.Usagef(
+			"replay: --alerts needs the log from its beginning, since checkpoints hold no alerts; leave --use-checkpoint out",
+		)
 	}
 	conf, err := settings.AlertRules()
 	if err != nil {
@@ -259,7 +294,13 @@ func (r *replay) write(b *event.Batch, estimates []quant.Estimate, shown bool) e
 		notes := sinks.NotesOf(uint64(b.Last), int64(b.Time), b.Notes())
 		return errors.Join(writeLines(r.con.Out, estimates), writeLines(r.con.Out, notes))
 	}
-	e := sinks.Emission{Position: uint64(b.Last), Time: int64(b.Time), Estimates: estimates, Cut: b.Checkpoint, Notes: b.Notes()}
+	e := sinks.Emission{
+		Position:  uint64(b.Last),
+		Time:      int64(b.Time),
+		Estimates: estimates,
+		Cut:       b.Checkpoint,
+		Notes:     b.Notes(),
+	}
 	if !b.Emit || !r.beats.Publishes(&e) {
 		return nil
 	}

@@ -62,7 +62,10 @@ func TestRulesExampleRuns(t *testing.T) {
 			t.Errorf("%s has %g members, want %g", name, members[name], want)
 		}
 	}
-	if !strings.Contains(diagnostics, `"german adults": 1 times the rule met a value of another type`) {
+	if !strings.Contains(
+		diagnostics,
+		`"german adults": 1 times the rule met a value of another type`,
+	) {
 		t.Errorf("no warning of carol's age: %s", diagnostics)
 	}
 }
@@ -95,17 +98,33 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": `"a" reaches 1 hops of 2`,
 	} {
 		write(t, "rules.yaml", rules)
-		if _, _, diagnostics := runCommand(rulesExample(t)...); !strings.Contains(diagnostics, want) {
+		if _, _, diagnostics := runCommand(rulesExample(t)...); !strings.Contains(
+			diagnostics,
+			want,
+		) {
 			t.Errorf("%s\ngave %s\nwant %s", rules, diagnostics, want)
 		}
 	}
-	write(t, "gqlstream.yaml", "classes: 2\ncommunities:\n  - {name: a, rule: 'language == \"de\" andd age > 1'}\n")
+	write(
+		t,
+		"gqlstream.yaml",
+		"classes: 2\ncommunities:\n  - {name: a, rule: 'language == \"de\" andd age > 1'}\n",
+	)
 	code, _, diagnostics := runCommand("check", "gqlstream.yaml")
-	if code != exitUsage || !strings.Contains(diagnostics, `gqlstream.yaml: community "a" has a rule that cannot be used: column 18`) {
+	if code != exitUsage ||
+		!strings.Contains(
+			diagnostics,
+			`gqlstream.yaml: community "a" has a rule that cannot be used: column 18`,
+		) {
 		t.Errorf("check: exit %d, %s", code, diagnostics)
 	}
-	write(t, "gqlstream.yaml", "classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, hops: 2}}\n")
-	if code, out, diagnostics := runCommand("check", "gqlstream.yaml"); code != exitFine || !strings.Contains(out, "rule: age > 1") {
+	write(
+		t,
+		"gqlstream.yaml",
+		"classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, hops: 2}}\n",
+	)
+	if code, out, diagnostics := runCommand("check", "gqlstream.yaml"); code != exitFine ||
+		!strings.Contains(out, "rule: age > 1") {
 		t.Errorf("check: exit %d, %s%s", code, out, diagnostics)
 	}
 }
@@ -116,8 +135,12 @@ func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
 	for name, text := range ruleFiles {
 		write(t, name, text)
 	}
-	write(t, "rules.yaml", "communities:\n  - {name: cut, ego: {root: bob, hops: 2, members_max: 3}}\n"+
-		"  - {name: whole, ego: {root: bob, hops: 2}}\n  - {name: none, ego: {root: zoe, hops: 2}}\n")
+	write(
+		t,
+		"rules.yaml",
+		"communities:\n  - {name: cut, ego: {root: bob, hops: 2, members_max: 3}}\n"+
+			"  - {name: whole, ego: {root: bob, hops: 2}}\n  - {name: none, ego: {root: zoe, hops: 2}}\n",
+	)
 	_, out, _ := runCommand(append(rulesExample(t), "--format", "json")...)
 	n := 0
 	for line := range strings.Lines(out) {

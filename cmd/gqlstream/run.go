@@ -69,7 +69,9 @@ func (c *runCmd) configure() (config.Settings, error) {
 		return settings, config.Usagef("run: --worker names one of a group; give --group NAME too")
 	}
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
-		return settings, config.Usagef("run: --listen is for the embedded server, and --nats is another one")
+		return settings, config.Usagef(
+			"run: --listen is for the embedded server, and --nats is another one",
+		)
 	}
 	return settings, nil
 }

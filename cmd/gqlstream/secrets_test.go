@@ -11,7 +11,14 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 	const url = "nats://gq:s3cr3t-PASS@127.0.0.1:1"
 	dir := t.TempDir()
 	config := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(t, config, "classes: 2\nnats: {url: \""+url+"\"}\nstate: "+filepath.Join(dir, "state")+"\nhttp: {listen: \"off\"}\n")
+	writeConfig(
+		t,
+		config,
+		"classes: 2\nnats: {url: \""+url+"\"}\nstate: "+filepath.Join(
+			dir,
+			"state",
+		)+"\nhttp: {listen: \"off\"}\n",
+	)
 	edges := filepath.Join(dir, "edges.csv")
 	writeConfig(t, edges, "src,dst\n1,2\n")
 	for _, args := range [][]string{
@@ -23,7 +30,8 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 		{"publish", "--edges", edges, "--nats", url},
 	} {
 		code, out, said := runCommand(args...)
-		if text := out + said; strings.Contains(text, "s3cr3t") || !strings.Contains(text, "127.0.0.1:1") {
+		if text := out + said; strings.Contains(text, "s3cr3t") ||
+			!strings.Contains(text, "127.0.0.1:1") {
 			t.Errorf("%v: exit %d\n%s", args, code, text)
 		}
 	}
@@ -32,11 +40,17 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 // Who knows the path of a webhook may post there: check prints its host alone.
 func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, "classes: 2\nalerts: [{name: a, when: point > 0.5}]\nnotify:\n  webhooks:\n"+
-		"    - {name: slack, url: \"https://hooks.example/services/T0/s3cr3t\", template: slack}\n"+
-		"    - {name: query, url: \"https://hooks.example?token=s3cr3t\"}\n    - {name: plain, url: \"https://hooks.example/\"}\n")
+	writeConfig(
+		t,
+		config,
+		"classes: 2\nalerts: [{name: a, when: point > 0.5}]\nnotify:\n  webhooks:\n"+
+			"    - {name: slack, url: \"https://hooks.example/services/T0/s3cr3t\", template: slack}\n"+
+			"    - {name: query, url: \"https://hooks.example?token=s3cr3t\"}\n    - {name: plain, url: \"https://hooks.example/\"}\n",
+	)
 	code, out, said := runCommand("check", config)
-	if code != 0 || strings.Contains(out+said, "s3cr3t") || strings.Count(out, "https://hooks.example/xxxxx") != 2 || !strings.Contains(out, "https://hooks.example/\n") {
+	if code != 0 || strings.Contains(out+said, "s3cr3t") ||
+		strings.Count(out, "https://hooks.example/xxxxx") != 2 ||
+		!strings.Contains(out, "https://hooks.example/\n") {
 		t.Errorf("exit %d\n%s%s", code, out, said)
 	}
 }

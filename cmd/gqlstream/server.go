@@ -57,12 +57,20 @@ func (f *serverFlags) load() (config.Settings, error) {
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
 	f.settings.NATS.Listen = "" // nobody else shall reach it meanwhile
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.settings.NATS.URL), func() (away bool) {
-		b, err = config.OpenBroker(f.settings, log)
-		return errors.Is(err, nats.ErrNoServers)
-	})
+	awaitStart(
+		ctx,
+		con.Err,
+		"a server at "+broker.Redacted(f.settings.NATS.URL),
+		func() (away bool) {
+			b, err = config.OpenBroker(f.settings, log)
+			return errors.Is(err, nats.ErrNoServers)
+		},
+	)
 	if errors.Is(err, broker.ErrLocked) {
-		err = fmt.Errorf("%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page", err)
+		err = fmt.Errorf(
+			"%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page",
+			err,
+		)
 	}
 	if err == nil {
 		con.atEnd(b.Close)
@@ -79,9 +87,15 @@ func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Br
 	}
 	b, err := f.open(ctx, con)
 	if err == nil {
-		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(missing, jetstream.ErrStreamNotFound) {
-			err = config.Usagef("there is no log %s at %s; --state, --nats and --prefix say where the pipeline has it",
-				f.names.Log, cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State))
+		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(
+			missing,
+			jetstream.ErrStreamNotFound,
+		) {
+			err = config.Usagef(
+				"there is no log %s at %s; --state, --nats and --prefix say where the pipeline has it",
+				f.names.Log,
+				cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State),
+			)
 		}
 	}
 	return b, err

@@ -15,7 +15,9 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	secrets(t, dir)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	secure, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: cert, Verify: true})
+	secure, err := server.GenTLSConfig(
+		&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: cert, Verify: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,9 +25,22 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLSConfig: secure, TLSVerify: true,
 		JetStream: true, StoreDir: dir,
 	})
-	conf, state, labels := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "labels.csv")
-	writeConfig(t, conf, "{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+"', prefix: team, ca_file: "+cert+
-		", cert_file: "+cert+", key_file: "+key+"}, http: {listen: 'off'}}")
+	conf, state, labels := filepath.Join(
+		dir,
+		"gqlstream.yaml",
+	), filepath.Join(
+		dir,
+		"state",
+	), filepath.Join(
+		dir,
+		"labels.csv",
+	)
+	writeConfig(
+		t,
+		conf,
+		"{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+"', prefix: team, ca_file: "+cert+
+			", cert_file: "+cert+", key_file: "+key+"}, http: {listen: 'off'}}",
+	)
 	writeConfig(t, labels, "vertex,label\n1,left\n2,right\n")
 	for _, c := range []struct{ line, said string }{
 		{"simulate --duration 5s --vertices 300", "publishes to stream TEAM"},
@@ -47,7 +62,8 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		"group nobody":                                    "no server; give --nats URL, or --config FILE with nats.url",
 		"publish --note hello --nats x --prefix a.b":      `prefix "a.b"`,
 	} {
-		if code, out, said := runCommand(strings.Fields(line)...); code == exitFine || !strings.Contains(said, want) {
+		if code, out, said := runCommand(strings.Fields(line)...); code == exitFine ||
+			!strings.Contains(said, want) {
 			t.Errorf("%s: exit %d, want %q in\n%s%s", line, code, want, out, said)
 		}
 	}

@@ -28,7 +28,8 @@ func TestSimulateWritesTheSameBytesForTheSameSeed(t *testing.T) {
 		return log, truth
 	}
 	log, truth := files("3", "first")
-	if again, truthAgain := files("3", "second"); !bytes.Equal(log, again) || !bytes.Equal(truth, truthAgain) {
+	if again, truthAgain := files("3", "second"); !bytes.Equal(log, again) ||
+		!bytes.Equal(truth, truthAgain) {
 		t.Error("the same seed gives other bytes")
 	}
 	if other, _ := files("4", "third"); bytes.Equal(log, other) {
@@ -38,10 +39,15 @@ func TestSimulateWritesTheSameBytesForTheSameSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"time", "community", "members", "p0", "p1", "jumped"}; !slices.Equal(rows[0], want) {
+	if want := []string{"time", "community", "members", "p0", "p1", "jumped"}; !slices.Equal(
+		rows[0],
+		want,
+	) {
 		t.Errorf("truth has the columns %v, want %v", rows[0], want)
 	}
-	if want := 5*13 + 1; len(rows) != want { // seconds times communities and everyone, and the header
+	if want := 5*13 + 1; len(
+		rows,
+	) != want { // seconds times communities and everyone, and the header
 		t.Errorf("truth has %d rows, want %d", len(rows), want)
 	}
 }
@@ -49,7 +55,18 @@ func TestSimulateWritesTheSameBytesForTheSameSeed(t *testing.T) {
 // A replay of the log that simulate wrote must estimate every community in it.
 func TestReplayEstimatesWhatSimulateWrote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.ndjson.zst")
-	mustRun(t, "simulate", "--vertices", "500", "--communities", "3", "--duration", "3s", "--out", path)
+	mustRun(
+		t,
+		"simulate",
+		"--vertices",
+		"500",
+		"--communities",
+		"3",
+		"--duration",
+		"3s",
+		"--out",
+		path,
+	)
 	out, _ := mustRun(t, "replay", "--classes", "2", "--everyone", "--method", "pcc", "--log", path)
 	for _, community := range []string{"everyone", "group-0", "group-1", "group-2"} {
 		if !strings.Contains(out, fmt.Sprintf("%q", community)) {
@@ -79,8 +96,20 @@ func TestSimulateRefusesWrongArguments(t *testing.T) {
 func TestDemoEndsWithASummaryAndLeavesNothing(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	out, _ := mustRun(t, "demo", "--http", "off", "--vertices", "2000", "--communities", "3", "--duration", "14s",
-		"--speed", "20")
+	out, _ := mustRun(
+		t,
+		"demo",
+		"--http",
+		"off",
+		"--vertices",
+		"2000",
+		"--communities",
+		"3",
+		"--duration",
+		"14s",
+		"--speed",
+		"20",
+	)
 	for _, text := range []string{"ours (auto)", "plain counting (pcc)", "truth in our interval", "13s of 14s"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("the summary does not have %q:\n%s", text, out)

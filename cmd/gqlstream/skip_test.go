@@ -15,14 +15,28 @@ func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
 	writeConfig(t, config, crashConfig)
 	publishRandom(t, state, &crashEvents{rand: rand.New(rand.NewPCG(5, 12))}, 40)
-	run := []string{"run", "--config", config, "--state", state, "--exit-when-drained", "--output", output}
-	if code, _, said := runCommand(append(run, "--skip", "17")...); code != exitFine || !strings.Contains(said, "position=17") {
+	run := []string{
+		"run",
+		"--config",
+		config,
+		"--state",
+		state,
+		"--exit-when-drained",
+		"--output",
+		output,
+	}
+	if code, _, said := runCommand(append(run, "--skip", "17")...); code != exitFine ||
+		!strings.Contains(said, "position=17") {
 		t.Fatalf("exit %d\n%s", code, said)
 	}
-	if code, _, said := runCommand(append(run, "--skip", "18")...); code != exitUsage || !strings.Contains(said, "has applied it") {
+	if code, _, said := runCommand(append(run, "--skip", "18")...); code != exitUsage ||
+		!strings.Contains(said, "has applied it") {
 		t.Errorf("a message that is applied: exit %d\n%s", code, said)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "skipped"); !strings.Contains(list, " 17 ") {
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "skipped"); !strings.Contains(
+		list,
+		" 17 ",
+	) {
 		t.Errorf("the quarantine has\n%s", list)
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state)

@@ -40,8 +40,11 @@ func (f snapshotFlags) open() (*checkpoint.Dir, []uint64, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(f.State, "checkpoints"))
 	positions, err := dir.List()
 	if err == nil && len(positions) == 0 {
-		err = config.Usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
-			"and at the end of --exit-when-drained", f.State)
+		err = config.Usagef(
+			"snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
+				"and at the end of --exit-when-drained",
+			f.State,
+		)
 	}
 	return dir, positions, err
 }
@@ -79,8 +82,18 @@ func (c *snapshotListCmd) Run(con console) error {
 		for _, s := range m.Sections {
 			bytes += s.Bytes
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\tyes\n", m.Position, event.Time(m.LogTime),
-			m.Written.Format("2006-01-02T15:04:05Z"), bytes, m.Config, checkpoint.Digest(m.Sections))
+		fmt.Fprintf(
+			table,
+			"%d\t%s\t%s\t%d\t%s\t%s\tyes\n",
+			m.Position,
+			event.Time(m.LogTime),
+			m.Written.Format(
+				"2006-01-02T15:04:05Z",
+			),
+			bytes,
+			m.Config,
+			checkpoint.Digest(m.Sections),
+		)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -119,7 +132,12 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
-		return config.Usagef("snapshot export: there is no table %q; there are %s and %v", c.Table, edgesTable, graphstore.Tables())
+		return config.Usagef(
+			"snapshot export: there is no table %q; there are %s and %v",
+			c.Table,
+			edgesTable,
+			graphstore.Tables(),
+		)
 	}
 	dir, positions, err := c.open()
 	if err != nil {
@@ -143,7 +161,14 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Err, "%s: %d rows of %s at position %d\n", c.Out, rows, c.Table, read.Manifest.Position)
+	fmt.Fprintf(
+		con.Err,
+		"%s: %d rows of %s at position %d\n",
+		c.Out,
+		rows,
+		c.Table,
+		read.Manifest.Position,
+	)
 	return nil
 }
 
@@ -158,7 +183,14 @@ func edgesOf(view graphstore.View) iter.Seq[namedEdge] {
 	return func(yield func(namedEdge) bool) {
 		for v := range graphstore.Vertex(view.Vertices()) {
 			for u, weight := range view.EdgesOf(v) {
-				if u > v && !yield(namedEdge{Src: view.ID(v).String(), Dst: view.ID(u).String(), Weight: weight}) {
+				if u > v &&
+					!yield(
+						namedEdge{
+							Src:    view.ID(v).String(),
+							Dst:    view.ID(u).String(),
+							Weight: weight,
+						},
+					) {
 					return
 				}
 			}

@@ -32,7 +32,8 @@ const soakLag = "gqlstream_lag_messages"
 
 // soakConfig is crashConfig at a pace that a machine can keep up for hours.
 var soakConfig = strings.NewReplacer("step: {every: 20ms}", "step: {every: 100ms}", "checkpoint: {every: 200ms}", "checkpoint: {every: 2s}",
-	"output: {every: 300ms}", "output: {every: 5s}").Replace(crashConfig)
+	"output: {every: 300ms}", "output: {every: 5s}").
+	Replace(crashConfig)
 
 // soakGrowthMax is how much more of a thing the last quarter of a soak may have than the one before, in its
 // median. The first half fills what is bounded, the history of the page say, and one that is shorter than
@@ -48,7 +49,10 @@ const (
 // it is sampled a hundred times.
 func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	length := time.Duration(campaign.Size(t, "GQLSTREAM_SOAK_SECONDS", 3)) * time.Second
-	t.Setenv("GOGC", "25") // so that memory is what lives, not up to 256 MiB of garbage that come and go
+	t.Setenv(
+		"GOGC",
+		"25",
+	) // so that memory is what lives, not up to 256 MiB of garbage that come and go
 	r := newCrashRun(t, campaign.Seed(t, 1))
 	page := freeAddress(t)
 	r.pace = 10 * time.Millisecond
@@ -85,7 +89,10 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 			t.Errorf("%s grows by more than %.0f %%", name, 100*soakGrowthMax)
 		}
 	}
-	if lag := samples[soakLag]; max(median(lag[:len(lag)/2]), median(lag[len(lag)/2:])) > soakLagMax {
+	if lag := samples[soakLag]; max(
+		median(lag[:len(lag)/2]),
+		median(lag[len(lag)/2:]),
+	) > soakLagMax {
 		t.Errorf("the run did not keep up: it was behind by %v messages", lag)
 	}
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
@@ -119,7 +126,8 @@ func watchPage(ctx context.Context, t *testing.T, address string) {
 	}
 	go func() {
 		for ctx.Err() == nil {
-			if err := errors.Join(ask("/api/v1/status"), ask("/api/v1/estimates?after=1")); err != nil && ctx.Err() == nil {
+			if err := errors.Join(ask("/api/v1/status"), ask("/api/v1/estimates?after=1")); err != nil &&
+				ctx.Err() == nil {
 				t.Errorf("the page got no answer: %v", err)
 			}
 			pause(ctx, time.Second)

@@ -110,7 +110,9 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 	}
 	replay := func(position uint64, args ...string) string {
 		t.Helper()
-		out, _ := mustRun(t, append([]string{"replay", "--config", conf, "--state", state}, args...)...)
+		out, _ := mustRun(
+			t,
+			append([]string{"replay", "--config", conf, "--state", state}, args...)...)
 		var kept strings.Builder
 		for line := range strings.Lines(out) {
 			var p published
@@ -136,17 +138,33 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 			{"--from", strconv.FormatUint(p-1, 10), "--to", text},
 		} {
 			if got := byRecord(t, replay(p, args...)); got != byRecord(t, at[p]) {
-				t.Errorf("seed %d: replay %v gives\n%s, published was\n%s", seed, args, got, byRecord(t, at[p]))
+				t.Errorf(
+					"seed %d: replay %v gives\n%s, published was\n%s",
+					seed,
+					args,
+					got,
+					byRecord(t, at[p]),
+				)
 			}
 			checked++
 		}
 	}
 	last := order[len(order)-1]
-	if got := byRecord(t, replay(last, "--use-checkpoint", "--from", strconv.FormatUint(last-1, 10))); got != byRecord(t, at[last]) {
-		t.Errorf("seed %d: from a checkpoint to %d:\n%s, published was\n%s", seed, last, got, at[last])
+	if got := byRecord(t, replay(last, "--use-checkpoint", "--from", strconv.FormatUint(last-1, 10))); got != byRecord(
+		t,
+		at[last],
+	) {
+		t.Errorf(
+			"seed %d: from a checkpoint to %d:\n%s, published was\n%s",
+			seed,
+			last,
+			got,
+			at[last],
+		)
 	}
 	t.Logf("%d replays, estimates at %d positions", checked, len(order))
-	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to", "99999999"); code != exitFailed || !strings.Contains(text, "there is no 99999999") {
+	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to", "99999999"); code != exitFailed ||
+		!strings.Contains(text, "there is no 99999999") {
 		t.Errorf("to a position that is not there: exit %d, %s", code, text)
 	}
 	for _, args := range [][]string{{"--from", "x"}, {"--to", "0"}, {"--from", "5", "--to", "5"}, {"--digest", "never"}} {
@@ -203,7 +221,13 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 		fields := strings.Fields(row)
 		for _, when := range []string{"checkpoint", "step"} {
 			if got := digests[when+" "+fields[0]]; got != fields[5] {
-				t.Errorf("seed %d: checkpoint %s has the state %s, the replay %q", seed, fields[0], fields[5], got)
+				t.Errorf(
+					"seed %d: checkpoint %s has the state %s, the replay %q",
+					seed,
+					fields[0],
+					fields[5],
+					got,
+				)
 			}
 		}
 	}
@@ -215,7 +239,8 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"export", "--table", "edges", "--out", filepath.Join(t.TempDir(), "x.csv")}} {
 		dir := filepath.Join(t.TempDir(), "nowhere")
-		code, out, complaint := runCommand(append(append([]string{"snapshot"}, args...), "--state", dir)...)
+		code, out, complaint := runCommand(
+			append(append([]string{"snapshot"}, args...), "--state", dir)...)
 		if code != exitUsage || out != "" || !strings.Contains(complaint, "no checkpoint in "+dir) {
 			t.Errorf("snapshot %v ends with %d: %s%s", args, code, out, complaint)
 		}
@@ -230,7 +255,17 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		sizes := map[string]string{}
 		for _, format := range []string{"parquet", "csv"} {
 			out := filepath.Join(dir, table+"."+format)
-			_, said := mustRun(t, "snapshot", "export", "--state", state, "--table", table, "--out", out)
+			_, said := mustRun(
+				t,
+				"snapshot",
+				"export",
+				"--state",
+				state,
+				"--table",
+				table,
+				"--out",
+				out,
+			)
 			sizes[strings.Fields(strings.TrimPrefix(said, out+": "))[0]] = format
 		}
 		if len(sizes) != 1 {
@@ -249,8 +284,19 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	// The exported graph gives the estimate of the whole log, in both forms.
 	once := map[string]string{}
 	for _, format := range []string{"parquet", "csv"} {
-		out, _ := mustRun(t, "estimate", "--classes", "2", "--method", "pcc", "--everyone", "--format", "json",
-			"--edges", filepath.Join(dir, "edges."+format))
+		out, _ := mustRun(
+			t,
+			"estimate",
+			"--classes",
+			"2",
+			"--method",
+			"pcc",
+			"--everyone",
+			"--format",
+			"json",
+			"--edges",
+			filepath.Join(dir, "edges."+format),
+		)
 		once[out] = format
 	}
 	if len(once) != 1 {
@@ -267,7 +313,8 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"list"}, {"export", "--table", "edges", "--out", filepath.Join(dir, "x.csv")}} {
-		code, out, text := runCommand(append(append([]string{"snapshot"}, args...), "--state", state)...)
+		code, out, text := runCommand(
+			append(append([]string{"snapshot"}, args...), "--state", state)...)
 		if code != exitFailed || !strings.Contains(out+text, "vertices.arrow") {
 			t.Errorf("%v of a damaged checkpoint: exit %d\n%s%s", args, code, out, text)
 		}
@@ -276,7 +323,8 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		t.Error("a damaged checkpoint was exported")
 	}
 	_, said := mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
-	if !strings.Contains(said, "a damaged checkpoint is passed over") || !strings.Contains(said, "msg=restored") {
+	if !strings.Contains(said, "a damaged checkpoint is passed over") ||
+		!strings.Contains(said, "msg=restored") {
 		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
 	}
 }
@@ -307,7 +355,8 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 	args := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
 	code, _, said := runCommand(args...)
 	away := filepath.Join(state, "checkpoints")
-	if code != exitFailed || !strings.Contains(said, "of another version") || !strings.Contains(said, "Move "+away+" away") {
+	if code != exitFailed || !strings.Contains(said, "of another version") ||
+		!strings.Contains(said, "Move "+away+" away") {
 		t.Fatalf("exit %d: %s", code, said)
 	}
 	if err := os.Rename(away, filepath.Join(t.TempDir(), "old")); err != nil {
@@ -329,10 +378,14 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	slip := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
 	for _, flags := range [][]string{{"--alpha", "0.2"}, {"--alpha", "0.2", "--classes", "left,rigth"}} {
 		slip := append(slip, flags...)
-		if code, _, said := runCommand(slip...); code != exitUsage || !strings.Contains(said, "--accept-new-config") {
+		if code, _, said := runCommand(slip...); code != exitUsage ||
+			!strings.Contains(said, "--accept-new-config") {
 			t.Fatalf("exit %d: %s", code, said)
 		}
-		if _, said := mustRun(t, append(slip, "--accept-new-config")...); !strings.Contains(said, "reading the log from its beginning") {
+		if _, said := mustRun(t, append(slip, "--accept-new-config")...); !strings.Contains(
+			said,
+			"reading the log from its beginning",
+		) {
 			t.Errorf("the log is not read anew:\n%s", said)
 		}
 		if _, said := mustRun(t, slip...); !strings.Contains(said, "msg=restored") {
@@ -343,11 +396,20 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{{"--alpha", "0.2", "--classes", "rigth,left"}, {"--classes", "left,rigth"}} {
-		if code, _, said := runCommand(append(slip, flags...)...); code != exitUsage || !strings.Contains(said, `"left" "rigth"`) {
+		if code, _, said := runCommand(append(slip, flags...)...); code != exitUsage ||
+			!strings.Contains(said, `"left" "rigth"`) {
 			t.Fatalf("without a checkpoint: exit %d: %s", code, said)
 		}
 	}
-	code, _, said := runCommand("explain", "--config", conf, "--state", state, "--community", "everyone")
+	code, _, said := runCommand(
+		"explain",
+		"--config",
+		conf,
+		"--state",
+		state,
+		"--community",
+		"everyone",
+	)
 	if code == 0 || !strings.Contains(said, "the newest estimates are of configuration") {
 		t.Fatalf("explain: exit %d: %s", code, said)
 	}

@@ -26,7 +26,11 @@ type streamWriter struct {
 
 // newStreamWriter returns a writer to the server at nc of so many events a second; 0 is no limit. Its
 // publisher is the caller's to close.
-func newStreamWriter(nc *nats.Conn, perSecond float64, conf ingest.PublisherConfig) (streamWriter, error) {
+func newStreamWriter(
+	nc *nats.Conn,
+	perSecond float64,
+	conf ingest.PublisherConfig,
+) (streamWriter, error) {
 	publisher, err := ingest.NewPublisher(nc, conf)
 	limiter := rate.NewLimiter(cmp.Or(rate.Limit(perSecond), rate.Inf), messageEventsMax)
 	limiter.AllowN(time.Now(), messageEventsMax) // it begins with nothing saved up
@@ -50,7 +54,12 @@ func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 
 // publish publishes the events [from, to) of a kind, in halves if the message would be too large, and
 // waits until the rate allows as many more.
-func (s *streamWriter) publish(ctx context.Context, kind event.Kind, b *event.Batch, from, to int) error {
+func (s *streamWriter) publish(
+	ctx context.Context,
+	kind event.Kind,
+	b *event.Batch,
+	from, to int,
+) error {
 	payload, form := wire.Encode(kind, b, from, to)
 	if int64(len(payload)) > s.bytesMax && to-from > 1 {
 		middle := (from + to) / 2

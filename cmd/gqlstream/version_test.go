@@ -12,7 +12,9 @@ import (
 // A build must say the version that its Makefile stamps, and this one what Go recorded.
 func TestVersionIsThatOfTheBuild(t *testing.T) {
 	out, _ := mustRun(t, "version")
-	want := regexp.MustCompile(`^gqlstream \S+ go1\.\S+ ` + runtime.GOOS + "/" + runtime.GOARCH + ` event schema 1\n$`)
+	want := regexp.MustCompile(
+		`^gqlstream \S+ go1\.\S+ ` + runtime.GOOS + "/" + runtime.GOARCH + ` event schema 1\n$`,
+	)
 	if !want.MatchString(out) || strings.Contains(out, "gqlstream v") {
 		t.Errorf("version says %q", out)
 	}
@@ -31,14 +33,22 @@ func TestLicencesOfAllModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/gqlstream")
+	list := exec.Command(
+		"go",
+		"list",
+		"-deps",
+		"-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}",
+		"./cmd/gqlstream",
+	)
 	list.Dir = command.Dir
 	modules, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for module := range strings.Lines(string(modules)) {
-		if module = strings.TrimSpace(module); module != "" && !strings.Contains(string(text), "== "+module+": ") {
+		if module = strings.TrimSpace(module); module != "" &&
+			!strings.Contains(string(text), "== "+module+": ") {
 			t.Errorf("no licence of %s", module)
 		}
 	}

@@ -67,7 +67,9 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 	t.Helper()
 	log := &webtest.Log{}
 	page, err := web.New(web.Config{
-		HTTP: web.HTTP{Listen: listen}, Classes: []string{"left", "right"}, Records: log.Read, InForce: log.InForce,
+		HTTP: web.HTTP{
+			Listen: listen,
+		}, Classes: []string{"left", "right"}, Records: log.Read, InForce: log.InForce,
 		Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil },
 	})
 	if err != nil {
@@ -122,12 +124,17 @@ func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 
 // A page without an estimate must not look like one that does not answer.
 func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
-	page, err := web.New(web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"left", "right"}})
+	page, err := web.New(
+		web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"left", "right"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { page.Close() })
-	if _, said := mustRun(t, "watch", "--url", page.URL(), "--count", "1"); !strings.Contains(said, "no estimates yet") {
+	if _, said := mustRun(t, "watch", "--url", page.URL(), "--count", "1"); !strings.Contains(
+		said,
+		"no estimates yet",
+	) {
 		t.Errorf("it says %q", said)
 	}
 }
@@ -146,14 +153,31 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1, "a")
 	var list []quant.Estimate
 	for i := range 2000 {
-		e := quant.Estimate{Community: fmt.Sprint("c", i), Position: 2, Method: "auto", Prevalence: []float64{0.25, 0.75}, NEff: []float64{50, 60}}
+		e := quant.Estimate{
+			Community:  fmt.Sprint("c", i),
+			Position:   2,
+			Method:     "auto",
+			Prevalence: []float64{0.25, 0.75},
+			NEff:       []float64{50, 60},
+		}
 		if i >= 1997 {
 			e.Flags = []string{"thin:0"}
 		}
 		list = append(list, e)
 	}
 	page.Write(list)
-	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--flagged", "--sort", "width", "--reverse")
+	out, _ := mustRun(
+		t,
+		"watch",
+		"--url",
+		page.URL(),
+		"--count",
+		"1",
+		"--flagged",
+		"--sort",
+		"width",
+		"--reverse",
+	)
 	for _, name := range []string{"c1997", "c1998", "c1999"} {
 		if !strings.Contains(out, name+" ") {
 			t.Errorf("%s is missing: %s", name, out)
@@ -162,7 +186,14 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 	if n := strings.Count(out, "thin:0"); n != 3 {
 		t.Errorf("%d communities, want 3: %s", n, out)
 	}
-	out, _ = mustRun(t, "watch", "--url", page.URL(), "--count", "1") // all of them, where there is no terminal
+	out, _ = mustRun(
+		t,
+		"watch",
+		"--url",
+		page.URL(),
+		"--count",
+		"1",
+	) // all of them, where there is no terminal
 	if n := strings.Count(out, "\n"); n < 2000 {
 		t.Errorf("%d lines of 2,000 communities", n)
 	}
@@ -186,7 +217,11 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 		if c.code == exitFailed { // is waited for
 			time.AfterFunc(3*serverLookEvery, cancel)
 		}
-		code := execute(ctx, append([]string{"watch", "--count", "1"}, c.args...), console{Out: io.Discard, Err: &said})
+		code := execute(
+			ctx,
+			append([]string{"watch", "--count", "1"}, c.args...),
+			console{Out: io.Discard, Err: &said},
+		)
 		if cancel(); code != c.code || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%v: exit %d, %q", c.args, code, said.String())
 		}
@@ -198,7 +233,17 @@ func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 	w := &watch{base: "http://127.0.0.1:8090", watchCmd: watchCmd{Sort: "name"}}
 	w.info.Classes = []string{"left", "right"}
 	w.list.Communities = []watchRow{
-		{Name: "a\x1b", Updated: time.Now().Add(time.Hour), Estimate: quant.Estimate{Prevalence: []float64{0.2, 0.8}, Low: []float64{0.1, 0.7}, High: []float64{0.3, 1}, Members: 1e6, Flags: []string{"thin:0"}}},
+		{
+			Name:    "a\x1b",
+			Updated: time.Now().Add(time.Hour),
+			Estimate: quant.Estimate{
+				Prevalence: []float64{0.2, 0.8},
+				Low:        []float64{0.1, 0.7},
+				High:       []float64{0.3, 1},
+				Members:    1e6,
+				Flags:      []string{"thin:0"},
+			},
+		},
 		{Name: "small", Estimate: quant.Estimate{Suppressed: true}},
 	}
 	text := strings.Join(w.lines(), "\n")

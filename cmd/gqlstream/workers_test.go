@@ -70,7 +70,16 @@ func newWorkersRun(t *testing.T, seed uint64) (*workersRun, config.Settings) {
 	random := rand.New(rand.NewPCG(seed, 23))
 	g := &workersRun{groupRun: groupRun{crashRun: crashRun{t: t, seed: seed, rand: random}}}
 	dir := t.TempDir()
-	g.config, g.output, g.alerts = filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "estimates.ndjson"), filepath.Join(dir, "alerts.ndjson")
+	g.config, g.output, g.alerts = filepath.Join(
+		dir,
+		"gqlstream.yaml",
+	), filepath.Join(
+		dir,
+		"estimates.ndjson",
+	), filepath.Join(
+		dir,
+		"alerts.ndjson",
+	)
 	g.parts = filepath.Join(dir, "parts")
 	classes := g.configure()
 	settings, err := config.Load(g.config)
@@ -117,7 +126,9 @@ func (g *workersRun) configure() (classes int) {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("classes: [%s]", strings.Join(names, ", "))
-	line("communities:\n  - {name: everyone, everyone: true}\n  - {name: german, where: {language: de}}")
+	line(
+		"communities:\n  - {name: everyone, everyone: true}\n  - {name: german, where: {language: de}}",
+	)
 	if g.rand.IntN(2) == 0 {
 		line("  - {name: around, ego: {root: 1, hops: 2}}")
 	}
@@ -127,10 +138,37 @@ func (g *workersRun) configure() (classes int) {
 	}
 	line("%s", one("", "classifier: diffusion", "label_half_life: 6h"))
 	line("%s", one("", "emit: {threshold: 0}", "emit: {threshold: 0.5, at_least_every: 1h}"))
-	line("%s", one("", "", "kernel: truncated", "kernel: lazy", "kernel: shortest-path", "kernel: constant"))
+	line(
+		"%s",
+		one(
+			"",
+			"",
+			"kernel: truncated",
+			"kernel: lazy",
+			"kernel: shortest-path",
+			"kernel: constant",
+		),
+	)
 	line("%s", one("", "alpha: 0.4", "tolerance: 0.5", "models: {switch_at: 0.3}"))
-	line("%s", one("", "late: {after: 10m}", "late: {after: 1m, divert: [edges, labels]}", "late: {after: 1m, divert: [predictions, members]}"))
-	line("%s", one("", "limits: {vertices: 30}", "limits: {edges: 40}", "limits: {communities: 5}", "control: {configure: deny}"))
+	line(
+		"%s",
+		one(
+			"",
+			"late: {after: 10m}",
+			"late: {after: 1m, divert: [edges, labels]}",
+			"late: {after: 1m, divert: [predictions, members]}",
+		),
+	)
+	line(
+		"%s",
+		one(
+			"",
+			"limits: {vertices: 30}",
+			"limits: {edges: 40}",
+			"limits: {communities: 5}",
+			"control: {configure: deny}",
+		),
+	)
 	mode, unit := "event", "m"
 	if g.rand.IntN(4) == 0 {
 		mode, unit = "received", "ms"
@@ -157,7 +195,14 @@ func (g *workersRun) configure() (classes int) {
 	}
 	line("%s}", out)
 	writeConfig(g.t, g.config, text.String())
-	g.what = fmt.Sprintf("%d classes, %v, %s shards, copies %s, %s time", classes, methods, shards, copies, mode)
+	g.what = fmt.Sprintf(
+		"%d classes, %v, %s shards, copies %s, %s time",
+		classes,
+		methods,
+		shards,
+		copies,
+		mode,
+	)
 	return classes
 }
 
@@ -174,7 +219,8 @@ func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 	g.awaitAll(settings, want, ended, said)
 	cancel()
 	for range workers {
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) { // one that has not begun yet says so
+		if err := <-ended; err != nil &&
+			!errors.Is(err, context.Canceled) { // one that has not begun yet says so
 			g.t.Fatalf("seed %d: a worker: %v\n%s", g.seed, err, said)
 		}
 	}
@@ -183,7 +229,13 @@ func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 }
 
 // startWorker runs a worker in this process until ctx ends.
-func startWorker(ctx context.Context, settings config.Settings, name, state string, said *logged, ended chan<- error) {
+func startWorker(
+	ctx context.Context,
+	settings config.Settings,
+	name, state string,
+	said *logged,
+	ended chan<- error,
+) {
 	settings.State = state
 	go func() {
 		ended <- pipeline.Run(ctx, func() (config.Settings, error) { return settings, nil }, pipeline.Options{
@@ -215,7 +267,12 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 		default:
 		}
 		if time.Since(begun) > groupWaitMax {
-			g.t.Fatalf("seed %d: not everything is published after %v\n%s", g.seed, groupWaitMax, said)
+			g.t.Fatalf(
+				"seed %d: not everything is published after %v\n%s",
+				g.seed,
+				groupWaitMax,
+				said,
+			)
 		}
 	}
 }
@@ -293,8 +350,13 @@ func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 		return len(ended[0])+len(ended[1]) > 0
 	})
 	for _, one := range ended {
-		if err := await(one); err == nil || !strings.Contains(err.Error(), "the workers w") || !strings.Contains(err.Error(), "have different states of") {
-			t.Errorf("seed %d: one of the two has a wrong bit, and a worker ends with: %v", g.seed, err)
+		if err := await(one); err == nil || !strings.Contains(err.Error(), "the workers w") ||
+			!strings.Contains(err.Error(), "have different states of") {
+			t.Errorf(
+				"seed %d: one of the two has a wrong bit, and a worker ends with: %v",
+				g.seed,
+				err,
+			)
 		}
 	}
 }
@@ -360,7 +422,10 @@ func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	cancel()
 	g.must(<-ended)
 	out, _ := mustRun(t, "purge", "--state", state, "--nats", settings.NATS.URL)
-	if !strings.Contains(out, "a worker of the group in object bucket gql_group_g_state may go on from there") {
+	if !strings.Contains(
+		out,
+		"a worker of the group in object bucket gql_group_g_state may go on from there",
+	) {
 		t.Errorf("seed %d: what purge says:\n%s", g.seed, out)
 	}
 	ack, err := g.js.PublishMsg(t.Context(), controlMessage("flush", "checkpoint"))
@@ -390,16 +455,24 @@ func TestPagesOfAGroupAskForTheSameLabels(t *testing.T) {
 		settings.HTTP.Listen = page
 		startWorker(t.Context(), settings, fmt.Sprint("w", i), t.TempDir(), said, ended)
 	}
-	g.await("both workers to have shards, and a checkpoint at the end of the log", said, func() bool {
-		live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
-		return err == nil && len(live) == 2 && len(live[0].Shards) == 2 && len(live[1].Shards) == 2 && min(live[0].Position, live[1].Position) >= g.end
-	})
+	g.await(
+		"both workers to have shards, and a checkpoint at the end of the log",
+		said,
+		func() bool {
+			live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
+			return err == nil && len(live) == 2 && len(live[0].Shards) == 2 &&
+				len(live[1].Shards) == 2 &&
+				min(live[0].Position, live[1].Position) >= g.end
+		},
+	)
 	answered, begun := 0, time.Now()
 	for _, community := range []string{"everyone", "german", "group-0", "group-1", "group-2"} {
 		g.await("equal answers about "+community, said, func() bool {
 			var answers [2]string
 			for i, page := range pages {
-				response, err := http.Get("http://" + page + "/api/v1/communities/" + community + "/ask?count=5")
+				response, err := http.Get(
+					"http://" + page + "/api/v1/communities/" + community + "/ask?count=5",
+				)
 				g.must(err)
 				body, err := io.ReadAll(response.Body)
 				g.must(errors.Join(err, response.Body.Close()))

@@ -29,8 +29,13 @@ func at(i int) int64 { return 1_790_000_000_000_000 + int64(i)*1000 }
 
 // like is a frame: account a likes a post of account b.
 func like(i int, a, b string) string {
-	return fmt.Sprintf(`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"rev":"3l","operation":"create","collection":"app.bsky.feed.like",
-		"rkey":"3k","record":{"$type":"app.bsky.feed.like","createdAt":"2026-09-21T00:00:00Z","subject":{"cid":"baf","uri":"at://did:plc:%s/app.bsky.feed.post/3p"}},"cid":"baf"}}`, a, at(i), b)
+	return fmt.Sprintf(
+		`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"rev":"3l","operation":"create","collection":"app.bsky.feed.like",
+		"rkey":"3k","record":{"$type":"app.bsky.feed.like","createdAt":"2026-09-21T00:00:00Z","subject":{"cid":"baf","uri":"at://did:plc:%s/app.bsky.feed.post/3p"}},"cid":"baf"}}`,
+		a,
+		at(i),
+		b,
+	)
 }
 
 // post is a frame: account a writes a post, which answers one of b if that is given.
@@ -40,8 +45,14 @@ func post(i int, a, b, lang string) string {
 		uri := fmt.Sprintf(`{"cid":"baf","uri":"at://did:plc:%s/app.bsky.feed.post/3p"}`, b)
 		reply = `"reply":{"parent":` + uri + `,"root":` + uri + `},`
 	}
-	return fmt.Sprintf(`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"operation":"create","collection":"app.bsky.feed.post",
-		"record":{"$type":"app.bsky.feed.post",%s"langs":[%q],"text":"hello"}}}`, a, at(i), reply, lang)
+	return fmt.Sprintf(
+		`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"operation":"create","collection":"app.bsky.feed.post",
+		"record":{"$type":"app.bsky.feed.post",%s"langs":[%q],"text":"hello"}}}`,
+		a,
+		at(i),
+		reply,
+		lang,
+	)
 }
 
 // Each frame must say what it means, and what means nothing here must say nothing.
@@ -99,7 +110,10 @@ func play(t *testing.T, connections ...[]string) *script {
 		n := len(s.cursors)
 		s.cursors = append(s.cursors, r.URL.Query().Get("cursor"))
 		s.mu.Unlock()
-		if got := r.URL.Query()["wantedCollections"]; !slices.Equal(got, []string{likes, reposts, posts}) {
+		if got := r.URL.Query()["wantedCollections"]; !slices.Equal(
+			got,
+			[]string{likes, reposts, posts},
+		) {
 			t.Errorf("wanted collections %q", got)
 		}
 		if n >= len(connections) {
@@ -137,7 +151,9 @@ func play(t *testing.T, connections ...[]string) *script {
 // startLog starts a server with the log of gqlstream.
 func startLog(t *testing.T) (*broker.Embedded, jetstream.JetStream) {
 	t.Helper()
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +173,15 @@ func startLog(t *testing.T) (*broker.Embedded, jetstream.JetStream) {
 // A follower that is dropped, stalled, sent the same again, refused its cursor and sent
 // rubbish must go on at its cursor, and publish every edge that the server sent.
 func TestFollowerOutlivesItsServer(t *testing.T) {
-	server := play(t,
+	server := play(
+		t,
 		[]string{like(1, "a", "b"), `{"did":`, `[]`, like(2, "b", "c"), "drop"},
-		[]string{like(1, "a", "b"), like(2, "b", "c"), like(3, "c", "d"), "stall"}, // begins a bit earlier
+		[]string{
+			like(1, "a", "b"),
+			like(2, "b", "c"),
+			like(3, "c", "d"),
+			"stall",
+		}, // begins a bit earlier
 		[]string{"reject"},
 		[]string{like(90_000, "d", "e"), "drop"}, // the server had nothing older
 		[]string{like(190_000, "e", "f"), "drop"},
@@ -188,7 +210,10 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 		report: func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
-			if said = append(said, fmt.Sprintf(format, args...)); strings.Contains(said[len(said)-1], "429") {
+			if said = append(said, fmt.Sprintf(format, args...)); strings.Contains(
+				said[len(said)-1],
+				"429",
+			) {
 				cancel() // the script is over
 			}
 		},
@@ -225,8 +250,14 @@ func TestProgramGoesOnWhereItWas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	first := play(t, []string{like(1, "ann", "bob"), post(2, "bob", "ann", "de"), "stall"})
 	runUntil(t, server.URL(), dir, first, at(2))
-	deleted := fmt.Sprintf(`{"did":"did:plc:cem","time_us":%d,"kind":"account","account":{"active":false,"did":"did:plc:cem","status":"deleted"}}`, at(4))
-	second := play(t, []string{post(2, "bob", "ann", "de"), like(3, "ann", "cem"), deleted, "stall"})
+	deleted := fmt.Sprintf(
+		`{"did":"did:plc:cem","time_us":%d,"kind":"account","account":{"active":false,"did":"did:plc:cem","status":"deleted"}}`,
+		at(4),
+	)
+	second := play(
+		t,
+		[]string{post(2, "bob", "ann", "de"), like(3, "ann", "cem"), deleted, "stall"},
+	)
 	runUntil(t, server.URL(), dir, second, at(4))
 	if want := strconv.FormatInt(at(2)-rewind.Microseconds(), 10); second.cursors[0] != want {
 		t.Errorf("went on at %s, want %s", second.cursors[0], want)
@@ -291,13 +322,21 @@ func stored(t *testing.T, js jetstream.JetStream) (edges, langs map[string]bool,
 		}
 		kind, _ := event.ParseKind(strings.TrimPrefix(m.Subject, "gql."))
 		var b event.Batch
-		message := wire.Message{Kind: kind, ContentType: m.Header.Get("Content-Type"), Payload: m.Data, Position: event.Position(i)}
+		message := wire.Message{
+			Kind:        kind,
+			ContentType: m.Header.Get("Content-Type"),
+			Payload:     m.Data,
+			Position:    event.Position(i),
+		}
 		if err := decoder.Decode(message, &b); err != nil || len(b.Refused) > 0 {
 			t.Fatalf("%s: %v, refused %v", m.Data, err, b.Refused)
 		}
 		for _, e := range b.Edges {
 			edges[e.Src.String()+" "+e.Dst.String()] = true
-			erased = slices.DeleteFunc(erased, func(name string) bool { return name == e.Src.String() || name == e.Dst.String() })
+			erased = slices.DeleteFunc(
+				erased,
+				func(name string) bool { return name == e.Src.String() || name == e.Dst.String() },
+			)
 			if e.TTL != time.Hour || strings.Contains(e.Src.String()+e.Dst.String(), "did:") {
 				t.Errorf("edge %+v", e)
 			}

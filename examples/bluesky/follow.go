@@ -52,7 +52,11 @@ func (f *follower) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, errCursor):
-			f.report("%v, %s: goes on with what happens now; what happened since is not published", err, moment(f.cursor))
+			f.report(
+				"%v, %s: goes on with what happens now; what happened since is not published",
+				err,
+				moment(f.cursor),
+			)
 			f.cursor = 0
 		case f.cursor != before:
 			pause = f.pauseMin
@@ -118,7 +122,11 @@ func (f *follower) read(ctx context.Context) error {
 // what came after the cursor; the first one of all is where to begin if it is lost.
 func (f *follower) add(b *batch, received *frame) error {
 	if !f.begun && f.cursor != 0 && received.TimeUS-f.cursor > gapMin.Microseconds() {
-		f.report("nothing between %s and %s is to be had", moment(f.cursor), moment(received.TimeUS))
+		f.report(
+			"nothing between %s and %s is to be had",
+			moment(f.cursor),
+			moment(received.TimeUS),
+		)
 	}
 	f.begun = true
 	if f.cursor == 0 {
@@ -157,7 +165,11 @@ func (f *follower) connect(ctx context.Context) (*websocket.Conn, error) {
 // receive hands over the frames of a connection until it ends or stalls.
 func (f *follower) receive(ctx context.Context, conn *websocket.Conn, frames chan<- *frame) error {
 	for {
-		waiting, cancel := context.WithTimeoutCause(ctx, f.stallMax, fmt.Errorf("nothing came for %v", f.stallMax))
+		waiting, cancel := context.WithTimeoutCause(
+			ctx,
+			f.stallMax,
+			fmt.Errorf("nothing came for %v", f.stallMax),
+		)
 		_, text, err := conn.Read(waiting)
 		if err != nil && waiting.Err() != nil {
 			err = context.Cause(waiting)

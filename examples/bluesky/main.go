@@ -37,8 +37,16 @@ import (
 )
 
 func main() {
-	from := flag.String("jetstream", "wss://jetstream2.us-east.bsky.network/subscribe", "the Jetstream server to read")
-	url := flag.String("url", "nats://127.0.0.1:4222", "the server that gqlstream run listens on, or its own --nats")
+	from := flag.String(
+		"jetstream",
+		"wss://jetstream2.us-east.bsky.network/subscribe",
+		"the Jetstream server to read",
+	)
+	url := flag.String(
+		"url",
+		"nats://127.0.0.1:4222",
+		"the server that gqlstream run listens on, or its own --nats",
+	)
 	dir := flag.String("dir", "bluesky-state", "folder of the key and the cursor")
 	plain := flag.Bool("plain", false, "publish account identifiers as they are")
 	ttl := flag.Duration("ttl", 30*24*time.Hour, "how long a like, a repost or an answer counts")

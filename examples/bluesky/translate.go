@@ -70,7 +70,10 @@ func (t *translator) add(b *batch, f *frame) error {
 	at := float64(f.TimeUS) / 1e6
 	switch {
 	case f.Kind == "account" && f.Account.Status == "deleted":
-		return b.line(&b.vertices, map[string]any{"vertex": t.name(f.DID), "erase": true, "time": at})
+		return b.line(
+			&b.vertices,
+			map[string]any{"vertex": t.name(f.DID), "erase": true, "time": at},
+		)
 	case f.Kind != "commit" || f.Commit.Operation != "create":
 		return nil
 	}
@@ -80,7 +83,11 @@ func (t *translator) add(b *batch, f *frame) error {
 		whom = author(record.Reply.Parent.URI)
 		if len(record.Langs) > 0 {
 			lang, _, _ := strings.Cut(record.Langs[0], "-") // "pt-BR" is pt
-			event := map[string]any{"vertex": t.name(f.DID), "attributes": map[string]string{"lang": strings.ToLower(lang)}, "time": at}
+			event := map[string]any{
+				"vertex":     t.name(f.DID),
+				"attributes": map[string]string{"lang": strings.ToLower(lang)},
+				"time":       at,
+			}
 			if err := b.line(&b.vertices, event); err != nil {
 				return err
 			}
@@ -89,7 +96,15 @@ func (t *translator) add(b *batch, f *frame) error {
 	if whom == "" || whom == f.DID { // who answers oneself says nothing of the network
 		return nil
 	}
-	return b.line(&b.edges, map[string]any{"src": t.name(f.DID), "dst": t.name(whom), "ttl": t.ttl.Seconds(), "time": at})
+	return b.line(
+		&b.edges,
+		map[string]any{
+			"src":  t.name(f.DID),
+			"dst":  t.name(whom),
+			"ttl":  t.ttl.Seconds(),
+			"time": at,
+		},
+	)
 }
 
 // line appends one event.

@@ -39,9 +39,24 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 	ports := freePorts(t, 6)
 	for i := range 3 {
 		dir := t.TempDir()
-		here := strings.NewReplacer("/etc/nats/tls", tls, "/var/lib/nats", dir, `http: "127.0.0.1:8222"`, "",
-			"port: 4222", fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[i]), "port: 6222", fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[3+i]),
-			"nats-1:6222", fmt.Sprint("127.0.0.1:", ports[3]), "nats-2:6222", fmt.Sprint("127.0.0.1:", ports[4]), "nats-3:6222", fmt.Sprint("127.0.0.1:", ports[5]))
+		here := strings.NewReplacer(
+			"/etc/nats/tls",
+			tls,
+			"/var/lib/nats",
+			dir,
+			`http: "127.0.0.1:8222"`,
+			"",
+			"port: 4222",
+			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[i]),
+			"port: 6222",
+			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[3+i]),
+			"nats-1:6222",
+			fmt.Sprint("127.0.0.1:", ports[3]),
+			"nats-2:6222",
+			fmt.Sprint("127.0.0.1:", ports[4]),
+			"nats-3:6222",
+			fmt.Sprint("127.0.0.1:", ports[5]),
+		)
 		write(t, filepath.Join(dir, "common.conf"), here.Replace(text(t, "common.conf")))
 		write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
 		name := fmt.Sprintf("nats-%d.conf", i+1)
@@ -49,7 +64,12 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 	}
 	for i, s := range servers {
 		if want := fmt.Sprintf("nats-%d", i+1); s.Name() != want || s.ClusterName() != "gqlstream" {
-			t.Errorf("server %s of cluster %s, want %s of gqlstream", s.Name(), s.ClusterName(), want)
+			t.Errorf(
+				"server %s of cluster %s, want %s of gqlstream",
+				s.Name(),
+				s.ClusterName(),
+				want,
+			)
 		}
 	}
 	await(t, "a leader of JetStream and all servers", func() bool {
@@ -74,18 +94,44 @@ func TestRunOnThreeServers(t *testing.T) {
 	dir := t.TempDir()
 	config := text(t, "gqlstream.yaml")
 	at := strings.Index(config, "http:\n")
-	config = strings.NewReplacer("/var/lib/gqlstream/cluster", dir).Replace(config[:at]) + "http: {listen: '127.0.0.1:0'}\n"
+	config = strings.NewReplacer("/var/lib/gqlstream/cluster", dir).
+		Replace(config[:at]) +
+		"http: {listen: '127.0.0.1:0'}\n"
 	for i, url := range urls {
-		config = strings.ReplaceAll(config, fmt.Sprintf("tls://worker:WORKER_PASSWORD@nats-%d:4222", i+1), url)
+		config = strings.ReplaceAll(
+			config,
+			fmt.Sprintf("tls://worker:WORKER_PASSWORD@nats-%d:4222", i+1),
+			url,
+		)
 	}
 	config = strings.Replace(config, "nats:\n", "nats:\n  ca_file: "+ca+"\n", 1)
 	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
 	startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
-	dies := startProgram(t, "run", "--config", path, "--group", "cluster", "--worker", "worker-2", "--state", t.TempDir())
+	dies := startProgram(
+		t,
+		"run",
+		"--config",
+		path,
+		"--group",
+		"cluster",
+		"--worker",
+		"worker-2",
+		"--state",
+		t.TempDir(),
+	)
 	dies.page(t)
 	addresses := strings.ReplaceAll(strings.Join(urls, ","), "worker:worker@", "")
 	connectTo := func(role string) jetstream.JetStream {
-		js, err := jetstream.New(dial(t, addresses, role, make(chan error, 16), nats.RootCAs(ca), nats.ReconnectWait(50*time.Millisecond)))
+		js, err := jetstream.New(
+			dial(
+				t,
+				addresses,
+				role,
+				make(chan error, 16),
+				nats.RootCAs(ca),
+				nats.ReconnectWait(50*time.Millisecond),
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +146,8 @@ func TestRunOnThreeServers(t *testing.T) {
 				return false
 			}
 			info := stream.CachedInfo()
-			return len(info.Cluster.Replicas) == 2 && info.Cluster.Replicas[0].Current && info.Cluster.Replicas[1].Current
+			return len(info.Cluster.Replicas) == 2 && info.Cluster.Replicas[0].Current &&
+				info.Cluster.Replicas[1].Current
 		})
 	}
 	if err := dies.Process.Kill(); err != nil {
@@ -161,7 +208,8 @@ func TestFilesHoldNoSecretsAndAreExplained(t *testing.T) {
 			t.Errorf("README.md says nothing of %s", path)
 		}
 		for line := range strings.Lines(text(t, path)) {
-			if _, secret, found := strings.Cut(line, "password: "); found && !strings.HasPrefix(secret, "$") {
+			if _, secret, found := strings.Cut(line, "password: "); found &&
+				!strings.HasPrefix(secret, "$") {
 				t.Errorf("%s: %s", path, line)
 			}
 		}

@@ -72,12 +72,16 @@ func start(t *testing.T, path string) *server.Server {
 // dial connects as a role. Errors that the server sends are handed to denied.
 func dial(t *testing.T, url, role string, denied chan<- error, options ...nats.Option) *nats.Conn {
 	t.Helper()
-	options = append(options, nats.UserInfo(role, role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		select {
-		case denied <- err:
-		default:
-		}
-	}))
+	options = append(
+		options,
+		nats.UserInfo(role, role),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			select {
+			case denied <- err:
+			default:
+			}
+		}),
+	)
 	if role == "producer" || role == "reader" {
 		options = append(options, nats.CustomInboxPrefix("_INBOX_"+role))
 	}
@@ -186,7 +190,9 @@ func certificates(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"gqlstream"},
+		SerialNumber: big.NewInt(
+			1,
+		), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"gqlstream"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -200,7 +206,15 @@ func certificates(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ca.pem", "cert.pem"} {
-		write(t, filepath.Join(dir, name), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+		write(
+			t,
+			filepath.Join(dir, name),
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
+		)
 	}
-	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})))
+	write(
+		t,
+		filepath.Join(dir, "key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
+	)
 }

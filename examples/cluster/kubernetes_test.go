@@ -19,17 +19,39 @@ func TestManifestsFitTheServers(t *testing.T) {
 	dir := t.TempDir()
 	certificates(t, dir)
 	write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
-	common := write(t, filepath.Join(dir, "common.conf"), strings.ReplaceAll(text(t, "common.conf"), "/etc/nats/tls", dir))
+	common := write(
+		t,
+		filepath.Join(dir, "common.conf"),
+		strings.ReplaceAll(text(t, "common.conf"), "/etc/nats/tls", dir),
+	)
 	var args []string
 	for _, m := range regexp.MustCompile(`(?m)^ +- (--\S+)$`).FindAllStringSubmatch(manifest, -1) {
-		args = append(args, strings.NewReplacer("/etc/nats-config/common.conf", common, "$(POD_NAME)", "nats-2").Replace(m[1]))
+		args = append(
+			args,
+			strings.NewReplacer("/etc/nats-config/common.conf", common, "$(POD_NAME)", "nats-2").
+				Replace(m[1]),
+		)
 	}
-	options, err := server.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), args, nil, nil, nil)
+	options, err := server.ConfigureOptions(
+		flag.NewFlagSet("nats-server", flag.ContinueOnError),
+		args,
+		nil,
+		nil,
+		nil,
+	)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	if options.ServerName != "nats-2" || len(options.Routes) != 3 || options.Routes[0].Host != "nats-0.nats:6222" || options.Cluster.Name != "gqlstream" || !options.SyncAlways {
-		t.Errorf("the server is %s of %s with the routes %v", options.ServerName, options.Cluster.Name, options.Routes)
+	if options.ServerName != "nats-2" || len(options.Routes) != 3 ||
+		options.Routes[0].Host != "nats-0.nats:6222" ||
+		options.Cluster.Name != "gqlstream" ||
+		!options.SyncAlways {
+		t.Errorf(
+			"the server is %s of %s with the routes %v",
+			options.ServerName,
+			options.Cluster.Name,
+			options.Routes,
+		)
 	}
 	for _, name := range []string{"nats", "gqlstream"} {
 		for document := range strings.SplitSeq(text(t, "kubernetes/"+name+".yaml"), "\n---\n") {

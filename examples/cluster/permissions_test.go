@@ -16,7 +16,11 @@ import (
 
 // The page of permissions must lead to the file that the servers include.
 func TestPageLeadsToThePermissions(t *testing.T) {
-	if text(t, "permissions.conf") == "" || !strings.Contains(text(t, "../../docs/permissions.md"), "(../examples/cluster/permissions.conf)") {
+	if text(t, "permissions.conf") == "" ||
+		!strings.Contains(
+			text(t, "../../docs/permissions.md"),
+			"(../examples/cluster/permissions.conf)",
+		) {
 		t.Error("docs/permissions.md does not lead to examples/cluster/permissions.conf")
 	}
 }
@@ -26,20 +30,57 @@ func TestRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
 	url := startWithPermissions(t)
 	as := func(role string) string { return urlOf(url, role) }
 	dir := t.TempDir()
-	startRun(t, write(t, filepath.Join(dir, "gqlstream.yaml"),
-		"{classes: [left, right], state: "+dir+", nats: {url: '"+as("worker")+"'}, http: {listen: '127.0.0.1:0'}}"))
+	startRun(t, write(
+		t,
+		filepath.Join(dir, "gqlstream.yaml"),
+		"{classes: [left, right], state: "+dir+", nats: {url: '"+as(
+			"worker",
+		)+"'}, http: {listen: '127.0.0.1:0'}}",
+	))
 	data := filepath.Join("..", "data")
-	publish := exec.Command(program, "publish", "--classes", "left,right", "--nats", as("operator"), "--edges", filepath.Join(data, "edges.csv"),
-		"--labels", filepath.Join(data, "labels.csv"), "--predictions", filepath.Join(data, "predictions.csv"), "--members", filepath.Join(data, "members.csv"))
+	publish := exec.Command(
+		program,
+		"publish",
+		"--classes",
+		"left,right",
+		"--nats",
+		as("operator"),
+		"--edges",
+		filepath.Join(data, "edges.csv"),
+		"--labels",
+		filepath.Join(data, "labels.csv"),
+		"--predictions",
+		filepath.Join(data, "predictions.csv"),
+		"--members",
+		filepath.Join(data, "members.csv"),
+	)
 	if out, err := publish.CombinedOutput(); err != nil {
 		t.Fatalf("operators cannot publish files: %v\n%s", err, out)
 	}
 	if out, err := exec.Command(program, "quarantine", "list", "--nats", as("operator")).CombinedOutput(); err != nil {
 		t.Fatalf("operators cannot read the quarantine: %v\n%s", err, out)
 	}
-	ask := exec.Command(program, "ask", "--classes", "left,right", "--edges", filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
-		"--predictions", filepath.Join(data, "predictions.csv"), "--members", filepath.Join(data, "members.csv"),
-		"--community", "berlin", "--count", "5", "--publish", "--nats", as("operator"))
+	ask := exec.Command(
+		program,
+		"ask",
+		"--classes",
+		"left,right",
+		"--edges",
+		filepath.Join(data, "edges.csv"),
+		"--labels",
+		filepath.Join(data, "labels.csv"),
+		"--predictions",
+		filepath.Join(data, "predictions.csv"),
+		"--members",
+		filepath.Join(data, "members.csv"),
+		"--community",
+		"berlin",
+		"--count",
+		"5",
+		"--publish",
+		"--nats",
+		as("operator"),
+	)
 	if out, err := ask.CombinedOutput(); err != nil {
 		t.Fatalf("operators cannot publish questions: %v\n%s", err, out)
 	}
@@ -57,8 +98,15 @@ func startWithPermissions(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, write(t, filepath.Join(dir, "nats.conf"),
-		"listen: \"127.0.0.1:-1\"\njetstream: {store_dir: \""+dir+"\"}\ninclude \""+relative(t, dir, permissions)+"\"\n")).ClientURL()
+	return start(t, write(
+		t,
+		filepath.Join(dir, "nats.conf"),
+		"listen: \"127.0.0.1:-1\"\njetstream: {store_dir: \""+dir+"\"}\ninclude \""+relative(
+			t,
+			dir,
+			permissions,
+		)+"\"\n",
+	)).ClientURL()
 }
 
 // urlOf returns an address with the name and password of a role.
@@ -71,21 +119,29 @@ func urlOf(url, role string) string {
 func TestGroupMayDoItsWork(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()
-	config := write(t, filepath.Join(dir, "gqlstream.yaml"),
-		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}], group: {shards: 4}, http: {listen: off}}")
+	config := write(
+		t,
+		filepath.Join(dir, "gqlstream.yaml"),
+		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}], group: {shards: 4}, http: {listen: off}}",
+	)
 	var workers []process
 	for _, name := range []string{"a", "b"} {
-		workers = append(workers, startProgram(t, "run", "--config", config, "--state", filepath.Join(dir, name),
-			"--nats", urlOf(url, "worker"), "--group", "team", "--worker", name))
+		workers = append(
+			workers,
+			startProgram(t, "run", "--config", config, "--state", filepath.Join(dir, name),
+				"--nats", urlOf(url, "worker"), "--group", "team", "--worker", name),
+		)
 	}
 	c := connect(t, url, "operator")
 	list := func() string {
-		out, _ := exec.Command(program, "group", "team", "--nats", urlOf(url, "operator")).CombinedOutput()
+		out, _ := exec.Command(program, "group", "team", "--nats", urlOf(url, "operator")).
+			CombinedOutput()
 		return string(out)
 	}
 	await(t, "both workers to have shards", func() bool {
 		out := list()
-		return strings.Count(out, "amd64")+strings.Count(out, "arm64") == 2 && !strings.Contains(out, "[]")
+		return strings.Count(out, "amd64")+strings.Count(out, "arm64") == 2 &&
+			!strings.Contains(out, "[]")
 	})
 	publish(t, c.js, 1)
 	publishControl(t, c.js, "flush", "checkpoint")
@@ -100,7 +156,11 @@ func TestGroupMayDoItsWork(t *testing.T) {
 	}
 	workers[0].ended(t)
 	for _, subject := range []string{"$KV.gql_group_team.worker.x", "$O.gql_group_team_state.M.x", "$KV.gql_estimates.drain.auto"} {
-		c.refused(t, "an operator's "+subject, func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) })
+		c.refused(
+			t,
+			"an operator's "+subject,
+			func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) },
+		)
 	}
 	if err := workers[1].Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
@@ -161,7 +221,9 @@ func (c client) refused(t *testing.T, what string, act func() error) {
 	if len(c.denied) > 0 {
 		t.Errorf("before %s, what is allowed was refused: %v", what, <-c.denied)
 	}
-	if err := act(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "ermission") {
+	if err := act(); err != nil && !errors.Is(err, nats.ErrTimeout) &&
+		!errors.Is(err, context.DeadlineExceeded) &&
+		!strings.Contains(err.Error(), "ermission") {
 		t.Fatalf("%s: %v", what, err)
 	}
 	select {
@@ -187,10 +249,18 @@ func producers(t *testing.T, url string) {
 		}
 	}
 	for _, subject := range []string{"gql.control", "gql.other", "gqlest.estimate.berlin", "gqlest.alert.x.y", "gqlest.query.list", "gqlq.edge", "$KV.gql_estimates.berlin", "$JS.API.STREAM.DELETE.GQL", "$JS.API.STREAM.MSG.GET.GQL"} {
-		c.refused(t, "a producer's "+subject, func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) })
+		c.refused(
+			t,
+			"a producer's "+subject,
+			func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) },
+		)
 	}
 	for _, subject := range []string{"gql.>", "gqlest.>", "_INBOX.>", "_INBOX_reader.>", ">"} {
-		c.refused(t, "a producer that listens to "+subject, func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) })
+		c.refused(
+			t,
+			"a producer that listens to "+subject,
+			func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) },
+		)
 	}
 }
 
@@ -214,14 +284,26 @@ func readers(t *testing.T, url string) {
 		}
 	}
 	await(t, "an answer of the pipeline, for readers", func() bool {
-		reply, err := c.Request("gqlest.query.latest", []byte(`{"community": "berlin"}`), 10*time.Second)
+		reply, err := c.Request(
+			"gqlest.query.latest",
+			[]byte(`{"community": "berlin"}`),
+			10*time.Second,
+		)
 		return err == nil && strings.Contains(string(reply.Data), `"name":"berlin"`)
 	})
 	for _, subject := range []string{"gql.edge", "gql.control", "gqlest.estimate.berlin", "gqlest.history.day.berlin.auto", "$KV.gql_estimates.berlin", "$JS.API.STREAM.PURGE.GQL_ESTIMATES", "$JS.API.STREAM.MSG.GET.GQL", "$JS.API.DIRECT.GET.GQL"} {
-		c.refused(t, "a reader's "+subject, func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) })
+		c.refused(
+			t,
+			"a reader's "+subject,
+			func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) },
+		)
 	}
 	for _, subject := range []string{"gql.>", "_INBOX.>", "_INBOX_producer.>"} {
-		c.refused(t, "a reader that listens to "+subject, func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) })
+		c.refused(
+			t,
+			"a reader that listens to "+subject,
+			func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) },
+		)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -237,6 +319,10 @@ func operators(t *testing.T, url string) {
 		t.Errorf("operators cannot flush: %v", err)
 	}
 	for _, subject := range []string{"gqlest.estimate.berlin", "gqlest.alert.x.y", "$KV.gql_estimates.berlin"} {
-		c.refused(t, "an operator's "+subject, func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) })
+		c.refused(
+			t,
+			"an operator's "+subject,
+			func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) },
+		)
 	}
 }

@@ -76,7 +76,11 @@ func batches(now time.Time) []batch {
 			{"op": "leave", "community": "berlin", "vertex": "cem", "time": at},
 		}, table(column("op", text), column("community", text), column("vertex", text), column("multiplicity", arrow.PrimitiveTypes.Int64), column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"vertex", []map[string]any{
-			{"vertex": "ann", "attributes": map[string]any{"language": "de", "age": 31.0}, "time": at},
+			{
+				"vertex":     "ann",
+				"attributes": map[string]any{"language": "de", "age": 31.0},
+				"time":       at,
+			},
 			{"vertex": "bob", "attributes": map[string]any{"language": "tr"}, "time": at},
 		}, table(column("vertex", text), column("language", text), column("age", double), column("time", arrow.FixedWidthTypes.Timestamp_us))}, // an attribute is a column
 		{"control", []map[string]any{
@@ -120,7 +124,11 @@ func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, bytes.NewReader(text)) // what a row lacks is null, the default
+	record, _, err := array.RecordFromJSON(
+		memory.DefaultAllocator,
+		schema,
+		bytes.NewReader(text),
+	) // what a row lacks is null, the default
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +142,12 @@ func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
 // publish sends every batch in every form and returns how many messages that were.
 // The message id makes the broker drop a message that is sent again within two
 // minutes.
-func publish(ctx context.Context, js jetstream.JetStream, producer string, now time.Time) (n int, err error) {
+func publish(
+	ctx context.Context,
+	js jetstream.JetStream,
+	producer string,
+	now time.Time,
+) (n int, err error) {
 	for _, b := range batches(now) {
 		for _, form := range []string{formJSON, formNDJSON, formArrow} {
 			m := nats.NewMsg("gql." + b.kind)
@@ -176,8 +189,16 @@ func run(url, producer string) (int, error) {
 }
 
 func main() {
-	url := flag.String("url", "nats://127.0.0.1:4222", "the server that gqlstream run listens on, or its own --nats")
-	producer := flag.String("producer", fmt.Sprint("example-", time.Now().UnixNano()), "name of this producer, for message ids")
+	url := flag.String(
+		"url",
+		"nats://127.0.0.1:4222",
+		"the server that gqlstream run listens on, or its own --nats",
+	)
+	producer := flag.String(
+		"producer",
+		fmt.Sprint("example-", time.Now().UnixNano()),
+		"name of this producer, for message ids",
+	)
 	flag.Parse()
 	n, err := run(*url, *producer)
 	if err != nil {

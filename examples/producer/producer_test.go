@@ -54,7 +54,9 @@ func TestGoProducer(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,8 @@ func TestGoProducer(t *testing.T) {
 	}
 	const want = 3 * int(event.Kinds)
 	for range 2 { // the second time the broker drops every message as a repeat
-		out, err := exec.Command(program, "-url", server.URL(), "-producer", "test").CombinedOutput()
+		out, err := exec.Command(program, "-url", server.URL(), "-producer", "test").
+			CombinedOutput()
 		if err != nil || string(out) != fmt.Sprintf("published %d messages\n", want) {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -93,7 +96,10 @@ func TestGoProducer(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind, _ := event.ParseKind(strings.TrimPrefix(m.Subject, "gql."))
-		text := said(t, wire.Message{Kind: kind, ContentType: m.Header.Get("Content-Type"), Payload: m.Data})
+		text := said(
+			t,
+			wire.Message{Kind: kind, ContentType: m.Header.Get("Content-Type"), Payload: m.Data},
+		)
 		if first[kind] == "" {
 			first[kind] = text
 		} else if kind != event.KindVertex && text != first[kind] { // attributes come in the table's order

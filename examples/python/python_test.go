@@ -44,8 +44,18 @@ func startRun(t *testing.T) (program, server, page string) {
 	dir := t.TempDir()
 	program = filepath.Join(dir, "gqlstream")
 	output(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../../cmd/gqlstream")
-	command := exec.Command(program, "run", "--state", filepath.Join(dir, "state"), "--classes", "left,right",
-		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	command := exec.Command(
+		program,
+		"run",
+		"--state",
+		filepath.Join(dir, "state"),
+		"--classes",
+		"left,right",
+		"--listen",
+		"127.0.0.1:0",
+		"--http",
+		"127.0.0.1:0",
+	)
 	said, err := command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +71,11 @@ func startRun(t *testing.T) (program, server, page string) {
 			t.Errorf("the run ended: %v", err)
 		}
 	})
-	lines, addresses := bufio.NewScanner(said), regexp.MustCompile(`(nats|http)://127\.0\.0\.1:[1-9]\d*`)
+	lines, addresses := bufio.NewScanner(
+		said,
+	), regexp.MustCompile(
+		`(nats|http)://127\.0\.0\.1:[1-9]\d*`,
+	)
 	for (server == "" || page == "") && lines.Scan() {
 		switch address := addresses.FindString(lines.Text()); {
 		case strings.HasPrefix(address, "nats"):
@@ -78,8 +92,24 @@ func startRun(t *testing.T) (program, server, page string) {
 		}
 	}()
 	data := filepath.Join("..", "data")
-	output(t, nil, program, "publish", "--classes", "left,right", "--nats", server, "--edges", filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
-		"--predictions", filepath.Join(data, "predictions.csv"), "--members", filepath.Join(data, "members.csv"))
+	output(
+		t,
+		nil,
+		program,
+		"publish",
+		"--classes",
+		"left,right",
+		"--nats",
+		server,
+		"--edges",
+		filepath.Join(data, "edges.csv"),
+		"--labels",
+		filepath.Join(data, "labels.csv"),
+		"--predictions",
+		filepath.Join(data, "predictions.csv"),
+		"--members",
+		filepath.Join(data, "members.csv"),
+	)
 	output(t, nil, program, "watch", "--url", page, "--count", "2") // waits for estimates
 	return program, server, page
 }
@@ -94,7 +124,10 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(refused, "0 entries") {
+	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(
+		refused,
+		"0 entries",
+	) {
 		t.Errorf("refused:\n%s", refused)
 	}
 }
@@ -103,7 +136,14 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 func TestNotebookRunsFromTopToBottom(t *testing.T) {
 	program, server, page := startRun(t)
 	result := filepath.Join(t.TempDir(), "result.ipynb")
-	output(t, []string{"GQLSTREAM_NATS=" + server, "GQLSTREAM_PAGE=" + page}, interpreter(), "run_notebook.py", "notebook.ipynb", result)
+	output(
+		t,
+		[]string{"GQLSTREAM_NATS=" + server, "GQLSTREAM_PAGE=" + page},
+		interpreter(),
+		"run_notebook.py",
+		"notebook.ipynb",
+		result,
+	)
 	text, err := os.ReadFile(result)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +153,10 @@ func TestNotebookRunsFromTopToBottom(t *testing.T) {
 			t.Errorf("no %q in the notebook's outputs", want)
 		}
 	}
-	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(refused, "0 entries") {
+	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(
+		refused,
+		"0 entries",
+	) {
 		t.Errorf("refused:\n%s", refused)
 	}
 }

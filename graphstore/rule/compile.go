@@ -89,7 +89,11 @@ const allowed = `a rule has attributes, attribute("name"), text, numbers, true, 
 // Compile returns the program of a rule. Its errors are *compileError.
 func Compile(text string) (*Program, error) {
 	if len(text) > textBytesMax {
-		return nil, &compileError{1, 1, fmt.Sprintf("the rule has %d bytes, at most %d are allowed", len(text), textBytesMax)}
+		return nil, &compileError{
+			1,
+			1,
+			fmt.Sprintf("the rule has %d bytes, at most %d are allowed", len(text), textBytesMax),
+		}
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
@@ -130,7 +134,11 @@ func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
 		at := (&file.Error{Location: node.Location()}).Bind(c.source)
 		c.err = &compileError{max(1, at.Line), at.Column + 1, fmt.Sprintf(format, args...)}
 	}
-	return operand{node: node, kinds: anything, run: func([]event.Value) event.Value { return null }}
+	return operand{
+		node:  node,
+		kinds: anything,
+		run:   func([]event.Value) event.Value { return null },
+	}
 }
 
 // want refuses an operand that can have none of the types.
@@ -250,7 +258,11 @@ func (c *compiler) binary(n *ast.BinaryNode) operand {
 	switch n.Operator {
 	case "and", "&&", "or", "||":
 		both(truths)
-		return operand{n, truths, junction(left.run, right.run, n.Operator == "or" || n.Operator == "||")}
+		return operand{
+			n,
+			truths,
+			junction(left.run, right.run, n.Operator == "or" || n.Operator == "||"),
+		}
 	case "??":
 		return operand{n, left.kinds | right.kinds, otherwise(left.run, right.run)}
 	}
@@ -304,8 +316,12 @@ func (c *compiler) matches(n *ast.BinaryNode) operand {
 	}
 	size := patternSize(parsed)
 	if size > patternSizeMax {
-		return c.fail(pattern, "the pattern has %d instructions, at most %d are allowed; a repetition counts as often as it repeats",
-			size, patternSizeMax)
+		return c.fail(
+			pattern,
+			"the pattern has %d instructions, at most %d are allowed; a repetition counts as often as it repeats",
+			size,
+			patternSizeMax,
+		)
 	}
 	c.steps += size * matchTextBytesMax
 	compiled, err := regexp.Compile(pattern.Value)

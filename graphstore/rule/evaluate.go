@@ -65,7 +65,9 @@ func number(x float64) event.Value {
 
 // truth reads a truth value, nil as false, and reports whether it is one.
 func truth(v event.Value) (value, ok bool) {
-	return v.Kind == event.BoolValue && v.Number != 0, v.Kind == event.BoolValue || v.Kind == event.NullValue
+	return v.Kind == event.BoolValue &&
+			v.Number != 0, v.Kind == event.BoolValue ||
+			v.Kind == event.NullValue
 }
 
 // not turns a truth value round; nil counts as false.
@@ -150,16 +152,29 @@ func equality(equal bool) operator {
 
 // order compares numbers by size and texts byte by byte. Values have a number or a text; the other is equal.
 func order(holds func(sign int) bool) operator {
-	return operator{takes: texts | numbers, gives: truths, ofNil: never, of: func(a, b event.Value) event.Value {
-		return boolean(holds(cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Number, b.Number))))
-	}}
+	return operator{
+		takes: texts | numbers,
+		gives: truths,
+		ofNil: never,
+		of: func(a, b event.Value) event.Value {
+			return boolean(
+				holds(cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Number, b.Number))),
+			)
+		},
+	}
 }
 
 // textual applies a question about two texts.
 func textual(steps int, holds func(a, b string) bool) operator {
-	return operator{takes: texts, gives: truths, steps: steps, ofNil: never, of: func(a, b event.Value) event.Value {
-		return boolean(holds(a.Text, b.Text))
-	}}
+	return operator{
+		takes: texts,
+		gives: truths,
+		steps: steps,
+		ofNil: never,
+		of: func(a, b event.Value) event.Value {
+			return boolean(holds(a.Text, b.Text))
+		},
+	}
 }
 
 // arithmetic computes with two numbers. Nil makes nil, as whatever is not finite does.

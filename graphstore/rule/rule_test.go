@@ -14,7 +14,9 @@ func text(s string) event.Value { return event.Value{Kind: event.StringValue, Te
 // attributes are those of the vertex on which the tests evaluate.
 var attributes = map[string]event.Value{
 	"language": text("de"), "age": number(30), "bot": boolean(false), "home town": text("Ulm"),
-	"followers": number(200), "following": number(10), "zero": number(0), "born": text("1990-05-01"),
+	"followers": number(
+		200,
+	), "following": number(10), "zero": number(0), "born": text("1990-05-01"),
 }
 
 func match(t *testing.T, source string) Outcome {

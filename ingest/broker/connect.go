@@ -41,7 +41,9 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 		options = append(options, nats.RootCAs(c.CAFile))
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return nil, errors.New("broker: a client certificate and its key go together, and one of them is missing")
+		return nil, errors.New(
+			"broker: a client certificate and its key go together, and one of them is missing",
+		)
 	}
 	if c.CertFile != "" {
 		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
@@ -67,7 +69,11 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(c.URL, options...)
 	if err != nil {
-		return nil, fmt.Errorf("broker: connect to %s: %w", Redacted(c.URL), redactError(err, c.URL))
+		return nil, fmt.Errorf(
+			"broker: connect to %s: %w",
+			Redacted(c.URL),
+			redactError(err, c.URL),
+		)
 	}
 	return nc, nil
 }
@@ -86,8 +92,10 @@ func Redacted(urls string) string {
 func redactError(err error, urls string) error {
 	var bad *url.Error
 	if errors.As(err, &bad) && Redacted(urls) != urls {
-		return errors.New("this is no URL: its port is no number, or its name or password has a character" +
-			" that must be written as % and two digits there, such as %2F for /")
+		return errors.New(
+			"this is no URL: its port is no number, or its name or password has a character" +
+				" that must be written as % and two digits there, such as %2F for /",
+		)
 	}
 	return err
 }

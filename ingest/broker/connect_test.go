@@ -27,7 +27,8 @@ func TestSecretsInURLsAreRedacted(t *testing.T) {
 		"nats://gq:s3cr3t/x@127.0.0.1:1", "nats://gq:s3cr3t#x@127.0.0.1:1", "nats://gq:s3cr3t?x@127.0.0.1:1", "gq:s3cr3t/x@127.0.0.1:1",
 	} {
 		_, err := Connect(ConnectConfig{URL: url})
-		if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "127.0.0.1") {
+		if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
+			!strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

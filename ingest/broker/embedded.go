@@ -62,10 +62,17 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{lock: lock, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), scratch: filepath.Join(c.Dir, storeDir, "room.tmp")}
+	e := &Embedded{
+		lock:    lock,
+		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		scratch: filepath.Join(c.Dir, storeDir, "room.tmp"),
+	}
 	_ = os.Remove(e.scratch) // of a process that was killed
 	if err := e.start(options); err != nil {
-		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err), e.Close())
+		return nil, errors.Join(
+			fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err),
+			e.Close(),
+		)
 	}
 	return e, nil
 }
@@ -162,13 +169,20 @@ func ListenAddress(listen string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(text)
 	if err != nil || port < 0 || port > math.MaxUint16 {
-		return "", 0, fmt.Errorf("broker: embedded server: listen address %q: the port must be 0 to"+
-			" %d", listen, math.MaxUint16)
+		return "", 0, fmt.Errorf(
+			"broker: embedded server: listen address %q: the port must be 0 to"+
+				" %d",
+			listen,
+			math.MaxUint16,
+		)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", 0, fmt.Errorf("broker: embedded server: listen address %q can be reached from other"+
-			" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, or run a"+
-			" nats-server with both and connect to it with --nats URL", listen)
+		return "", 0, fmt.Errorf(
+			"broker: embedded server: listen address %q can be reached from other"+
+				" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, or run a"+
+				" nats-server with both and connect to it with --nats URL",
+			listen,
+		)
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT

@@ -165,7 +165,8 @@ func TestSecondOwnerOfADirectoryIsRefused(t *testing.T) {
 	}
 	for range 2 {
 		_, err = StartEmbedded(EmbeddedConfig{Dir: dir})
-		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("pid ", holder.Process.Pid)) {
+		if !errors.Is(err, ErrLocked) ||
+			!strings.Contains(err.Error(), fmt.Sprint("pid ", holder.Process.Pid)) {
 			t.Fatalf("error %v, want one that names process %d", err, holder.Process.Pid)
 		}
 	}

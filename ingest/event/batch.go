@@ -60,7 +60,13 @@ type events interface {
 func (l *list[T]) count() int                   { return len(*l) }
 func (l *list[T]) extend()                      { *l = append(*l, *new(T)) }
 func (l *list[T]) copyFrom(other events, i int) { *l = append(*l, (*other.(*list[T]))[i]) }
-func (l *list[T]) cut(n int)                    { clear((*l)[n:]); *l = (*l)[:n] } // they may hold pointers
+
+func (l *list[T]) cut(
+	n int,
+) {
+	clear((*l)[n:])
+	*l = (*l)[:n]
+} // they may hold pointers
 
 // of returns the events of a kind.
 func (b *Batch) of(k Kind) events {

@@ -35,7 +35,10 @@ type Limits struct {
 func (l Limits) Or(fallback Limits) Limits {
 	return Limits{
 		Vertices: cmp.Or(l.Vertices, fallback.Vertices), Edges: cmp.Or(l.Edges, fallback.Edges),
-		Communities: cmp.Or(l.Communities, fallback.Communities), Memberships: cmp.Or(l.Memberships, fallback.Memberships),
+		Communities: cmp.Or(
+			l.Communities,
+			fallback.Communities,
+		), Memberships: cmp.Or(l.Memberships, fallback.Memberships),
 	}
 }
 
@@ -105,10 +108,16 @@ type LatePolicy struct {
 func (p LatePolicy) Validate() error {
 	var errs []error
 	if p.After < 0 || p.After > time.Duration(TimeMax) {
-		errs = append(errs, fmt.Errorf("late.after: %v must be positive and below 146 years", p.After))
+		errs = append(
+			errs,
+			fmt.Errorf("late.after: %v must be positive and below 146 years", p.After),
+		)
 	}
 	if p.After == 0 && p != (LatePolicy{}) {
-		errs = append(errs, errors.New("late.after: missing; how far behind the log's time is late?"))
+		errs = append(
+			errs,
+			errors.New("late.after: missing; how far behind the log's time is late?"),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -123,7 +132,12 @@ func (p LatePolicy) IsLate(k Kind, t, now Time) bool {
 // nil when it applies.
 func (p LatePolicy) Problem(b *Batch, k Kind, t, now Time) *Problem {
 	b.Late[k]++
-	refused := [Kinds]bool{KindEdge: p.Edges, KindLabel: p.Labels, KindPrediction: p.Predictions, KindMember: p.Members}
+	refused := [Kinds]bool{
+		KindEdge:       p.Edges,
+		KindLabel:      p.Labels,
+		KindPrediction: p.Predictions,
+		KindMember:     p.Members,
+	}
 	if !refused[k] {
 		return nil
 	}

@@ -63,7 +63,14 @@ func TestUnitsAreLargestRemainders(t *testing.T) {
 				up = min(up, left)
 			default: // the float64 share fell on the other side of an integer
 				if left > 1e-6 && left < 1-1e-6 {
-					t.Fatalf("class %d of %v has %d units, its share is %v + %v", i, p, units[i], floor, left)
+					t.Fatalf(
+						"class %d of %v has %d units, its share is %v + %v",
+						i,
+						p,
+						units[i],
+						floor,
+						left,
+					)
 				}
 			}
 		}

@@ -46,7 +46,11 @@ func (t *recordTable) next(row *fileRow) (err error) {
 	row.reset(len(t.columns.names))
 	for i, slot := range t.slots {
 		if slot >= 0 && !readValue(t.values[i], t.at, &row.cells[slot], row) {
-			return fmt.Errorf("column %s: values of type %v are not read", t.columns.slotName(slot), t.values[i].DataType())
+			return fmt.Errorf(
+				"column %s: values of type %v are not read",
+				t.columns.slotName(slot),
+				t.values[i].DataType(),
+			)
 		}
 	}
 	t.at++

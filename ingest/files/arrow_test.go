@@ -24,9 +24,12 @@ var testTypes = map[string]arrow.DataType{
 	"float": arrow.PrimitiveTypes.Float64,
 	"text":  arrow.BinaryTypes.String,
 	"list":  arrow.ListOf(arrow.PrimitiveTypes.Float64),
-	"dict":  &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String},
-	"us":    arrow.FixedWidthTypes.Timestamp_us,
-	"bool":  arrow.FixedWidthTypes.Boolean,
+	"dict": &arrow.DictionaryType{
+		IndexType: arrow.PrimitiveTypes.Int32,
+		ValueType: arrow.BinaryTypes.String,
+	},
+	"us":   arrow.FixedWidthTypes.Timestamp_us,
+	"bool": arrow.FixedWidthTypes.Boolean,
 }
 
 func (t testTable) schema() *arrow.Schema {
@@ -122,9 +125,15 @@ func (t testTable) arrow(tb testing.TB) []byte {
 func (t testTable) parquet(tb testing.TB) []byte {
 	tb.Helper()
 	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(t.schema(), &out,
-		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithMaxRowGroupLength(int64(t.chunkRows()+200))),
-		pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(
+		t.schema(),
+		&out,
+		parquet.NewWriterProperties(
+			parquet.WithCompression(compress.Codecs.Snappy),
+			parquet.WithMaxRowGroupLength(int64(t.chunkRows()+200)),
+		),
+		pqarrow.DefaultWriterProps(),
+	)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -162,17 +171,31 @@ func TestArrowColumnTypes(t *testing.T) {
 			Classes: event.ClassSet{Count: 2},
 		}))
 		if len(got.Predictions) != 2 || len(got.Refused) != 3 {
-			t.Fatalf("%s: %d predictions, %d refused, want 2 and 3", format, len(got.Predictions), len(got.Refused))
+			t.Fatalf(
+				"%s: %d predictions, %d refused, want 2 and 3",
+				format,
+				len(got.Predictions),
+				len(got.Refused),
+			)
 		}
 		last := got.Predictions[1] // the one with a time comes last
-		if last.Vertex != event.NumberID(7) || last.Version != "m1" || last.Time != 1_700_000_000_000_001_000 ||
+		if last.Vertex != event.NumberID(7) || last.Version != "m1" ||
+			last.Time != 1_700_000_000_000_001_000 ||
 			last.Units[0] != event.One/4 {
 			t.Fatalf("%s: prediction %+v", format, last)
 		}
 		reasons := []event.Reason{event.BadID, event.WrongClasses, event.MissingField}
 		for i, r := range got.Refused {
 			if r.Reason != reasons[i] || !strings.HasPrefix(string(r.Original), `{"`) {
-				t.Errorf("%s: refusal %d is %s (%s) of %s, want %s", format, i, r.Reason, r.Detail, r.Original, reasons[i])
+				t.Errorf(
+					"%s: refusal %d is %s (%s) of %s, want %s",
+					format,
+					i,
+					r.Reason,
+					r.Detail,
+					r.Original,
+					reasons[i],
+				)
 			}
 		}
 	}
@@ -207,7 +230,12 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 			}
 		}
 		if refused < 40 { // a flipped bit in a value is another value
-			t.Errorf("seed %d: %d of 150 damaged %s files were errors, want 40 or more", seed, refused, format)
+			t.Errorf(
+				"seed %d: %d of 150 damaged %s files were errors, want 40 or more",
+				seed,
+				refused,
+				format,
+			)
 		}
 	}
 }

@@ -20,49 +20,245 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		reason                  event.Reason
 		detail                  string
 	}{
-		{"edge.csv", "src,dst,weight", "1,2,1", "1,2,abc", event.BadValue, `column weight: "abc": want a number`},
+		{
+			"edge.csv",
+			"src,dst,weight",
+			"1,2,1",
+			"1,2,abc",
+			event.BadValue,
+			`column weight: "abc": want a number`,
+		},
 		{"edge.csv", "src,dst,weight", "1,2,", "1,2,nan", event.NotFinite, "NaN"},
 		{"edge.csv", "src,dst,weight", "1,2,1", "1,2,-1", event.BadWeight, "weight -1"},
 		{"edge.csv", "src,dst,weight", "1,2,1", "1,2,0", event.BadWeight, "weight 0"},
 		{"edge.csv", "src,dst", "1,2", "7,7", event.SelfLoop, "7"},
-		{"edge.csv", "src,dst", "1,2", ",2", event.MissingField, "column src: missing, want text or a whole number"},
+		{
+			"edge.csv",
+			"src,dst",
+			"1,2",
+			",2",
+			event.MissingField,
+			"column src: missing, want text or a whole number",
+		},
 		{"edge.csv", "src,dst", "1,2", "1,2,3", event.Malformed, "3 columns, the header has 2"},
 		{"edge.csv", "src,dst", "1,2", "1", event.Malformed, "1 columns, the header has 2"},
 		{"edge.csv", "src,dst", "1,2", `1,a"b`, event.Malformed, `bare "`},
 		{"edge.csv", "src,dst", "1,2", `1,"a"b`, event.Malformed, `extraneous or missing "`},
 		{"edge.csv", "src,dst", "1,2", "1,\xff", event.BadID, "not UTF-8"},
-		{"edge.csv", "src,dst", "1,2", "1," + strings.Repeat("x", 257), event.BadID, "longer than 256 bytes"},
-		{"edge.csv", "src,dst,time", "1,2,5", "1,2,soon", event.BadTime, `column time: "soon" is neither RFC 3339 nor Unix seconds`},
-		{"edge.csv", "src,dst,ts", "1,2,5", "1,2,1700000000000", event.BadTime, `column ts: "1700000000000" is out of range`},
-		{"edge.csv", "src,dst,op", "1,2,add", "1,2,del", event.BadValue, `column op: "del": want add or remove`},
+		{
+			"edge.csv",
+			"src,dst",
+			"1,2",
+			"1," + strings.Repeat("x", 257),
+			event.BadID,
+			"longer than 256 bytes",
+		},
+		{
+			"edge.csv",
+			"src,dst,time",
+			"1,2,5",
+			"1,2,soon",
+			event.BadTime,
+			`column time: "soon" is neither RFC 3339 nor Unix seconds`,
+		},
+		{
+			"edge.csv",
+			"src,dst,ts",
+			"1,2,5",
+			"1,2,1700000000000",
+			event.BadTime,
+			`column ts: "1700000000000" is out of range`,
+		},
+		{
+			"edge.csv",
+			"src,dst,op",
+			"1,2,add",
+			"1,2,del",
+			event.BadValue,
+			`column op: "del": want add or remove`,
+		},
 		{"edge.csv", "src,dst,ttl", "1,2,5m", "1,2,-5", event.BadValue, "column ttl:"},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1,"dst":2`, event.Malformed, "byte 16: the text ends too early"},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1,"src":3,"dst":2}`, event.Malformed, `"src" given twice`},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1.5,"dst":2}`, event.BadID, "column src: 1.5: want text or a whole number"},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1}`, event.MissingField, "column dst: missing"},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `[1,2]`, event.Malformed, "where an object should stand"},
-		{"label.csv", "vertex,label", "1,2", "1,3", event.UnknownClass, "column label: class 3, there are classes 0 to 2"},
+		{
+			"edge.ndjson",
+			"",
+			`{"src":1,"dst":2}`,
+			`{"src":1,"dst":2`,
+			event.Malformed,
+			"byte 16: the text ends too early",
+		},
+		{
+			"edge.ndjson",
+			"",
+			`{"src":1,"dst":2}`,
+			`{"src":1,"src":3,"dst":2}`,
+			event.Malformed,
+			`"src" given twice`,
+		},
+		{
+			"edge.ndjson",
+			"",
+			`{"src":1,"dst":2}`,
+			`{"src":1.5,"dst":2}`,
+			event.BadID,
+			"column src: 1.5: want text or a whole number",
+		},
+		{
+			"edge.ndjson",
+			"",
+			`{"src":1,"dst":2}`,
+			`{"src":1}`,
+			event.MissingField,
+			"column dst: missing",
+		},
+		{
+			"edge.ndjson",
+			"",
+			`{"src":1,"dst":2}`,
+			`[1,2]`,
+			event.Malformed,
+			"where an object should stand",
+		},
+		{
+			"label.csv",
+			"vertex,label",
+			"1,2",
+			"1,3",
+			event.UnknownClass,
+			"column label: class 3, there are classes 0 to 2",
+		},
 		{"label.csv", "vertex,label", "1,-1", "1,-2", event.UnknownClass, "column label:"},
-		{"label.csv", "vertex,label,role", "1,2,train", "1,2,test", event.BadValue, `column role: "test": want calibrate, train or audit`},
-		{"label.csv", "vertex,label,role,pi", "1,2,audit,0.5", "1,2,audit,", event.MissingField, "pi, the probability"},
-		{"label.csv", "vertex,label,role,pi", "1,2,audit,1", "1,2,audit,half", event.BadValue, `column pi: "half": want a number`},
-		{"label.csv", "vertex,label,role,pi", "1,2,audit,0.5", "1,,audit,0.5", event.MissingField, "class, which audit needs"},
-		{"label.csv", "vertex,label,role,pi", "1,2,train,", "1,2,train,0.5", event.BadValue, "only the role audit has pi"},
+		{
+			"label.csv",
+			"vertex,label,role",
+			"1,2,train",
+			"1,2,test",
+			event.BadValue,
+			`column role: "test": want calibrate, train or audit`,
+		},
+		{
+			"label.csv",
+			"vertex,label,role,pi",
+			"1,2,audit,0.5",
+			"1,2,audit,",
+			event.MissingField,
+			"pi, the probability",
+		},
+		{
+			"label.csv",
+			"vertex,label,role,pi",
+			"1,2,audit,1",
+			"1,2,audit,half",
+			event.BadValue,
+			`column pi: "half": want a number`,
+		},
+		{
+			"label.csv",
+			"vertex,label,role,pi",
+			"1,2,audit,0.5",
+			"1,,audit,0.5",
+			event.MissingField,
+			"class, which audit needs",
+		},
+		{
+			"label.csv",
+			"vertex,label,role,pi",
+			"1,2,train,",
+			"1,2,train,0.5",
+			event.BadValue,
+			"only the role audit has pi",
+		},
 		{"label.csv", "vertex,label,ttl", "1,2,36h", "1,2,soon", event.BadValue, "column ttl:"},
 		{"prediction.csv", "vertex,class,ttl", "1,2,60", "1,2,0", event.BadValue, "column ttl:"},
-		{"label.ndjson", "", `{"vertex":1,"label":null}`, `{"vertex":1}`, event.MissingField, "column label: missing"},
-		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,0.5,0.5,0.5", event.NotNormal, "sum to 1.5"},
-		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,-0.5,1,0.5", event.NotNormal, "-0.5"},
-		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,0.5,0.5,", event.MissingField, "column p2: missing, want a number"},
+		{
+			"label.ndjson",
+			"",
+			`{"vertex":1,"label":null}`,
+			`{"vertex":1}`,
+			event.MissingField,
+			"column label: missing",
+		},
+		{
+			"prediction.csv",
+			"vertex,p0,p1,p2",
+			"1,0.5,0.5,0",
+			"1,0.5,0.5,0.5",
+			event.NotNormal,
+			"sum to 1.5",
+		},
+		{
+			"prediction.csv",
+			"vertex,p0,p1,p2",
+			"1,0.5,0.5,0",
+			"1,-0.5,1,0.5",
+			event.NotNormal,
+			"-0.5",
+		},
+		{
+			"prediction.csv",
+			"vertex,p0,p1,p2",
+			"1,0.5,0.5,0",
+			"1,0.5,0.5,",
+			event.MissingField,
+			"column p2: missing, want a number",
+		},
 		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,NaN,0.5,0", event.NotFinite, "NaN"},
 		{"prediction.csv", "vertex,class", "1,2", "1,x", event.UnknownClass, "column class:"},
-		{"prediction.csv", "vertex,class", "1,2", "1,", event.MissingField, "prediction event without probabilities or class"},
-		{"prediction.ndjson", "", `{"vertex":1,"class":0}`, `{"vertex":1,"p0":0.5,"p1":0.5}`, event.WrongClasses, "2 probabilities for 3 classes"},
-		{"member.csv", "community,vertex,weight", "a,1,2", "a,1,1.5", event.BadValue, `column weight: "1.5": want a whole number`},
-		{"member.csv", "community,vertex", "a,1", ",1", event.MissingField, "column community: missing"},
-		{"vertex.csv", "id,erase,x", "1,,5", "1,maybe,5", event.BadValue, `column erase: "maybe": want false or true`},
-		{"vertex.csv", "id,x", "1,5", "1," + strings.Repeat("x", 5000), event.TooLarge, "column x:"},
-		{"vertex.ndjson", "", `{"id":1,"attributes":{"a":1}}`, `{"id":1,"attributes":[1]}`, event.BadValue, "want a JSON object"},
+		{
+			"prediction.csv",
+			"vertex,class",
+			"1,2",
+			"1,",
+			event.MissingField,
+			"prediction event without probabilities or class",
+		},
+		{
+			"prediction.ndjson",
+			"",
+			`{"vertex":1,"class":0}`,
+			`{"vertex":1,"p0":0.5,"p1":0.5}`,
+			event.WrongClasses,
+			"2 probabilities for 3 classes",
+		},
+		{
+			"member.csv",
+			"community,vertex,weight",
+			"a,1,2",
+			"a,1,1.5",
+			event.BadValue,
+			`column weight: "1.5": want a whole number`,
+		},
+		{
+			"member.csv",
+			"community,vertex",
+			"a,1",
+			",1",
+			event.MissingField,
+			"column community: missing",
+		},
+		{
+			"vertex.csv",
+			"id,erase,x",
+			"1,,5",
+			"1,maybe,5",
+			event.BadValue,
+			`column erase: "maybe": want false or true`,
+		},
+		{
+			"vertex.csv",
+			"id,x",
+			"1,5",
+			"1," + strings.Repeat("x", 5000),
+			event.TooLarge,
+			"column x:",
+		},
+		{
+			"vertex.ndjson",
+			"",
+			`{"id":1,"attributes":{"a":1}}`,
+			`{"id":1,"attributes":[1]}`,
+			event.BadValue,
+			"want a JSON object",
+		},
 	}
 	for _, test := range tests {
 		lines := []string{test.good, test.bad, test.good}
@@ -72,14 +268,30 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		inputs := inputsOf(t, map[string]string{test.name: strings.Join(lines, "\n")})
 		b := merged(readAll(t, Config{Inputs: inputs, Classes: event.ClassSet{Count: 3}}))
 		if b.Events() != 2 || len(b.Refused) != 1 {
-			t.Errorf("%s %.40q: %d events and %d refusals, want 2 and 1", test.name, test.bad, b.Events(), len(b.Refused))
+			t.Errorf(
+				"%s %.40q: %d events and %d refusals, want 2 and 1",
+				test.name,
+				test.bad,
+				b.Events(),
+				len(b.Refused),
+			)
 			continue
 		}
 		r, line := b.Refused[0], event.Position(len(lines)-1)
 		if r.Reason != test.reason || !strings.Contains(r.Detail, test.detail) || r.Position != line ||
-			!strings.Contains(r.Detail, inputs[0].Path+":") || r.Kind != inputs[0].Kind {
-			t.Errorf("%s %.40q: refused at %d for %s: %s\nwant line %d, %s: %s", test.name, test.bad, r.Position,
-				r.Reason, r.Detail, line, test.reason, test.detail)
+			!strings.Contains(r.Detail, inputs[0].Path+":") ||
+			r.Kind != inputs[0].Kind {
+			t.Errorf(
+				"%s %.40q: refused at %d for %s: %s\nwant line %d, %s: %s",
+				test.name,
+				test.bad,
+				r.Position,
+				r.Reason,
+				r.Detail,
+				line,
+				test.reason,
+				test.detail,
+			)
 		}
 		if len(test.bad) < 1<<20 && string(r.Original) != test.bad {
 			t.Errorf("%s: original %.80q, want %.80q", test.name, r.Original, test.bad)
@@ -135,7 +347,9 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 			t.Errorf("%s %.40q: %v, want %s", test.name, test.content, err, test.want)
 		}
 	}
-	missing := Config{Inputs: []Input{{Path: filepath.Join(t.TempDir(), "no.csv"), Kind: event.KindEdge}}}
+	missing := Config{
+		Inputs: []Input{{Path: filepath.Join(t.TempDir(), "no.csv"), Kind: event.KindEdge}},
+	}
 	if err := readConfigQuietly(missing); err == nil || !strings.Contains(err.Error(), "no.csv") {
 		t.Errorf("a missing file: %v", err)
 	}
@@ -145,7 +359,11 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 // not read is said once.
 func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	leakCheck(t)
-	path := writeFile(t, "edge.csv", []byte("\xef\xbb\xbf time , ts,src,follower,followee,type\n7,8,9,a, b ,retweet\n"))
+	path := writeFile(
+		t,
+		"edge.csv",
+		[]byte("\xef\xbb\xbf time , ts,src,follower,followee,type\n7,8,9,a, b ,retweet\n"),
+	)
 	source, err := NewSource(Config{
 		Inputs:  []Input{{Path: path, Kind: event.KindEdge}},
 		Columns: map[string]string{"follower": "src", "followee": "dst"},
@@ -158,7 +376,8 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	if err := source.Next(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.Edges[0]; e.Src.Name != "a" || e.Dst.Name != "b" || e.Time != 7e9 || e.Weight != 1 || e.Position != 1 {
+	if e := b.Edges[0]; e.Src.Name != "a" || e.Dst.Name != "b" || e.Time != 7e9 || e.Weight != 1 ||
+		e.Position != 1 {
 		t.Errorf("edge %+v", e)
 	}
 	if w := source.Warnings(); len(w) != 1 || w[0] != path+": ignored columns src, type, ts" {

@@ -16,8 +16,14 @@ func BenchmarkFileEdges(b *testing.B) {
 	const rows = 200_000
 	r := rand.New(rand.NewPCG(1, 0))
 	numbers := testTable{columns: []string{"src", "dst"}, types: []string{"int", "int"}}
-	names := testTable{columns: []string{"src", "dst", "weight"}, types: []string{"text", "text", "float"}}
-	timed := testTable{columns: []string{"src", "dst", "time"}, types: []string{"int", "int", "int"}}
+	names := testTable{
+		columns: []string{"src", "dst", "weight"},
+		types:   []string{"text", "text", "float"},
+	}
+	timed := testTable{
+		columns: []string{"src", "dst", "time"},
+		types:   []string{"int", "int", "int"},
+	}
 	for i := range rows {
 		u, v := int64(r.IntN(100_000)), int64(100_000+r.IntN(100_000))
 		numbers.rows = append(numbers.rows, []any{u, v})

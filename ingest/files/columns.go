@@ -60,7 +60,10 @@ func (c *columns) setHeader(names []string) ([]int, error) {
 		}
 		seen[name] = true
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) })
+	slices.SortStableFunc(
+		order,
+		func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) },
+	)
 	for _, i := range order {
 		if slots[i] = c.find(names[i]); slots[i] >= 0 && c.names[slots[i]] != names[i] {
 			slots[i] = ignoredSlot
@@ -84,7 +87,9 @@ func (c *columns) rank(name string) int {
 }
 
 // errMixedColumns says that it is not known which column is which class.
-var errMixedColumns = errors.New("some columns of probabilities are p0, p1, ... and some name their class")
+var errMixedColumns = errors.New(
+	"some columns of probabilities are p0, p1, ... and some name their class",
+)
 
 // check refuses a header that lacks what its kind cannot do without.
 func (c *columns) check(names []string) error {
@@ -103,16 +108,32 @@ func (c *columns) check(names []string) error {
 		}
 		for k := range max(c.highest, len(c.classes)) {
 			if c.called && !c.has(c.base()+k) {
-				return fmt.Errorf("column %s%s is missing: there is one for each class", classPrefix, c.classes[k])
+				return fmt.Errorf(
+					"column %s%s is missing: there is one for each class",
+					classPrefix,
+					c.classes[k],
+				)
 			}
 			if k < c.highest && !c.has(c.base()+k) {
-				return fmt.Errorf("column p%d is missing: probability columns are p0 to p%d", k, c.highest-1)
+				return fmt.Errorf(
+					"column p%d is missing: probability columns are p0 to p%d",
+					k,
+					c.highest-1,
+				)
 			}
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("no column %s for %v rows: the file has %s; rename with --map %s=COLUMN",
-			strings.Join(missing, ", "), c.kind, strings.Join(names, ", "), strings.Trim(missing[0], `"`))
+		return fmt.Errorf(
+			"no column %s for %v rows: the file has %s; rename with --map %s=COLUMN",
+			strings.Join(
+				missing,
+				", ",
+			),
+			c.kind,
+			strings.Join(names, ", "),
+			strings.Trim(missing[0], `"`),
+		)
 	}
 	return nil
 }
@@ -231,8 +252,15 @@ const classPrefix = "p_"
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.Sorted(maps.Keys(rename)) {
 		to := rename[from]
-		if !slices.ContainsFunc(kinds, func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 }) {
-			return fmt.Errorf("ingest: column %q is renamed to %q, which none of the files has", from, to)
+		if !slices.ContainsFunc(
+			kinds,
+			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 },
+		) {
+			return fmt.Errorf(
+				"ingest: column %q is renamed to %q, which none of the files has",
+				from,
+				to,
+			)
 		}
 	}
 	return nil

@@ -73,7 +73,10 @@ func checkText(header []byte, columns int) error {
 		return errors.New("this is UTF-16: save it as UTF-8")
 	}
 	if i := bytes.IndexAny(header, ",;|\t"); i >= 0 && columns == 1 && header[0] != '"' {
-		return fmt.Errorf("values are separated by %q: a .csv has commas, a .tsv has tabs", header[i])
+		return fmt.Errorf(
+			"values are separated by %q: a .csv has commas, a .tsv has tabs",
+			header[i],
+		)
 	}
 	return nil
 }
@@ -94,7 +97,12 @@ func (t *csvTable) next(row *fileRow) error {
 		}
 	}
 	if len(values) != len(t.slots) {
-		return event.Problemf(event.Malformed, "%d columns, the header has %d", len(values), len(t.slots))
+		return event.Problemf(
+			event.Malformed,
+			"%d columns, the header has %d",
+			len(values),
+			len(t.slots),
+		)
 	}
 	return nil
 }
@@ -135,7 +143,10 @@ func (r *rowText) begin(at int64) { r.text, r.from = r.text[at-r.from:], at }
 // Read implements io.Reader.
 func (r *rowText) Read(p []byte) (int, error) {
 	if len(r.text) > fileRowBytesMax {
-		return 0, fmt.Errorf("the row after it is longer than %d bytes, or a quote in it has no end", fileRowBytesMax)
+		return 0, fmt.Errorf(
+			"the row after it is longer than %d bytes, or a quote in it has no end",
+			fileRowBytesMax,
+		)
 	}
 	n, err := r.in.Read(p)
 	r.text = append(r.text, p[:n]...)

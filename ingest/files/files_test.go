@@ -38,7 +38,15 @@ type testTable struct {
 // values, and names that need quoting in CSV.
 func randomTables(r *rand.Rand, n int) []testTable {
 	id := func() any {
-		names := []string{"ann", "bob, jr.", `"quoted"`, "zoë", "line", "42", "18446744073709551615"}
+		names := []string{
+			"ann",
+			"bob, jr.",
+			`"quoted"`,
+			"zoë",
+			"line",
+			"42",
+			"18446744073709551615",
+		}
 		if i := r.IntN(3 * len(names)); i < len(names) {
 			return names[i]
 		}
@@ -72,16 +80,25 @@ func randomTables(r *rand.Rand, n int) []testTable {
 			pick(r, nil, "add", "remove"), maybe(r, int64(1+r.IntN(100))),
 		})
 		labels.rows = append(labels.rows, []any{
-			int64(r.IntN(1000)), pick(r, nil, int64(-1), int64(0), int64(1), int64(2)), pick(r, nil, "train", "calibrate"),
+			int64(
+				r.IntN(1000),
+			), pick(r, nil, int64(-1), int64(0), int64(1), int64(2)), pick(r, nil, "train", "calibrate"),
 			maybe(r, int64(1+r.IntN(100))),
 		})
 		p, q := r.IntN(9), r.IntN(9)
 		predictions.rows = append(predictions.rows, []any{
-			int64(r.IntN(1000)), float64(p) / 16, float64(q) / 16, float64(16-p-q) / 16, maybe(r, "m,1"),
+			int64(
+				r.IntN(1000),
+			), float64(p) / 16, float64(q) / 16, float64(16-p-q) / 16, maybe(r, "m,1"),
 			pick(r, nil, "36h", "5"),
 		})
 		members.rows = append(members.rows, []any{
-			pick(r, "left", "right; \"far\"", "7"), id(), maybe(r, int64(r.IntN(5))), pick(r, nil, "join", "leave"),
+			pick(
+				r,
+				"left",
+				"right; \"far\"",
+				"7",
+			), id(), maybe(r, int64(r.IntN(5))), pick(r, nil, "join", "leave"),
 		})
 		vertices.rows = append(vertices.rows, []any{
 			int64(r.IntN(1000)), pick(r, nil, "de", "pt-BR", "x y"), maybe(r, int64(r.IntN(1e6))),
@@ -199,9 +216,14 @@ func merged(steps []*event.Batch) *event.Batch {
 }
 
 func diffSteps(a, b []*event.Batch) string {
-	equal := slices.EqualFunc(a, b, func(a, b *event.Batch) bool { // cmp takes its time to find nothing
-		return a.First == b.First && a.Last == b.Last && a.Time == b.Time && a.Emit == b.Emit && describe(a) == describe(b)
-	})
+	equal := slices.EqualFunc(
+		a,
+		b,
+		func(a, b *event.Batch) bool { // cmp takes its time to find nothing
+			return a.First == b.First && a.Last == b.Last && a.Time == b.Time && a.Emit == b.Emit &&
+				describe(a) == describe(b)
+		},
+	)
 	if equal {
 		return ""
 	}
@@ -227,7 +249,10 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 			if packed != "" && format != "csv" && format != "tsv" && format != "ndjson" {
 				continue // only another name, or packed itself
 			}
-			config := Config{Classes: event.ClassSet{Count: 3}, Steps: ingest.StepConfig{EventsMax: 100}}
+			config := Config{
+				Classes: event.ClassSet{Count: 3},
+				Steps:   ingest.StepConfig{EventsMax: 100},
+			}
 			for _, table := range tables {
 				table.chunk = 150
 				name := table.kind.String() + "." + format + packed
@@ -243,7 +268,13 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 				checkCounts(t, merged(got), 400)
 			}
 			if diff := diffSteps(want, got); diff != "" {
-				t.Fatalf("seed %d: %s%s differs from csv:\n%s", seed, format, packed, diff[:min(len(diff), 2000)])
+				t.Fatalf(
+					"seed %d: %s%s differs from csv:\n%s",
+					seed,
+					format,
+					packed,
+					diff[:min(len(diff), 2000)],
+				)
 			}
 		}
 	}

@@ -104,7 +104,8 @@ func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 			t.Fatalf("%q was read, encoding/json refuses it", text)
 		}
 		if err != nil {
-			if valid && utf8.ValidString(text) && flat(want) && !strings.Contains(err.Error(), "given twice") &&
+			if valid && utf8.ValidString(text) && flat(want) &&
+				!strings.Contains(err.Error(), "given twice") &&
 				!strings.Contains(err.Error(), "surrogate pair") {
 				t.Fatalf("%q was refused, encoding/json reads it: %v", text, err)
 			}
@@ -112,7 +113,8 @@ func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 		}
 		for slot, column := range wire.Columns(event.KindEdge) {
 			c := &row.cells[slot]
-			if s, ok := want[column.Names[0]].(string); ok && column.Names[0] != "time" && (c.Kind != wire.TextCell || c.Text != s) {
+			if s, ok := want[column.Names[0]].(string); ok && column.Names[0] != "time" &&
+				(c.Kind != wire.TextCell || c.Text != s) {
 				t.Fatalf("%q: %s is %v, want %q", text, column.Names[0], c, s)
 			}
 		}

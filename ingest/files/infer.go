@@ -115,15 +115,24 @@ func (f *classFinder) sawColumns(c *columns, path string) error {
 	case f.caller == "":
 		f.called, f.caller = c.classes, path
 	case !slices.Equal(slices.Sorted(slices.Values(f.called)), slices.Sorted(slices.Values(c.classes))):
-		return fmt.Errorf("probabilities of the classes %s, and in %s of %s: give the classes with --classes",
-			strings.Join(c.classes, ","), f.caller, strings.Join(f.called, ","))
+		return fmt.Errorf(
+			"probabilities of the classes %s, and in %s of %s: give the classes with --classes",
+			strings.Join(c.classes, ","),
+			f.caller,
+			strings.Join(f.called, ","),
+		)
 	}
 	return nil
 }
 
 func (f *classFinder) sawCount(n int, path string) error {
 	if f.count != 0 && f.count != n {
-		return fmt.Errorf("%d probabilities, and %d in %s before: say how many classes there are", n, f.count, f.numberer)
+		return fmt.Errorf(
+			"%d probabilities, and %d in %s before: say how many classes there are",
+			n,
+			f.count,
+			f.numberer,
+		)
 	}
 	f.count, f.numberer = n, path
 	return nil
@@ -143,7 +152,11 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 	}
 	if _, ok := f.names[c.Text]; !ok {
 		if len(f.names) == event.ClassesMax {
-			return fmt.Errorf("more than %d different classes, the last %s", event.ClassesMax, wire.Quote(c.Text))
+			return fmt.Errorf(
+				"more than %d different classes, the last %s",
+				event.ClassesMax,
+				wire.Quote(c.Text),
+			)
 		}
 		f.names[strings.Clone(c.Text)] = path
 	}
@@ -160,12 +173,23 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	case len(names) == 0:
 		return event.ClassSet{Count: count}, nil
 	case count > 0:
-		return set, fmt.Errorf("ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use the names and "+
-			"name the columns %s%s and so on, or give --classes with the names in the order of the numbers",
-			cmp.Or(namer, f.names[names[0]]), names[0], f.numberer, count-1, classPrefix, names[0])
+		return set, fmt.Errorf(
+			"ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use the names and "+
+				"name the columns %s%s and so on, or give --classes with the names in the order of the numbers",
+			cmp.Or(namer, f.names[names[0]]),
+			names[0],
+			f.numberer,
+			count-1,
+			classPrefix,
+			names[0],
+		)
 	case f.ordered && namer == "":
-		return set, fmt.Errorf("ingest: %s names a class %q, and no file says the order of the classes: "+
-			"give --classes with all names in the order of the pipeline's, or --config with its configuration", f.names[names[0]], names[0])
+		return set, fmt.Errorf(
+			"ingest: %s names a class %q, and no file says the order of the classes: "+
+				"give --classes with all names in the order of the pipeline's, or --config with its configuration",
+			f.names[names[0]],
+			names[0],
+		)
 	}
 	set = event.ClassSet{Count: len(names), Names: names}
 	return set, set.Validate()

@@ -24,7 +24,12 @@ func TestLateRowsOfALogFile(t *testing.T) {
 	now := 0
 	for p := 1; p <= 100; p++ {
 		at := 10_000 + 10*p - rng.IntN(120)
-		fmt.Fprintf(&lines, `{"kind":"label","vertex":%d,"class":1,"time":%d}`+"\n", rng.IntN(50), at)
+		fmt.Fprintf(
+			&lines,
+			`{"kind":"label","vertex":%d,"class":1,"time":%d}`+"\n",
+			rng.IntN(50),
+			at,
+		)
 		if now > 0 && at < now-60 {
 			want = append(want, fmt.Sprintf("%d/0", p))
 		}
@@ -43,7 +48,8 @@ func TestLateRowsOfALogFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, counted := lateOf(t, source)
-		if late.Labels != slices.Equal(got, want) || counted != len(want) || !late.Labels && len(got) > 0 {
+		if late.Labels != slices.Equal(got, want) || counted != len(want) ||
+			!late.Labels && len(got) > 0 {
 			t.Errorf("policy %+v: %v late (%d counted), want %v", late, got, counted, want)
 		}
 		source.Close()

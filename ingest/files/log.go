@@ -87,7 +87,10 @@ func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event
 	}
 	before := b.Mark()
 	kept := bytes.Clone(t.raw) // its events alias it
-	err := s.decoder.Decode(wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)
+	err := s.decoder.Decode(
+		wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept},
+		b,
+	)
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)
@@ -186,7 +189,9 @@ func CreateLog(path string) (*LogWriter, error) {
 func (l *LogWriter) Write(b *event.Batch) error {
 	for _, run := range Runs(b) {
 		for i := run.From; i < run.To; i++ {
-			l.line = append(append(append(l.line[:0], kindPrefix...), run.Kind.String()...), `",`...)
+			l.line = append(
+				append(append(l.line[:0], kindPrefix...), run.Kind.String()...),
+				`",`...)
 			at := len(l.line)
 			l.line = wire.AppendJSON(l.line, b, run.Kind, i)
 			l.line = append(l.line[:at], l.line[at+1:]...) // the brace that opens the event

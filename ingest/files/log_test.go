@@ -20,16 +20,28 @@ import (
 func TestALogReadsBackAsItWasWritten(t *testing.T) {
 	leakCheck(t)
 	for seed := range uint64(3) {
-		stream := eventtest.New(seed, eventtest.Config{Classes: 3, Weighted: true, Erase: true, TTL: true})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Classes: 3, Weighted: true, Erase: true, TTL: true},
+		)
 		var want []*event.Batch
 		for range 50 {
 			want = append(want, stream.Next())
 		}
 		want = append(want, &event.Batch{Controls: []event.Control{
-			{Op: event.Tick, Time: want[49].Time + 1}, {Op: event.Configure, Config: []byte(`{"alpha":0.2}`)},
+			{
+				Op:   event.Tick,
+				Time: want[49].Time + 1,
+			}, {Op: event.Configure, Config: []byte(`{"alpha":0.2}`)},
 		}})
 		for _, name := range []string{"log.ndjson", "log.jsonl.gz", "log.ndjson.zst"} {
-			first, second := filepath.Join(t.TempDir(), name), filepath.Join(t.TempDir(), "again."+name)
+			first, second := filepath.Join(
+				t.TempDir(),
+				name,
+			), filepath.Join(
+				t.TempDir(),
+				"again."+name,
+			)
 			writeLog(t, first, want)
 			got := readAll(t, Config{
 				Inputs:  []Input{{Path: first, Log: true}},
@@ -95,7 +107,12 @@ func TestTheKindOfALogLine(t *testing.T) {
 	path := writeFile(t, "log.ndjson", []byte(strings.Join(lines, "\n")))
 	b := merged(readAll(t, Config{Inputs: []Input{{Path: path, Log: true}}}))
 	if len(b.Edges) != 5 || len(b.Controls) != 1 {
-		t.Fatalf("%d edges and %d controls, want 5 and 1: refused %+v", len(b.Edges), len(b.Controls), b.Refused)
+		t.Fatalf(
+			"%d edges and %d controls, want 5 and 1: refused %+v",
+			len(b.Edges),
+			len(b.Controls),
+			b.Refused,
+		)
 	}
 	for i, e := range b.Edges {
 		if e.Src != event.NumberID(1) || e.Dst != event.NumberID(uint64(i+2)) {
@@ -109,7 +126,14 @@ func TestTheKindOfALogLine(t *testing.T) {
 	for i, r := range b.Refused {
 		if i >= len(want) || r.Reason != want[i] || r.Position != event.Position(7+i) ||
 			string(r.Original) == "" {
-			t.Errorf("refusal %d: %s at %d: %s of %s", i, r.Reason, r.Position, r.Detail, r.Original)
+			t.Errorf(
+				"refusal %d: %s at %d: %s of %s",
+				i,
+				r.Reason,
+				r.Position,
+				r.Detail,
+				r.Original,
+			)
 		}
 	}
 }
@@ -118,8 +142,16 @@ func TestTheKindOfALogLine(t *testing.T) {
 func TestRunsFollowThePositions(t *testing.T) {
 	edge := func(p event.Position) event.Edge { return event.Edge{Position: p} }
 	label := func(p event.Position) event.Label { return event.Label{Position: p} }
-	b := event.Batch{Edges: []event.Edge{edge(1), edge(2), edge(5)}, Labels: []event.Label{label(3), label(4), label(6)}}
-	want := []Run{{event.KindEdge, 0, 2}, {event.KindLabel, 0, 2}, {event.KindEdge, 2, 3}, {event.KindLabel, 2, 3}}
+	b := event.Batch{
+		Edges:  []event.Edge{edge(1), edge(2), edge(5)},
+		Labels: []event.Label{label(3), label(4), label(6)},
+	}
+	want := []Run{
+		{event.KindEdge, 0, 2},
+		{event.KindLabel, 0, 2},
+		{event.KindEdge, 2, 3},
+		{event.KindLabel, 2, 3},
+	}
 	if got := Runs(&b); !slices.Equal(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}

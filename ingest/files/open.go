@@ -40,11 +40,19 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	}
 	format, ok := fileExtensions[ext]
 	if !ok {
-		return 0, "", fmt.Errorf("ingest: %s: extension %q says no format: want .csv, .tsv, .ndjson, "+
-			".jsonl, each alone or followed by .gz or .zst, .parquet, .arrow, .feather or .ipc", path, ext)
+		return 0, "", fmt.Errorf(
+			"ingest: %s: extension %q says no format: want .csv, .tsv, .ndjson, "+
+				".jsonl, each alone or followed by .gz or .zst, .parquet, .arrow, .feather or .ipc",
+			path,
+			ext,
+		)
 	}
 	if packed != "" && format >= parquetFile {
-		return 0, "", fmt.Errorf("ingest: %s: %s files are read here and there: unpack it first", path, ext)
+		return 0, "", fmt.Errorf(
+			"ingest: %s: %s files are read here and there: unpack it first",
+			path,
+			ext,
+		)
 	}
 	return format, packed, nil
 }
@@ -62,7 +70,8 @@ func openFile(path string) (*openedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // it may have to be read twice
+	if info, err := os.Stat(path); err == nil &&
+		!info.Mode().IsRegular() { // it may have to be read twice
 		return nil, fmt.Errorf("ingest: %s is not a regular file", path)
 	}
 	file, err := os.Open(path)

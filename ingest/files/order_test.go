@@ -116,7 +116,10 @@ func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 		want := read(rows)
 		shuffled := slices.Clone(rows)
 		r.Shuffle(len(rows), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		slices.SortStableFunc(rows, func(a, b string) int { return strings.Compare(a[:10], b[:10]) })
+		slices.SortStableFunc(
+			rows,
+			func(a, b string) int { return strings.Compare(a[:10], b[:10]) },
+		)
 		slices.SortFunc(shuffled[:len(rows)/2], strings.Compare)
 		got := read(shuffled)
 		if len(got) != len(want) || len(want) < 8 {
@@ -126,10 +129,19 @@ func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 			t.Fatalf("seed %d: %d edges of %d rows", seed, len(all.Edges), len(rows))
 		}
 		for i := range got {
-			if got[i].First != want[i].First || got[i].Last != want[i].Last || got[i].Time != want[i].Time ||
-				got[i].Emit != want[i].Emit || len(got[i].Edges) != len(want[i].Edges) {
-				t.Fatalf("seed %d: step %d is %d-%d, sorted %d-%d", seed, i, got[i].First, got[i].Last,
-					want[i].First, want[i].Last)
+			if got[i].First != want[i].First || got[i].Last != want[i].Last ||
+				got[i].Time != want[i].Time ||
+				got[i].Emit != want[i].Emit ||
+				len(got[i].Edges) != len(want[i].Edges) {
+				t.Fatalf(
+					"seed %d: step %d is %d-%d, sorted %d-%d",
+					seed,
+					i,
+					got[i].First,
+					got[i].Last,
+					want[i].First,
+					want[i].Last,
+				)
 			}
 		}
 	}
@@ -250,13 +262,21 @@ func TestColumnsNameTheirClass(t *testing.T) {
 	leakCheck(t)
 	for _, format := range []string{"vertex,p_no,p_yes\n1,0.25,0.75\n", "p_yes,vertex,p_no\n0.75,1,0.25\n"} {
 		inputs := inputsOf(t, map[string]string{"prediction.csv": format})
-		b := merged(readAll(t, Config{Inputs: inputs, Classes: event.ClassSet{Names: []string{"yes", "no"}}}))
-		if len(b.Predictions) != 1 || !slices.Equal(b.Predictions[0].Units, []uint32{event.One / 4 * 3, event.One / 4}) {
+		b := merged(
+			readAll(
+				t,
+				Config{Inputs: inputs, Classes: event.ClassSet{Names: []string{"yes", "no"}}},
+			),
+		)
+		if len(b.Predictions) != 1 ||
+			!slices.Equal(b.Predictions[0].Units, []uint32{event.One / 4 * 3, event.One / 4}) {
 			t.Errorf("%q: %+v", format, b.Predictions)
 		}
 	}
 	inputs := inputsOf(t, map[string]string{"prediction.csv": "vertex,p_yes\n1,1\n"})
-	_, err := NewSource(Config{Inputs: inputs, Classes: event.ClassSet{Names: []string{"yes", "no"}}})
+	_, err := NewSource(
+		Config{Inputs: inputs, Classes: event.ClassSet{Names: []string{"yes", "no"}}},
+	)
 	if err == nil || !strings.Contains(err.Error(), "column p_no is missing") {
 		t.Errorf("a class without a column: %v", err)
 	}
@@ -265,10 +285,28 @@ func TestColumnsNameTheirClass(t *testing.T) {
 // In files without types, what reads as a number must be a whole one to be an id.
 func TestNumbersInCSVAreNoTextIDs(t *testing.T) {
 	leakCheck(t)
-	good := []string{"0", "42", "18446744073709551615", "007", "10.0.0.1", "1e5", "a-5", "2024-01-01", "-", "00018446744073709551616"}
+	good := []string{
+		"0",
+		"42",
+		"18446744073709551615",
+		"007",
+		"10.0.0.1",
+		"1e5",
+		"a-5",
+		"2024-01-01",
+		"-",
+		"00018446744073709551616",
+	}
 	bad := []string{"-5", "3.5", "-0.5", "42.0", "18446744073709551616", "99999999999999999999999"}
 	for i, id := range slices.Concat(good, bad) {
-		b := merged(readAll(t, Config{Inputs: inputsOf(t, map[string]string{"edge.csv": "src,dst\nx," + id + "\n"})}))
+		b := merged(
+			readAll(
+				t,
+				Config{
+					Inputs: inputsOf(t, map[string]string{"edge.csv": "src,dst\nx," + id + "\n"}),
+				},
+			),
+		)
 		if refused := len(b.Refused) == 1 && b.Refused[0].Reason == event.BadID; refused != (i >= len(good)) {
 			t.Errorf("%s: refused %+v", id, b.Refused)
 		}

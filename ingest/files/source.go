@@ -72,7 +72,10 @@ func (c Config) Validate() error {
 		case input.Log && format != ndjsonFile:
 			errs = append(errs, fmt.Errorf("ingest: %s: a log is .ndjson or .jsonl", input.Path))
 		case !input.Log && input.Kind >= event.KindControl:
-			errs = append(errs, fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind))
+			errs = append(
+				errs,
+				fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind),
+			)
 		case !input.Log:
 			kinds = append(kinds, input.Kind)
 		}

@@ -72,13 +72,23 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	if err != nil {
 		return nil, err
 	}
-	s := &fileStream{input: input, file: file, decoder: decoder, last: math.MinInt64, tally: Tally{Path: input.Path}}
+	s := &fileStream{
+		input:   input,
+		file:    file,
+		decoder: decoder,
+		last:    math.MinInt64,
+		tally:   Tally{Path: input.Path},
+	}
 	if input.Log {
 		s.input.Kind, s.table = event.KindControl, newJSONTable(file, nil) // of lines that say none
 		return s, nil
 	}
 	s.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
-	s.defaults = wire.RowDefaults{Kind: input.Kind, Untyped: file.format <= tsvFile, Version: config.Version}
+	s.defaults = wire.RowDefaults{
+		Kind:    input.Kind,
+		Untyped: file.format <= tsvFile,
+		Version: config.Version,
+	}
 	switch file.format {
 	case csvFile, tsvFile:
 		s.table, err = newCSVTable(file, s.columns)
@@ -89,7 +99,9 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	case arrowFile:
 		s.table, err = newArrowTable(file, s.columns)
 	}
-	if n, k := s.columns.highest, config.Classes.K(); err == nil && s.columns.header && n > 0 && k > 0 && n != k {
+	if n, k := s.columns.highest, config.Classes.K(); err == nil && s.columns.header && n > 0 &&
+		k > 0 &&
+		n != k {
 		err = fmt.Errorf("probability columns p0 to p%d for %d classes, want %d of them", n-1, k, k)
 	}
 	if err != nil {

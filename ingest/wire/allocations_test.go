@@ -19,8 +19,23 @@ func TestDecodingDoesNotAllocatePerEvent(t *testing.T) {
 	d := newDecoder(t, 3)
 	var edges, predictions event.Batch
 	for i := range n {
-		edges.Edges = append(edges.Edges, event.Edge{Src: event.NumberID(uint64(i)), Dst: event.ParseID(fmt.Sprintf("v%d", i)), Weight: 1.5, Time: 1e18})
-		predictions.Predictions = append(predictions.Predictions, event.Prediction{Vertex: event.NumberID(uint64(i)), Units: []uint32{1, 2, event.One - 3}, Version: "m"})
+		edges.Edges = append(
+			edges.Edges,
+			event.Edge{
+				Src:    event.NumberID(uint64(i)),
+				Dst:    event.ParseID(fmt.Sprintf("v%d", i)),
+				Weight: 1.5,
+				Time:   1e18,
+			},
+		)
+		predictions.Predictions = append(
+			predictions.Predictions,
+			event.Prediction{
+				Vertex:  event.NumberID(uint64(i)),
+				Units:   []uint32{1, 2, event.One - 3},
+				Version: "m",
+			},
+		)
 	}
 	var b event.Batch
 	for _, c := range []struct {
@@ -40,7 +55,13 @@ func TestDecodingDoesNotAllocatePerEvent(t *testing.T) {
 				}
 			})
 			if allocs > 20 {
-				t.Errorf("%v: %v allocations for a message of %d events of %d bytes", c.kind, allocs, n, len(payload))
+				t.Errorf(
+					"%v: %v allocations for a message of %d events of %d bytes",
+					c.kind,
+					allocs,
+					n,
+					len(payload),
+				)
 			}
 		}
 	}

@@ -21,7 +21,11 @@ func TestArrowNotFinite(t *testing.T) {
 	bad := map[int]float64{0: math.NaN(), 255: math.Inf(1), 256: math.Inf(-1), n - 1: math.NaN()}
 	var given event.Batch
 	for i := range n {
-		e := event.Edge{Src: event.NumberID(uint64(i)), Dst: event.NumberID(uint64(i) + 1), Weight: 1.5}
+		e := event.Edge{
+			Src:    event.NumberID(uint64(i)),
+			Dst:    event.NumberID(uint64(i) + 1),
+			Weight: 1.5,
+		}
 		if f, ok := bad[i]; ok {
 			e.Weight = f
 		}
@@ -59,19 +63,27 @@ func TestArrowNotFinite(t *testing.T) {
 
 // An attribute that is not finite must be refused, also when what is kept of it is published again.
 func TestArrowAttributesThatAreNotFinite(t *testing.T) {
-	age := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: math.NaN()}}
-	given := event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(1), Attributes: []event.Attribute{age}}}}
+	age := event.Attribute{
+		Key:   "age",
+		Value: event.Value{Kind: event.NumberValue, Number: math.NaN()},
+	}
+	given := event.Batch{
+		Vertices: []event.Vertex{{Vertex: event.NumberID(1), Attributes: []event.Attribute{age}}},
+	}
 	payload, err := encodeTable(event.KindVertex, &given, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b, again event.Batch
 	d := newDecoder(t, 2)
-	if err := d.Decode(Message{Kind: event.KindVertex, Payload: payload}, &b); err != nil || len(b.Refused) != 1 || b.Refused[0].Reason != event.NotFinite {
+	if err := d.Decode(Message{Kind: event.KindVertex, Payload: payload}, &b); err != nil ||
+		len(b.Refused) != 1 ||
+		b.Refused[0].Reason != event.NotFinite {
 		t.Fatalf("%v, refused %v", err, b.Refused)
 	}
 	original := b.Refused[0].Original
-	if err := d.Decode(Message{Kind: event.KindVertex, ContentType: JSON, Payload: original}, &again); err != nil || len(again.Refused) != 1 {
+	if err := d.Decode(Message{Kind: event.KindVertex, ContentType: JSON, Payload: original}, &again); err != nil ||
+		len(again.Refused) != 1 {
 		t.Errorf("%s: %v, not refused again", original, err)
 	}
 }
@@ -88,30 +100,191 @@ var badSchemas = []struct {
 	detail  string
 }{
 	{"no dst", event.KindEdge, idColumns()[:1], event.MissingField, `without a column "dst"`},
-	{"unknown column", event.KindEdge, append(idColumns(), col{"wieght", prims.Float32}), event.UnknownField, `did you mean "weight"?`},
-	{"pandas index", event.KindEdge, append(idColumns(), col{"__index_level_0__", prims.Int64}), event.UnknownField, "preserve_index=False"},
-	{"column twice", event.KindEdge, append(idColumns(), idColumns()[0]), event.Malformed, `field "src" given twice`},
-	{"alias twice", event.KindLabel, []col{{"vertex", prims.Int8}, {"class", prims.Int8}, {"label", prims.Int8}}, event.Malformed, `field "class" given twice`},
-	{"attribute twice", event.KindVertex, []col{{"vertex", prims.Int8}, {"a", prims.Int8}, {"a", prims.Int8}}, event.Malformed, `column "a" given twice`},
-	{"float ids", event.KindEdge, []col{{"src", prims.Float64}, {"dst", prims.Int8}}, event.BadValue, `column "src" has type floating point, src can be any integer, utf8`},
-	{"text weight", event.KindEdge, append(idColumns(), col{"weight", texts.String}), event.BadValue, `column "weight" has type utf8`},
-	{"half weight", event.KindEdge, append(idColumns(), col{"weight", arrow.FixedWidthTypes.Float16}), event.BadValue, "half-precision"},
-	{"date", event.KindEdge, append(idColumns(), col{"time", prims.Date32}), event.BadValue, `column "time" has type date`},
-	{"duration", event.KindEdge, append(idColumns(), col{"ttl", arrow.FixedWidthTypes.Duration_s}), event.BadValue, "type duration"},
-	{"decimal", event.KindEdge, append(idColumns(), col{"weight", &arrow.Decimal128Type{Precision: 5, Scale: 2}}), event.BadValue, "type decimal"},
-	{"struct", event.KindEdge, append(idColumns(), col{"op", arrow.StructOf(arrow.Field{Name: "x", Type: prims.Int8})}), event.BadValue, "type struct"},
-	{"list", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p", arrow.ListOf(prims.Float64)}}, event.BadValue, "type list"},
-	{"integer list", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p", arrow.FixedSizeListOf(2, prims.Int64)}}, event.BadValue, "fixed size list"},
-	{"integer categories", event.KindEdge, []col{{"src", &arrow.DictionaryType{IndexType: prims.Int8, ValueType: prims.Int64}}, {"dst", prims.Int8}}, event.BadValue, "dictionary of int"},
-	{"config categories", event.KindControl, []col{{"op", texts.String}, {"config", textDictionary(prims.Int8)}}, event.BadValue, "dictionary of utf8"},
-	{"list of three", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p", arrow.FixedSizeListOf(3, prims.Float64)}}, event.WrongClasses, "lists of 3 for 2"},
-	{"p2 of two", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p0", prims.Float64}, {"p1", prims.Float64}, {"p2", prims.Float64}}, event.WrongClasses, `column "p2" for 2`},
-	{"no p1", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p0", prims.Float64}}, event.WrongClasses, "no column p1"},
-	{"p0 twice", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p0", prims.Float64}, {"p0", prims.Float64}}, event.Malformed, `column "p0" given twice`},
-	{"p and p0", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p0", prims.Float64}, {"p1", prims.Float64}, {"p", arrow.FixedSizeListOf(2, prims.Float64)}}, event.BadValue, "exclude"},
-	{"p and probabilities", event.KindPrediction, []col{{"vertex", prims.Int8}, {"probabilities", arrow.FixedSizeListOf(2, prims.Float64)}, {"p", arrow.FixedSizeListOf(2, prims.Float64)}}, event.Malformed, "given twice"},
-	{"nothing predicted", event.KindPrediction, []col{{"vertex", prims.Int8}}, event.MissingField, "without columns p0 to p1"},
-	{"p01", event.KindPrediction, []col{{"vertex", prims.Int8}, {"p01", prims.Float64}}, event.UnknownField, `"p01"`},
+	{
+		"unknown column",
+		event.KindEdge,
+		append(idColumns(), col{"wieght", prims.Float32}),
+		event.UnknownField,
+		`did you mean "weight"?`,
+	},
+	{
+		"pandas index",
+		event.KindEdge,
+		append(idColumns(), col{"__index_level_0__", prims.Int64}),
+		event.UnknownField,
+		"preserve_index=False",
+	},
+	{
+		"column twice",
+		event.KindEdge,
+		append(idColumns(), idColumns()[0]),
+		event.Malformed,
+		`field "src" given twice`,
+	},
+	{
+		"alias twice",
+		event.KindLabel,
+		[]col{{"vertex", prims.Int8}, {"class", prims.Int8}, {"label", prims.Int8}},
+		event.Malformed,
+		`field "class" given twice`,
+	},
+	{
+		"attribute twice",
+		event.KindVertex,
+		[]col{{"vertex", prims.Int8}, {"a", prims.Int8}, {"a", prims.Int8}},
+		event.Malformed,
+		`column "a" given twice`,
+	},
+	{
+		"float ids",
+		event.KindEdge,
+		[]col{{"src", prims.Float64}, {"dst", prims.Int8}},
+		event.BadValue,
+		`column "src" has type floating point, src can be any integer, utf8`,
+	},
+	{
+		"text weight",
+		event.KindEdge,
+		append(idColumns(), col{"weight", texts.String}),
+		event.BadValue,
+		`column "weight" has type utf8`,
+	},
+	{
+		"half weight",
+		event.KindEdge,
+		append(idColumns(), col{"weight", arrow.FixedWidthTypes.Float16}),
+		event.BadValue,
+		"half-precision",
+	},
+	{
+		"date",
+		event.KindEdge,
+		append(idColumns(), col{"time", prims.Date32}),
+		event.BadValue,
+		`column "time" has type date`,
+	},
+	{
+		"duration",
+		event.KindEdge,
+		append(idColumns(), col{"ttl", arrow.FixedWidthTypes.Duration_s}),
+		event.BadValue,
+		"type duration",
+	},
+	{
+		"decimal",
+		event.KindEdge,
+		append(idColumns(), col{"weight", &arrow.Decimal128Type{Precision: 5, Scale: 2}}),
+		event.BadValue,
+		"type decimal",
+	},
+	{
+		"struct",
+		event.KindEdge,
+		append(idColumns(), col{"op", arrow.StructOf(arrow.Field{Name: "x", Type: prims.Int8})}),
+		event.BadValue,
+		"type struct",
+	},
+	{
+		"list",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p", arrow.ListOf(prims.Float64)}},
+		event.BadValue,
+		"type list",
+	},
+	{
+		"integer list",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p", arrow.FixedSizeListOf(2, prims.Int64)}},
+		event.BadValue,
+		"fixed size list",
+	},
+	{
+		"integer categories",
+		event.KindEdge,
+		[]col{
+			{"src", &arrow.DictionaryType{IndexType: prims.Int8, ValueType: prims.Int64}},
+			{"dst", prims.Int8},
+		},
+		event.BadValue,
+		"dictionary of int",
+	},
+	{
+		"config categories",
+		event.KindControl,
+		[]col{{"op", texts.String}, {"config", textDictionary(prims.Int8)}},
+		event.BadValue,
+		"dictionary of utf8",
+	},
+	{
+		"list of three",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p", arrow.FixedSizeListOf(3, prims.Float64)}},
+		event.WrongClasses,
+		"lists of 3 for 2",
+	},
+	{
+		"p2 of two",
+		event.KindPrediction,
+		[]col{
+			{"vertex", prims.Int8},
+			{"p0", prims.Float64},
+			{"p1", prims.Float64},
+			{"p2", prims.Float64},
+		},
+		event.WrongClasses,
+		`column "p2" for 2`,
+	},
+	{
+		"no p1",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p0", prims.Float64}},
+		event.WrongClasses,
+		"no column p1",
+	},
+	{
+		"p0 twice",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p0", prims.Float64}, {"p0", prims.Float64}},
+		event.Malformed,
+		`column "p0" given twice`,
+	},
+	{
+		"p and p0",
+		event.KindPrediction,
+		[]col{
+			{"vertex", prims.Int8},
+			{"p0", prims.Float64},
+			{"p1", prims.Float64},
+			{"p", arrow.FixedSizeListOf(2, prims.Float64)},
+		},
+		event.BadValue,
+		"exclude",
+	},
+	{
+		"p and probabilities",
+		event.KindPrediction,
+		[]col{
+			{"vertex", prims.Int8},
+			{"probabilities", arrow.FixedSizeListOf(2, prims.Float64)},
+			{"p", arrow.FixedSizeListOf(2, prims.Float64)},
+		},
+		event.Malformed,
+		"given twice",
+	},
+	{
+		"nothing predicted",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}},
+		event.MissingField,
+		"without columns p0 to p1",
+	},
+	{
+		"p01",
+		event.KindPrediction,
+		[]col{{"vertex", prims.Int8}, {"p01", prims.Float64}},
+		event.UnknownField,
+		`"p01"`,
+	},
 	{"no columns", event.KindEdge, nil, event.MissingField, `without a column "src"`},
 }
 
@@ -120,7 +293,12 @@ var badSchemas = []struct {
 func TestBadArrowSchemasAreRefused(t *testing.T) {
 	d := newDecoder(t, 2)
 	check := func(kind event.Kind, columns []col, reason event.Reason, detail string) {
-		m := Message{Kind: kind, ContentType: Arrow, Payload: arrowStream(t, columns, nil, nil), Position: 12}
+		m := Message{
+			Kind:        kind,
+			ContentType: Arrow,
+			Payload:     arrowStream(t, columns, nil, nil),
+			Position:    12,
+		}
 		checkBad(t, d, badCase{"", kind, "", true, reason, detail}, m)
 	}
 	for _, c := range badSchemas {
@@ -168,7 +346,12 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := Message{ContentType: Arrow, Payload: c.payload, Position: 12}
-			checkBad(t, newDecoder(t, 2), badCase{"", event.KindEdge, "", true, event.Malformed, c.detail}, m)
+			checkBad(
+				t,
+				newDecoder(t, 2),
+				badCase{"", event.KindEdge, "", true, event.Malformed, c.detail},
+				m,
+			)
 		})
 	}
 }
@@ -180,7 +363,10 @@ func sharedSchema(levels, times int) []byte {
 	for _, word := range []uint16{10, 12, 4, 6, 8, 0, 12, 0, 4, headerSchema} { // its vtable, and itself
 		metadata = le.AppendUint16(metadata, word)
 	}
-	metadata = le.AppendUint32(metadata, 20) // to the schema, behind the vtable of schemas and columns
+	metadata = le.AppendUint32(
+		metadata,
+		20,
+	) // to the schema, behind the vtable of schemas and columns
 	vtable := len(metadata)
 	for _, word := range []uint16{16, 8, 0, 4, 0, 0, 0, 4} {
 		metadata = le.AppendUint16(metadata, word)
@@ -203,10 +389,12 @@ func TestSharedTypesOfASchemaAreRefused(t *testing.T) {
 	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 1)); err != nil {
 		t.Errorf("one type in each: %v", err)
 	}
-	if err := CheckArrowSchema(sharedSchema(arrowDepthMax+1, 1)); err == nil || !strings.Contains(err.Error(), "16 deep") {
+	if err := CheckArrowSchema(sharedSchema(arrowDepthMax+1, 1)); err == nil ||
+		!strings.Contains(err.Error(), "16 deep") {
 		t.Errorf("too deep: %v", err)
 	}
-	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 3)); err == nil || !strings.Contains(err.Error(), "share") {
+	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 3)); err == nil ||
+		!strings.Contains(err.Error(), "share") {
 		t.Errorf("three times the same type in each: %v", err)
 	}
 }
@@ -216,7 +404,13 @@ func TestArrowSchemaVersion(t *testing.T) {
 	d := newDecoder(t, 2)
 	columns := []col{{"src", arrow.PrimitiveTypes.Int64}, {"dst", arrow.PrimitiveTypes.Int64}}
 	for version, want := range map[string]error{"1": nil, "2": ErrMalformed, "x": ErrMalformed} {
-		payload := arrowStream(t, columns, map[string]string{"gqlstream.schema": version}, nil, `[{"src":1,"dst":2}]`)
+		payload := arrowStream(
+			t,
+			columns,
+			map[string]string{"gqlstream.schema": version},
+			nil,
+			`[{"src":1,"dst":2}]`,
+		)
 		var b event.Batch
 		if err := d.Decode(Message{Payload: payload, Position: 9}, &b); !errors.Is(err, want) {
 			t.Errorf("version %s: %v", version, err)

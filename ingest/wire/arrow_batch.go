@@ -114,7 +114,12 @@ func (b *block) readBatch(batch flat, columns []column) (int, *event.Problem) {
 	rows := batch.number(0, 8)
 	switch {
 	case rows > event.MessageBytesMax: // nothing takes less than a bit, and few rows are allowed anyway
-		return 0, event.Problemf(event.TooLarge, "byte %d: a record batch of %d rows", b.at, int64(rows))
+		return 0, event.Problemf(
+			event.TooLarge,
+			"byte %d: a record batch of %d rows",
+			b.at,
+			int64(rows),
+		)
 	case batch.at(3) != 0:
 		return 0, b.problem("compressed Arrow bodies are not read, write without compression")
 	}
@@ -215,7 +220,8 @@ func (c *column) bind(b *block, rows int) {
 	case c.values != nil:
 		c.data = b.buffer(rows * c.index.width)
 		for i := 0; i < rows && b.bad == ""; i++ {
-			if v, negative := c.index.int(c.data, i); isSet(c.valid, i) && (negative || v >= uint64(c.values.rows)) {
+			if v, negative := c.index.int(c.data, i); isSet(c.valid, i) &&
+				(negative || v >= uint64(c.values.rows)) {
 				b.fail("an index outside the dictionary, or before there is one")
 			}
 		}
@@ -327,7 +333,9 @@ func (c *column) value(i int, v *Cell) {
 		v.Kind = TextCell
 		v.Text, _ = c.viewed(i)
 	case c.kind == TextCell:
-		v.Kind, v.Text = TextCell, alias(c.heap[wordAt(c.data, i, c.width):wordAt(c.data, i+1, c.width)])
+		v.Kind, v.Text = TextCell, alias(
+			c.heap[wordAt(c.data, i, c.width):wordAt(c.data, i+1, c.width)],
+		)
 	case c.kind == BoolCell:
 		v.Kind, v.Integer = BoolCell, uint64(c.data[i/8]>>(i%8)&1)
 	case c.kind == NumberCell:
@@ -342,7 +350,12 @@ func (c *column) value(i int, v *Cell) {
 		n, negative := c.int(c.data, i)
 		v.Kind, v.Integer = UintCell, n
 		if negative {
-			v.Kind, v.Number, v.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10) // no other number of a table has digits
+			v.Kind, v.Number, v.Text = NumberCell, -float64(
+				n,
+			), "-"+strconv.FormatUint(
+				n,
+				10,
+			) // no other number of a table has digits
 		}
 	}
 }

@@ -44,7 +44,13 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 			s.get(s.value(b, from+j), &e.cells[j])
 		}
 		if !e.addField(s) {
-			return nil, fmt.Errorf("event: encode %v events %d to %d: they have different %s", kind, from, to, s.name)
+			return nil, fmt.Errorf(
+				"event: encode %v events %d to %d: they have different %s",
+				kind,
+				from,
+				to,
+				s.name,
+			)
 		}
 	}
 	return e.encode()
@@ -81,7 +87,10 @@ func (e *arrowEncoder) addField(s *fieldSpec) bool {
 		return !slices.ContainsFunc(e.cells, func(c Cell) bool { return !c.Missing() })
 	case fieldProbabilities:
 		lists := slices.Clone(e.cells)
-		if slices.ContainsFunc(lists, func(c Cell) bool { return len(c.List) != len(lists[0].List) }) {
+		if slices.ContainsFunc(
+			lists,
+			func(c Cell) bool { return len(c.List) != len(lists[0].List) },
+		) {
 			return false
 		}
 		for k := 0; len(lists) > 0 && k < len(lists[0].List); k++ {
@@ -117,7 +126,10 @@ func (e *arrowEncoder) add(name string) {
 		}
 	}
 	column := builder.NewArray()
-	e.fields = append(e.fields, arrow.Field{Name: name, Type: column.DataType(), Nullable: column.NullN() > 0})
+	e.fields = append(
+		e.fields,
+		arrow.Field{Name: name, Type: column.DataType(), Nullable: column.NullN() > 0},
+	)
 	e.columns = append(e.columns, column)
 }
 

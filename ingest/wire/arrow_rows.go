@@ -27,7 +27,10 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 			p = d.arrowBlock(m, b, &blk)
 		case blk.kind != 0:
 			p = t.readSchema(&blk)
-			p = cmp.Or(blk.sound(), p) // what is damaged reads as nothing, which would be blamed on a column
+			p = cmp.Or(
+				blk.sound(),
+				p,
+			) // what is damaged reads as nothing, which would be blamed on a column
 		case at != len(m.Payload): // after the end mark
 			p = event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at)
 		}
@@ -54,7 +57,12 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 		return p
 	}
 	if limit := d.eventsMax(m.Kind); t.before+n > limit {
-		return event.Problemf(event.TooLarge, "byte %d: more than %d events in a message", blk.at, limit)
+		return event.Problemf(
+			event.TooLarge,
+			"byte %d: more than %d events in a message",
+			blk.at,
+			limit,
+		)
 	}
 	if (t.before+n)*t.attributes > event.AttributesPerMessage {
 		return event.Problemf(event.TooLarge, "byte %d: more than %d attributes in a message",
@@ -93,7 +101,11 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 			return original
 		})
 		if t.originals > originalsPerMessage*event.MessageBytesMax {
-			return event.Problemf(event.TooLarge, "row %d: the refused rows take too much room", index)
+			return event.Problemf(
+				event.TooLarge,
+				"row %d: the refused rows take too much room",
+				index,
+			)
 		}
 	}
 	return nil
@@ -141,7 +153,8 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 		var v Cell
 		c := &t.columns[j]
 		switch c.value(i, &v); {
-		case c.numbered, v.Kind == NullCell && c.spec.field != fieldClass: // a label without a class is withdrawn
+		case c.numbered,
+			v.Kind == NullCell && c.spec.field != fieldClass: // a label without a class is withdrawn
 			continue
 		case c.spec.field == fieldAttributes:
 			if v.Kind == NumberCell && v.Number-v.Number != 0 { // as a string it would be a value

@@ -87,7 +87,13 @@ func (t *table) readSchema(blk *block) *event.Problem {
 	}
 	n := schema.tables(1)
 	if limit := len(fields[t.kind]) + max(t.k, event.AttributesPerEventMax); n > limit {
-		return event.Problemf(event.TooLarge, "byte %d: %d columns, at most %d are allowed", blk.at, n, limit)
+		return event.Problemf(
+			event.TooLarge,
+			"byte %d: %d columns, at most %d are allowed",
+			blk.at,
+			n,
+			limit,
+		)
 	}
 	given := uint32(0)
 	for i := range n {
@@ -103,7 +109,12 @@ func (t *table) readSchema(blk *block) *event.Problem {
 	}
 	for _, s := range fields[t.kind] {
 		if s.required && given>>s.field&1 == 0 {
-			return event.Problemf(event.MissingField, "%v events without a column %q", t.kind, s.name)
+			return event.Problemf(
+				event.MissingField,
+				"%v events without a column %q",
+				t.kind,
+				s.name,
+			)
 		}
 	}
 	if t.kind != event.KindPrediction {
@@ -119,11 +130,18 @@ func newColumn(f flat) column {
 	switch encoding := f.child(4); {
 	case f.number(2, 1) == 16 && f.tables(5) == 1: // FixedSizeList
 		c.arrowType, _ = typeOf(f.table(5, 0))
-		if c.list = int(int32(f.child(3).number(0, 4))); c.list <= 0 || c.kind != NumberCell || f.table(5, 0).at(4) != 0 {
+		if c.list = int(int32(f.child(3).number(0, 4))); c.list <= 0 || c.kind != NumberCell ||
+			f.table(5, 0).at(4) != 0 {
 			c.kind = AbsentCell
 		}
 	case encoding.pos != 0:
-		c.encoding, c.index = int64(encoding.number(0, 8)), arrowType{kind: UintCell, width: 4, signed: true}
+		c.encoding, c.index = int64(
+			encoding.number(0, 8),
+		), arrowType{
+			kind:   UintCell,
+			width:  4,
+			signed: true,
+		}
 		if encoding.at(1) != 0 {
 			c.index = intOf(encoding.child(1))
 		}
@@ -144,12 +162,22 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	case at >= 0 && fields[t.kind][at].field != fieldAttributes:
 		c.spec = &fields[t.kind][at]
 		if *given>>c.spec.field&1 != 0 {
-			return event.Problemf(event.Malformed, "column %s: field %q given twice", Quote(c.name), c.spec.name)
+			return event.Problemf(
+				event.Malformed,
+				"column %s: field %q given twice",
+				Quote(c.name),
+				c.spec.name,
+			)
 		}
 		*given |= 1 << c.spec.field
 	case t.kind == event.KindPrediction && numbered:
 		if k >= t.k {
-			return event.Problemf(event.WrongClasses, "column %s for %d classes", Quote(c.name), t.k)
+			return event.Problemf(
+				event.WrongClasses,
+				"column %s for %d classes",
+				Quote(c.name),
+				t.k,
+			)
 		}
 		for len(t.classes) < t.k {
 			t.classes = append(t.classes, -1)
@@ -161,7 +189,10 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	case t.kind == event.KindVertex:
 		c.spec = specOf(t.kind, fieldAttributes)
 		t.attributes++
-		if slices.ContainsFunc(t.columns, func(before column) bool { return before.name == c.name }) {
+		if slices.ContainsFunc(
+			t.columns,
+			func(before column) bool { return before.name == c.name },
+		) {
 			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
 		}
 	default:
@@ -169,7 +200,13 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 		if strings.HasPrefix(c.name, "__index_level_") {
 			hint = "it is the index of a pandas frame, write with preserve_index=False"
 		}
-		return event.Problemf(event.UnknownField, "%v events have no column %s: %s", t.kind, Quote(c.name), hint)
+		return event.Problemf(
+			event.UnknownField,
+			"%v events have no column %s: %s",
+			t.kind,
+			Quote(c.name),
+			hint,
+		)
 	}
 	return nil
 }
@@ -193,11 +230,19 @@ func (t *table) checkProbabilities(given uint32) *event.Problem {
 		return event.Problemf(event.MissingField,
 			"prediction events without columns p0 to p%d, probabilities or class", t.k-1)
 	case lists && len(t.classes) > 0:
-		return event.Problemf(event.BadValue, "columns probabilities and p0, p1, ... exclude each other")
+		return event.Problemf(
+			event.BadValue,
+			"columns probabilities and p0, p1, ... exclude each other",
+		)
 	}
 	for _, c := range t.columns {
 		if c.list > 0 && c.list != t.k {
-			return event.Problemf(event.WrongClasses, "column probabilities has lists of %d for %d classes", c.list, t.k)
+			return event.Problemf(
+				event.WrongClasses,
+				"column probabilities has lists of %d for %d classes",
+				c.list,
+				t.k,
+			)
 		}
 	}
 	if k := slices.Index(t.classes, -1); k >= 0 {

@@ -26,7 +26,13 @@ func textDictionary(index arrow.DataType) arrow.DataType {
 
 // arrowStream writes batches of rows, given as JSON arrays of objects, as another
 // producer would.
-func arrowStream(t testing.TB, columns []col, metadata map[string]string, options []ipc.Option, batches ...string) []byte {
+func arrowStream(
+	t testing.TB,
+	columns []col,
+	metadata map[string]string,
+	options []ipc.Option,
+	batches ...string,
+) []byte {
 	t.Helper()
 	var fields []arrow.Field
 	for _, c := range columns {
@@ -79,13 +85,24 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"small integers", event.KindEdge,
-		[]col{{"src", prims.Int8}, {"dst", prims.Uint16}, {"weight", prims.Int64}, {"op", prims.Uint8}},
+		[]col{
+			{"src", prims.Int8},
+			{"dst", prims.Uint16},
+			{"weight", prims.Int64},
+			{"op", prims.Uint8},
+		},
 		`[{"src":1,"dst":2,"weight":3,"op":0},{"src":1,"dst":3,"weight":0,"op":1}]`,
 		`[{"src":1,"dst":2,"weight":3},{"src":1,"dst":3,"op":"remove"}]`,
 	},
 	{
 		"utf8", event.KindEdge,
-		[]col{{"src", texts.String}, {"dst", texts.LargeString}, {"op", texts.String}, {"time", texts.String}, {"ttl", texts.String}},
+		[]col{
+			{"src", texts.String},
+			{"dst", texts.LargeString},
+			{"op", texts.String},
+			{"time", texts.String},
+			{"ttl", texts.String},
+		},
 		`[{"src":"42","dst":"a","op":"remove","time":"1.5"},{"src":"é","dst":"b","ttl":"1h","time":"2024-01-01T00:00:00Z"}]`,
 		`[{"src":42,"dst":"a","op":"remove","time":1.5},{"src":"é","dst":"b","ttl":3600,"time":"2024-01-01T00:00:00Z"}]`,
 	},
@@ -97,13 +114,22 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"dictionaries", event.KindEdge,
-		[]col{{"src", textDictionary(prims.Int8)}, {"dst", textDictionary(prims.Uint32)}, {"op", textDictionary(prims.Int64)}},
+		[]col{
+			{"src", textDictionary(prims.Int8)},
+			{"dst", textDictionary(prims.Uint32)},
+			{"op", textDictionary(prims.Int64)},
+		},
 		`[{"src":"a","dst":"7"},{"src":"b","dst":"7","op":"add"},{"src":"a","dst":"c","op":"remove"}]`,
 		`[{"src":"a","dst":7},{"src":"b","dst":7},{"src":"a","dst":"c","op":"remove"}]`,
 	},
 	{
 		"boolean op", event.KindMember,
-		[]col{{"op", boolean}, {"vertex", prims.Int64}, {"community", textDictionary(prims.Int32)}, {"weight", prims.Int16}},
+		[]col{
+			{"op", boolean},
+			{"vertex", prims.Int64},
+			{"community", textDictionary(prims.Int32)},
+			{"weight", prims.Int16},
+		},
 		`[{"op":false,"vertex":1,"community":"x","weight":2},{"op":true,"vertex":1,"community":"y","weight":1},{"vertex":2,"community":"x"}]`,
 		`[{"vertex":1,"community":"x","multiplicity":2},{"op":"leave","vertex":1,"community":"y"},{"vertex":2,"community":"x"}]`,
 	},
@@ -114,7 +140,12 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"timestamps", event.KindLabel,
-		[]col{{"vertex", prims.Int32}, {"label", prims.Int8}, {"time", arrow.FixedWidthTypes.Timestamp_ms}, {"ttl", prims.Float32}},
+		[]col{
+			{"vertex", prims.Int32},
+			{"label", prims.Int8},
+			{"time", arrow.FixedWidthTypes.Timestamp_ms},
+			{"ttl", prims.Float32},
+		},
 		`[{"vertex":1,"label":1,"time":"2024-01-01 00:00:00.25","ttl":1.5},{"vertex":2,"label":null,"time":null,"ttl":7}]`,
 		`[{"vertex":1,"class":1,"time":"2024-01-01T00:00:00.25Z","ttl":"1500ms"},{"vertex":2,"class":null}]`,
 	},
@@ -125,13 +156,22 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"seconds", event.KindLabel,
-		[]col{{"vertex", prims.Int32}, {"class", prims.Uint64}, {"time", inZone}, {"role", texts.String}},
+		[]col{
+			{"vertex", prims.Int32},
+			{"class", prims.Uint64},
+			{"time", inZone},
+			{"role", texts.String},
+		},
 		`[{"vertex":1,"class":1,"time":"2024-01-01 00:00:00","role":"train"}]`,
 		`{"vertex":1,"class":1,"role":"train","time":1704067200}`,
 	},
 	{
 		"float seconds", event.KindLabel,
-		[]col{{"vertex", prims.Int32}, {"class", textDictionary(prims.Uint8)}, {"time", prims.Float64}},
+		[]col{
+			{"vertex", prims.Int32},
+			{"class", textDictionary(prims.Uint8)},
+			{"time", prims.Float64},
+		},
 		`[{"vertex":1,"class":"1","time":1.25},{"vertex":1,"class":"0","time":-3}]`,
 		`[{"vertex":1,"class":1,"time":1.25},{"vertex":1,"class":0,"time":-3}]`,
 	},
@@ -143,13 +183,25 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"p columns", event.KindPrediction,
-		[]col{{"p1", prims.Float64}, {"vertex", texts.String}, {"p0", prims.Float32}, {"model", texts.String}, {"class", prims.Int64}, {"ttl", texts.String}},
+		[]col{
+			{"p1", prims.Float64},
+			{"vertex", texts.String},
+			{"p0", prims.Float32},
+			{"model", texts.String},
+			{"class", prims.Int64},
+			{"ttl", texts.String},
+		},
 		`[{"vertex":"a","p0":0.25,"p1":0.75,"model":"m","ttl":"36h"},{"vertex":"b","class":1}]`,
 		`[{"vertex":"a","p":[0.25,0.75],"version":"m","ttl":129600},{"vertex":"b","class":1}]`,
 	},
 	{
 		"lists", event.KindPrediction,
-		[]col{{"probabilities", arrow.FixedSizeListOf(2, prims.Float32)}, {"vertex", prims.Uint64}, {"class", prims.Int8}, {"version", prims.Int64}},
+		[]col{
+			{"probabilities", arrow.FixedSizeListOf(2, prims.Float32)},
+			{"vertex", prims.Uint64},
+			{"class", prims.Int8},
+			{"version", prims.Int64},
+		},
 		`[{"vertex":1,"probabilities":[1,0],"version":3},{"vertex":2,"probabilities":null,"class":1},{"vertex":3,"probabilities":[0.5,0.5]}]`,
 		`[{"vertex":1,"p":[1,0],"version":"3"},{"vertex":2,"class":1},{"vertex":3,"p":[0.5,0.5]}]`,
 	},
@@ -177,7 +229,13 @@ func TestArrowColumnTypes(t *testing.T) {
 			d := newDecoder(t, 2)
 			var want event.Batch
 			mustDecode(t, d, Message{Kind: c.kind, Payload: []byte(c.want), Received: 77}, &want)
-			payload := arrowStream(t, c.columns, map[string]string{"pandas": `{"index_columns":[]}`, "ARROW:x": ""}, nil, c.rows)
+			payload := arrowStream(
+				t,
+				c.columns,
+				map[string]string{"pandas": `{"index_columns":[]}`, "ARROW:x": ""},
+				nil,
+				c.rows,
+			)
 			for _, payload := range [][]byte{payload, payload[:len(payload)-8]} { // with and without the end mark
 				var got event.Batch
 				mustDecode(t, d, Message{Kind: c.kind, Payload: payload, Received: 77}, &got)

@@ -14,7 +14,9 @@ func benchEdges(b *testing.B, n int) (*event.Batch, []byte) {
 	var batch event.Batch
 	for i := range n {
 		batch.Edges = append(batch.Edges, event.Edge{
-			Src: event.NumberID(uint64(i * 7919 % 168000)), Dst: event.NumberID(uint64(168000 + i)), Weight: 1,
+			Src: event.NumberID(
+				uint64(i * 7919 % 168000),
+			), Dst: event.NumberID(uint64(168000 + i)), Weight: 1,
 			Time: event.Time(1700000000+i) * 1e9,
 		})
 	}
@@ -51,7 +53,12 @@ func BenchmarkDecodeJSON(b *testing.B) {
 		{"vertex", `{"vertex":123456,"attributes":{"language":"de","age":31}}`, event.KindVertex},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			benchDecode(b, 2, 1, Message{Kind: c.kind, ContentType: JSON, Payload: []byte(c.payload)})
+			benchDecode(
+				b,
+				2,
+				1,
+				Message{Kind: c.kind, ContentType: JSON, Payload: []byte(c.payload)},
+			)
 		})
 	}
 }
@@ -69,7 +76,12 @@ func BenchmarkDecodeArrow(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("edge-%d", n), func(b *testing.B) {
-			benchDecode(b, 2, n, Message{Kind: event.KindEdge, ContentType: Arrow, Payload: payload})
+			benchDecode(
+				b,
+				2,
+				n,
+				Message{Kind: event.KindEdge, ContentType: Arrow, Payload: payload},
+			)
 		})
 	}
 	const n = 4096
@@ -91,14 +103,22 @@ func BenchmarkDecodeArrow(b *testing.B) {
 			if err := event.Quantise(units, p); err != nil {
 				b.Fatal(err)
 			}
-			batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(uint64(i)), Units: units})
+			batch.Predictions = append(
+				batch.Predictions,
+				event.Prediction{Vertex: event.NumberID(uint64(i)), Units: units},
+			)
 		}
 		payload, err := EncodeArrow(event.KindPrediction, &batch, 0, n)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("prediction-k%d-%d", k, n), func(b *testing.B) {
-			benchDecode(b, k, n, Message{Kind: event.KindPrediction, ContentType: Arrow, Payload: payload})
+			benchDecode(
+				b,
+				k,
+				n,
+				Message{Kind: event.KindPrediction, ContentType: Arrow, Payload: payload},
+			)
 		})
 	}
 }

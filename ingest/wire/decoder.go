@@ -101,7 +101,14 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 		Reason: p.Reason, Detail: p.Detail(), Original: m.Payload, ContentType: m.ContentType,
 	}
 	b.Refused = append(b.Refused, r)
-	return fmt.Errorf("%w: at position %d (%v): %s: %s", ErrMalformed, r.Position, r.Kind, r.Reason, r.Detail)
+	return fmt.Errorf(
+		"%w: at position %d (%v): %s: %s",
+		ErrMalformed,
+		r.Position,
+		r.Kind,
+		r.Reason,
+		r.Detail,
+	)
 }
 
 // decode checks the envelope and hands the payload to the decoder of its form.
@@ -113,7 +120,12 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind)
 	}
 	if n := len(m.Payload); n > event.MessageBytesMax {
-		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, event.MessageBytesMax)
+		return event.Problemf(
+			event.TooLarge,
+			"%d bytes, at most %d are allowed",
+			n,
+			event.MessageBytesMax,
+		)
 	}
 	if m.Checksum != "" {
 		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
@@ -135,7 +147,14 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	case Arrow:
 		return d.decodeArrow(m, b)
 	}
-	return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s", Quote(m.ContentType), JSON, NDJSON, Arrow)
+	return event.Problemf(
+		event.Malformed,
+		"content type %s is none of %s, %s, %s",
+		Quote(m.ContentType),
+		JSON,
+		NDJSON,
+		Arrow,
+	)
 }
 
 // eventsMax bounds the events of a message of a kind. A prediction can take far
@@ -164,8 +183,12 @@ func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(
 func verifyChecksum(header string, payload []byte) *event.Problem {
 	want, err := strconv.ParseUint(header, 16, 64)
 	if got := xxhash.Sum64(payload); err != nil || len(header) != 16 || got != want {
-		return event.Problemf(event.Malformed,
-			"checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits", got, Quote(header))
+		return event.Problemf(
+			event.Malformed,
+			"checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits",
+			got,
+			Quote(header),
+		)
 	}
 	return nil
 }
@@ -183,7 +206,8 @@ var foreign = []struct{ begin, what string }{
 // checkForm refuses payloads that are plainly not what they are said to be.
 func checkForm(form string, payload []byte) *event.Problem {
 	for _, other := range foreign {
-		if bytes.HasPrefix(payload, []byte(other.begin)) && (form != Arrow || other.begin != string(continuation)) {
+		if bytes.HasPrefix(payload, []byte(other.begin)) &&
+			(form != Arrow || other.begin != string(continuation)) {
 			return event.Problemf(event.Malformed, "byte 0: %s", other.what)
 		}
 	}
@@ -204,7 +228,12 @@ func checkVersion(version string) *event.Problem {
 	if version == "" || version == schemaVersion {
 		return nil
 	}
-	return event.Problemf(event.Malformed, "schema version %s, this release reads version %s", Quote(version), schemaVersion)
+	return event.Problemf(
+		event.Malformed,
+		"schema version %s, this release reads version %s",
+		Quote(version),
+		schemaVersion,
+	)
 }
 
 // detailTextBytesMax bounds the input that is quoted in a detail.
@@ -233,7 +262,8 @@ func (n nearest) String() string { return event.Nearest(n.name, n.known) }
 func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original func() []byte) {
 	r := event.Refusal{Position: m.Position, Index: index, Kind: m.Kind, Reason: p.Reason}
 	n := len(b.Refused)
-	if m.RefusalsMax == 0 || n < m.RefusalsMax || b.Refused[n-m.RefusalsMax].Position != m.Position {
+	if m.RefusalsMax == 0 || n < m.RefusalsMax ||
+		b.Refused[n-m.RefusalsMax].Position != m.Position {
 		r.Detail, r.Original = p.Detail(), original()
 	} else if last := &b.Refused[n-1]; last.Reason == p.Reason && last.Index+last.More+1 == index {
 		last.More++

@@ -63,15 +63,28 @@ func TestReferenceTablesAreTheCode(t *testing.T) {
 		text := section(t, reference, kind)
 		for _, s := range fields[kind] {
 			row := regexp.MustCompile("(?m)^\\|[^|\n]*`" + s.name + "`.*$").FindString(text)
-			if row == "" || s.alias != "" && !strings.Contains(row, "`"+s.name+"`, also `"+s.alias+"`") {
+			if row == "" ||
+				s.alias != "" && !strings.Contains(row, "`"+s.name+"`, also `"+s.alias+"`") {
 				t.Errorf("%v events: no row for %s %s", kind, s.name, s.alias)
 			}
 			if strings.HasSuffix(row, "| required |") != s.required {
-				t.Errorf("%v events: %s is required: %t, and its row is %s", kind, s.name, s.required, row)
+				t.Errorf(
+					"%v events: %s is required: %t, and its row is %s",
+					kind,
+					s.name,
+					s.required,
+					row,
+				)
 			}
 			types := regexp.QuoteMeta(" | " + s.holds.arrow + " |")
-			if !regexp.MustCompile("(?m)^\\|[^|\n]*`" + s.name + "`[^|\n]*" + types + "$").MatchString(arrow) {
-				t.Errorf("%v events: the table of Arrow types does not say %s of %s", kind, s.holds.arrow, s.name)
+			if !regexp.MustCompile("(?m)^\\|[^|\n]*`" + s.name + "`[^|\n]*" + types + "$").
+				MatchString(arrow) {
+				t.Errorf(
+					"%v events: the table of Arrow types does not say %s of %s",
+					kind,
+					s.holds.arrow,
+					s.name,
+				)
 			}
 		}
 		if !strings.Contains(reference, "`"+"gql."+kind.String()+"`") {
@@ -83,7 +96,15 @@ func TestReferenceTablesAreTheCode(t *testing.T) {
 // Every reason for a refusal, content type, header and limit is in the reference.
 func TestReferenceIsComplete(t *testing.T) {
 	reference := readReference(t)
-	words := []any{JSON, NDJSON, Arrow, HeaderContentType, HeaderSchema, HeaderChecksum, schemaVersionKey}
+	words := []any{
+		JSON,
+		NDJSON,
+		Arrow,
+		HeaderContentType,
+		HeaderSchema,
+		HeaderChecksum,
+		schemaVersionKey,
+	}
 	for _, reason := range event.Reasons {
 		words = append(words, reason)
 	}

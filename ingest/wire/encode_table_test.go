@@ -68,8 +68,11 @@ func (e *arrowEncoder) attributes(events []event.Vertex) error {
 func TestEncodeChoosesTheForm(t *testing.T) {
 	attribute := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: 3}}
 	b := event.Batch{
-		Edges:    []event.Edge{{Src: event.NumberID(1), Dst: event.NumberID(2), Weight: 1}},
-		Vertices: []event.Vertex{{Vertex: event.NumberID(1)}, {Vertex: event.NumberID(2), Attributes: []event.Attribute{attribute}}},
+		Edges: []event.Edge{{Src: event.NumberID(1), Dst: event.NumberID(2), Weight: 1}},
+		Vertices: []event.Vertex{
+			{Vertex: event.NumberID(1)},
+			{Vertex: event.NumberID(2), Attributes: []event.Attribute{attribute}},
+		},
 	}
 	for _, c := range []struct {
 		kind     event.Kind
@@ -81,7 +84,12 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 			t.Errorf("%v events %d to %d go as %s", c.kind, c.from, c.to, form)
 		}
 		var got event.Batch
-		mustDecode(t, newDecoder(t, 2), Message{Kind: c.kind, ContentType: form, Payload: payload}, &got)
+		mustDecode(
+			t,
+			newDecoder(t, 2),
+			Message{Kind: c.kind, ContentType: form, Payload: payload},
+			&got,
+		)
 		if got.Events() != c.to-c.from {
 			t.Errorf("%d events came back of %d", got.Events(), c.to-c.from)
 		}

@@ -72,10 +72,25 @@ func checkSound(t *testing.T, b *event.Batch, k int) {
 		}
 	}
 	for _, e := range b.Labels {
-		sound(id(e.Vertex) && at(e.Time) && e.Class >= event.NoClass && int(e.Class) < k && e.Role <= event.Audit, "label", e)
-		sound((e.Pi == 0) == (e.Role != event.Audit) && (e.Pi == 0 || e.Pi >= event.PiMin) && e.Pi <= event.One, "pi", e)
+		sound(
+			id(e.Vertex) && at(e.Time) && e.Class >= event.NoClass && int(e.Class) < k &&
+				e.Role <= event.Audit,
+			"label",
+			e,
+		)
+		sound(
+			(e.Pi == 0) == (e.Role != event.Audit) && (e.Pi == 0 || e.Pi >= event.PiMin) &&
+				e.Pi <= event.One,
+			"pi",
+			e,
+		)
 		sound(e.Role != event.Audit || e.Class != event.NoClass, "audit", e)
-		sound(e.TTL >= 0 && int64(e.TTL) <= int64(event.TimeMax) && (e.TTL == 0 || e.Class != event.NoClass), "label's ttl", e)
+		sound(
+			e.TTL >= 0 && int64(e.TTL) <= int64(event.TimeMax) &&
+				(e.TTL == 0 || e.Class != event.NoClass),
+			"label's ttl",
+			e,
+		)
 	}
 	for _, e := range b.Predictions {
 		sum := uint64(0)
@@ -90,7 +105,11 @@ func checkSound(t *testing.T, b *event.Batch, k int) {
 		sound(id(e.Vertex) && at(e.Time) && name(e.Community), "member", e)
 	}
 	for _, e := range b.Vertices {
-		sound(id(e.Vertex) && at(e.Time) && len(e.Attributes) <= event.AttributesPerEventMax, "vertex", e)
+		sound(
+			id(e.Vertex) && at(e.Time) && len(e.Attributes) <= event.AttributesPerEventMax,
+			"vertex",
+			e,
+		)
 		sound(!e.Erase || len(e.Attributes) == 0, "erasure", e)
 		seen := map[string]bool{}
 		for _, a := range e.Attributes {
@@ -101,7 +120,12 @@ func checkSound(t *testing.T, b *event.Batch, k int) {
 		}
 	}
 	for _, e := range b.Controls {
-		sound(at(e.Time) && e.Op <= event.Note && (e.Op == event.Configure) == (e.Config != nil) && (e.Op == event.Note) == (e.Text != ""), "control", e)
+		sound(
+			at(e.Time) && e.Op <= event.Note && (e.Op == event.Configure) == (e.Config != nil) &&
+				(e.Op == event.Note) == (e.Text != ""),
+			"control",
+			e,
+		)
 		sound(e.Config == nil || json.Valid(e.Config), "config", e)
 	}
 }
@@ -117,7 +141,17 @@ func checkAgain(t *testing.T, d *Decoder, m Message, b *event.Batch) {
 	if len(lines) > event.MessageBytesMax {
 		return
 	}
-	mustDecode(t, d, Message{Kind: m.Kind, ContentType: NDJSON, Payload: singleLines(m.Kind, b, lines), Position: m.Position}, &again)
+	mustDecode(
+		t,
+		d,
+		Message{
+			Kind:        m.Kind,
+			ContentType: NDJSON,
+			Payload:     singleLines(m.Kind, b, lines),
+			Position:    m.Position,
+		},
+		&again,
+	)
 	again.Refused = b.Refused
 	for i := range b.Controls { // white space was taken out
 		b.Controls[i].Config = again.Controls[i].Config
@@ -141,7 +175,10 @@ func singleLines(kind event.Kind, b *event.Batch, lines []byte) []byte {
 }
 
 // seedMessages calls add with events of every kind, encoded.
-func seedMessages(encode func(kind event.Kind, b *event.Batch) []byte, add func(kind event.Kind, payload []byte)) {
+func seedMessages(
+	encode func(kind event.Kind, b *event.Batch) []byte,
+	add func(kind event.Kind, payload []byte),
+) {
 	for kind := range event.Kind(event.Kinds) {
 		gen := rapid.Custom(genBatch(kind, fuzzClasses))
 		for seed := range 8 {
@@ -163,7 +200,12 @@ func FuzzDecodeJSON(f *testing.F) {
 	}
 	d := newDecoder(f, fuzzClasses)
 	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
-		m := Message{Kind: event.Kind(kind % byte(event.Kinds)), ContentType: JSON, Payload: payload, Position: 3}
+		m := Message{
+			Kind:        event.Kind(kind % byte(event.Kinds)),
+			ContentType: JSON,
+			Payload:     payload,
+			Position:    3,
+		}
 		var b event.Batch
 		if err := d.Decode(m, &b); err == nil && !json.Valid(payload) {
 			t.Fatalf("accepted what is not JSON: %q", payload)
@@ -183,7 +225,12 @@ func FuzzDecodeNDJSON(f *testing.F) {
 	}
 	d := newDecoder(f, fuzzClasses)
 	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
-		m := Message{Kind: event.Kind(kind % byte(event.Kinds)), ContentType: NDJSON, Payload: payload, Position: 3}
+		m := Message{
+			Kind:        event.Kind(kind % byte(event.Kinds)),
+			ContentType: NDJSON,
+			Payload:     payload,
+			Position:    3,
+		}
 		b := checkDecoded(t, d, m)
 		if len(b.Refused) > 0 && b.Refused[0].Index < 0 {
 			return
@@ -209,7 +256,16 @@ func FuzzDecodeArrow(f *testing.F) {
 	}
 	d := newDecoder(f, fuzzClasses)
 	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
-		checkDecoded(t, d, Message{Kind: event.Kind(kind % byte(event.Kinds)), ContentType: Arrow, Payload: payload, Position: 3})
+		checkDecoded(
+			t,
+			d,
+			Message{
+				Kind:        event.Kind(kind % byte(event.Kinds)),
+				ContentType: Arrow,
+				Payload:     payload,
+				Position:    3,
+			},
+		)
 	})
 }
 
@@ -223,21 +279,73 @@ func arrowSeeds(t testing.TB) []Message {
 		return Message{Kind: kind, Payload: arrowStream(t, columns, metadata, nil, batches...)}
 	}
 	return []Message{
-		seed(event.KindEdge, []col{{"src", b.StringView}, {"dst", textDictionary(p.Int8)}, {"weight", p.Float32}, {"time", b.LargeString}, {"ttl", p.Float64}, {"op", boolean}},
+		seed(
+			event.KindEdge,
+			[]col{
+				{"src", b.StringView},
+				{"dst", textDictionary(p.Int8)},
+				{"weight", p.Float32},
+				{"time", b.LargeString},
+				{"ttl", p.Float64},
+				{"op", boolean},
+			},
 			`[{"src":"a text of more than twelve bytes","dst":"x","weight":2,"ttl":5},{"src":"b","dst":"y","weight":null,"time":"7","op":true}]`,
-			`[{"src":"c","dst":"x","weight":3},{"dst":"x"}]`),
-		seed(event.KindLabel, []col{{"vertex", p.Int32}, {"label", textDictionary(p.Uint16)}, {"role", textDictionary(p.Int8)}, {"time", arrow.FixedWidthTypes.Timestamp_us}, {"ttl", textDictionary(p.Int8)}},
-			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01","ttl":"36h"},{"vertex":2,"ttl":"1"}]`),
-		seed(event.KindPrediction, []col{{"vertex", p.Uint32}, {"probabilities", arrow.FixedSizeListOf(fuzzClasses, p.Float32)}, {"class", p.Int8}, {"model", b.String}, {"ttl", p.Int32}},
-			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m","ttl":60},{"vertex":2,"class":1},{"vertex":3,"probabilities":[1,null,0]}]`),
-		seed(event.KindPrediction, []col{{"p0", p.Float32}, {"p1", p.Float64}, {"p2", p.Float32}, {"vertex", b.String}},
-			`[{"vertex":"1","p0":1,"p1":0,"p2":0},{"vertex":"x","p0":0.5,"p1":0.5,"p2":0.1}]`),
-		seed(event.KindMember, []col{{"community", textDictionary(p.Int8)}, {"vertex", p.Int64}, {"multiplicity", p.Uint16}, {"op", p.Uint8}},
-			`[{"community":"a","vertex":1,"multiplicity":2,"op":0},{"community":"b","vertex":-1,"op":1}]`),
-		seed(event.KindVertex, []col{{"vertex", p.Uint8}, {"a", b.String}, {"b", boolean}, {"c", p.Float64}, {"d", arrow.Null}, {"erase", boolean}},
-			`[{"vertex":1,"a":"x","b":true,"c":1.5},{"vertex":2,"erase":true},{"vertex":3}]`),
-		seed(event.KindControl, []col{{"op", b.String}, {"config", b.LargeString}, {"time", p.Int64}},
-			`[{"op":"configure","config":"{\"a\":1}","time":3},{"op":"tick"}]`),
+			`[{"src":"c","dst":"x","weight":3},{"dst":"x"}]`,
+		),
+		seed(
+			event.KindLabel,
+			[]col{
+				{"vertex", p.Int32},
+				{"label", textDictionary(p.Uint16)},
+				{"role", textDictionary(p.Int8)},
+				{"time", arrow.FixedWidthTypes.Timestamp_us},
+				{"ttl", textDictionary(p.Int8)},
+			},
+			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01","ttl":"36h"},{"vertex":2,"ttl":"1"}]`,
+		),
+		seed(
+			event.KindPrediction,
+			[]col{
+				{"vertex", p.Uint32},
+				{"probabilities", arrow.FixedSizeListOf(fuzzClasses, p.Float32)},
+				{"class", p.Int8},
+				{"model", b.String},
+				{"ttl", p.Int32},
+			},
+			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m","ttl":60},{"vertex":2,"class":1},{"vertex":3,"probabilities":[1,null,0]}]`,
+		),
+		seed(
+			event.KindPrediction,
+			[]col{{"p0", p.Float32}, {"p1", p.Float64}, {"p2", p.Float32}, {"vertex", b.String}},
+			`[{"vertex":"1","p0":1,"p1":0,"p2":0},{"vertex":"x","p0":0.5,"p1":0.5,"p2":0.1}]`,
+		),
+		seed(
+			event.KindMember,
+			[]col{
+				{"community", textDictionary(p.Int8)},
+				{"vertex", p.Int64},
+				{"multiplicity", p.Uint16},
+				{"op", p.Uint8},
+			},
+			`[{"community":"a","vertex":1,"multiplicity":2,"op":0},{"community":"b","vertex":-1,"op":1}]`,
+		),
+		seed(
+			event.KindVertex,
+			[]col{
+				{"vertex", p.Uint8},
+				{"a", b.String},
+				{"b", boolean},
+				{"c", p.Float64},
+				{"d", arrow.Null},
+				{"erase", boolean},
+			},
+			`[{"vertex":1,"a":"x","b":true,"c":1.5},{"vertex":2,"erase":true},{"vertex":3}]`,
+		),
+		seed(
+			event.KindControl,
+			[]col{{"op", b.String}, {"config", b.LargeString}, {"time", p.Int64}},
+			`[{"op":"configure","config":"{\"a\":1}","time":3},{"op":"tick"}]`,
+		),
 	}
 }
 

@@ -25,7 +25,10 @@ func newDecoder(t testing.TB, k int) *Decoder {
 }
 
 // ignoreIndex leaves out which event of its message an event is.
-var ignoreIndex = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Index" }, cmp.Ignore())
+var ignoreIndex = cmp.FilterPath(
+	func(p cmp.Path) bool { return p.Last().String() == ".Index" },
+	cmp.Ignore(),
+)
 
 // sameEvents fails unless two batches hold the same events.
 func sameEvents(t interface {
@@ -55,7 +58,10 @@ var genID = rapid.OneOf(
 
 var genTime = rapid.OneOf(
 	rapid.Just(event.Time(0)),
-	rapid.Map(rapid.Int64Range(-int64(event.TimeMax)+1e9, int64(event.TimeMax)-1e9), func(n int64) event.Time { return event.Time(n) }),
+	rapid.Map(
+		rapid.Int64Range(-int64(event.TimeMax)+1e9, int64(event.TimeMax)-1e9),
+		func(n int64) event.Time { return event.Time(n) },
+	),
 	rapid.Map(rapid.Int64Range(0, 4e9), func(n int64) event.Time { return event.Time(n * 1e9) }),
 )
 
@@ -89,7 +95,10 @@ func genTTL(t *rapid.T) time.Duration {
 func genLabel(k int) func(t *rapid.T) event.Label {
 	return func(t *rapid.T) event.Label {
 		l := event.Label{
-			Vertex: genID.Draw(t, "vertex"), Class: event.Class(rapid.IntRange(-1, k-1).Draw(t, "class")),
+			Vertex: genID.Draw(
+				t,
+				"vertex",
+			), Class: event.Class(rapid.IntRange(-1, k-1).Draw(t, "class")),
 			Role: event.Role(rapid.IntRange(0, 2).Draw(t, "role")), Time: genTime.Draw(t, "time"),
 		}
 		switch {
@@ -147,7 +156,10 @@ func genValue(t *rapid.T) event.Value {
 		f := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "number")
 		return event.Value{Kind: event.NumberValue, Number: f}
 	case 2:
-		return event.Value{Kind: event.BoolValue, Number: float64(rapid.IntRange(0, 1).Draw(t, "bool"))}
+		return event.Value{
+			Kind:   event.BoolValue,
+			Number: float64(rapid.IntRange(0, 1).Draw(t, "bool")),
+		}
 	}
 	return event.Value{}
 }
@@ -164,7 +176,10 @@ func genVertex(t *rapid.T) event.Vertex {
 }
 
 func genControl(t *rapid.T) event.Control {
-	e := event.Control{Op: event.Op(rapid.IntRange(0, 4).Draw(t, "op")), Time: genTime.Draw(t, "time")}
+	e := event.Control{
+		Op:   event.Op(rapid.IntRange(0, 4).Draw(t, "op")),
+		Time: genTime.Draw(t, "time"),
+	}
 	if e.Op == event.Note {
 		e.Text = genText.Draw(t, "note")
 	}

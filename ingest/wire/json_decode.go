@@ -60,7 +60,13 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Proble
 	reader := &d.json
 	start := reader.dec.InputOffset()
 	if most := d.eventsMax(m.Kind); index == most {
-		return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message", index, reader.before+start, most)
+		return event.Problemf(
+			event.TooLarge,
+			"event %d, byte %d: more than %d events in a message",
+			index,
+			reader.before+start,
+			most,
+		)
 	}
 	r := d.begin(m.Kind)
 	if !d.jsonMembers(m, r) {

@@ -50,7 +50,10 @@ func (r *jsonReader) detail() string {
 	at, what := r.dec.InputOffset(), r.problem.Error()
 	switch {
 	case errors.Is(r.problem, jsontext.ErrDuplicateName) && errors.As(r.problem, &syntax):
-		at, what = syntax.ByteOffset, "key "+Quote(syntax.JSONPointer.LastToken()).String()+" given twice"
+		at, what = syntax.ByteOffset, "key "+Quote(
+			syntax.JSONPointer.LastToken(),
+		).String()+
+			" given twice"
 	case errors.Is(r.problem, io.ErrUnexpectedEOF), r.problem == io.EOF:
 		at, what = int64(len(r.text)), "the text ends too early"
 	case errors.As(r.problem, &syntax):

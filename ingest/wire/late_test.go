@@ -41,25 +41,52 @@ func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 	d := newDecoder(t, 2)
 	for kind, text := range lateMessages {
 		for _, divert := range []bool{true, false} {
-			policy := event.LatePolicy{After: time.Minute, Edges: divert, Labels: divert, Predictions: divert, Members: divert}
-			m := Message{Kind: kind, ContentType: NDJSON, Payload: []byte(text), Position: 4, Received: 98e9, Late: policy, Now: 100e9}
+			policy := event.LatePolicy{
+				After:       time.Minute,
+				Edges:       divert,
+				Labels:      divert,
+				Predictions: divert,
+				Members:     divert,
+			}
+			m := Message{
+				Kind:        kind,
+				ContentType: NDJSON,
+				Payload:     []byte(text),
+				Position:    4,
+				Received:    98e9,
+				Late:        policy,
+				Now:         100e9,
+			}
 			var b event.Batch
 			decodeAll(t, d, m, &b)
 			want := []string{"1 late", "4 " + string(b.Refused[len(b.Refused)-1].Reason)}
 			if !divert {
 				want = want[1:]
 			}
-			if got := refusals(&b); !slices.Equal(got, want) || b.Events() != 5-len(want) || b.Late[kind] != 1 {
-				t.Errorf("%v, divert %t: refused %v, want %v; %d events, %v late", kind, divert, got, want, b.Events(), b.Late)
+			if got := refusals(&b); !slices.Equal(got, want) || b.Events() != 5-len(want) ||
+				b.Late[kind] != 1 {
+				t.Errorf(
+					"%v, divert %t: refused %v, want %v; %d events, %v late",
+					kind,
+					divert,
+					got,
+					want,
+					b.Events(),
+					b.Late,
+				)
 			}
-			if line := strings.Split(text, "\n")[1]; divert && string(b.Refused[0].Original) != line {
+			if line := strings.Split(text, "\n")[1]; divert &&
+				string(b.Refused[0].Original) != line {
 				t.Errorf("%v: original %s, want %s", kind, b.Refused[0].Original, line)
 			}
-			if detail := b.Refused[0].Detail; divert && !strings.Contains(detail, "1m1s behind the log's, more than 1m0s") {
+			if detail := b.Refused[0].Detail; divert &&
+				!strings.Contains(detail, "1m1s behind the log's, more than 1m0s") {
 				t.Errorf("%v: detail %s", kind, detail)
 			}
 			whole := m
-			whole.ContentType, whole.Payload = JSON, []byte("["+strings.ReplaceAll(text, "\n", ",")+"")
+			whole.ContentType, whole.Payload = JSON, []byte(
+				"["+strings.ReplaceAll(text, "\n", ",")+"",
+			)
 			var none event.Batch
 			if err := d.Decode(whole, &none); err == nil || none.Late != [event.Kinds]int{} {
 				t.Errorf("%v: a message refused whole has %v late", kind, none.Late)
@@ -68,7 +95,12 @@ func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 			none.Reset()
 			decodeAll(t, d, m, &none)
 			if none.Late != [event.Kinds]int{} || len(none.Refused) != 1 {
-				t.Errorf("%v without a policy: refused %v, %v late", kind, refusals(&none), none.Late)
+				t.Errorf(
+					"%v without a policy: refused %v, %v late",
+					kind,
+					refusals(&none),
+					none.Late,
+				)
 			}
 		}
 	}
@@ -92,10 +124,21 @@ func refusals(b *event.Batch) (list []string) {
 // A table must be judged row by row as the same events in JSON are.
 func TestLateRowsAreLateEvents(t *testing.T) {
 	d := newDecoder(t, 2)
-	policy := event.LatePolicy{After: time.Minute, Edges: true, Labels: true, Predictions: true, Members: true}
+	policy := event.LatePolicy{
+		After:       time.Minute,
+		Edges:       true,
+		Labels:      true,
+		Predictions: true,
+		Members:     true,
+	}
 	for kind, text := range lateMessages {
 		lines := strings.Split(text, "\n")[:4]
-		m := Message{Kind: kind, ContentType: NDJSON, Payload: []byte(strings.Join(lines, "\n")), Position: 4}
+		m := Message{
+			Kind:        kind,
+			ContentType: NDJSON,
+			Payload:     []byte(strings.Join(lines, "\n")),
+			Position:    4,
+		}
 		var sound event.Batch
 		mustDecode(t, d, m, &sound)
 		payload, err := encodeTable(kind, &sound, 0, sound.Events())
@@ -109,7 +152,9 @@ func TestLateRowsAreLateEvents(t *testing.T) {
 		var a, b event.Batch
 		decodeAll(t, d, m, &a)
 		decodeAll(t, d, table, &b)
-		if x, y := refusals(&a), refusals(&b); !slices.Equal(x, y) || len(x) != 1 || a.Late != b.Late || a.Events() != b.Events() {
+		if x, y := refusals(&a), refusals(&b); !slices.Equal(x, y) || len(x) != 1 ||
+			a.Late != b.Late ||
+			a.Events() != b.Events() {
 			t.Errorf("%v: JSON refuses %v, Arrow %v; %v and %v late", kind, x, y, a.Late, b.Late)
 		}
 		again := Message{Kind: kind, ContentType: JSON, Payload: b.Refused[0].Original, Position: 4}
@@ -125,13 +170,22 @@ func TestLateRowsAreLateEvents(t *testing.T) {
 func TestALateWithdrawalComesBackAsOne(t *testing.T) {
 	d := newDecoder(t, 2)
 	var sound, late, again event.Batch
-	m := Message{Kind: event.KindLabel, ContentType: JSON, Payload: []byte(`{"vertex":4,"class":null,"time":39}`)}
+	m := Message{
+		Kind:        event.KindLabel,
+		ContentType: JSON,
+		Payload:     []byte(`{"vertex":4,"class":null,"time":39}`),
+	}
 	mustDecode(t, d, m, &sound)
 	payload, err := EncodeArrow(event.KindLabel, &sound, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := Message{Kind: event.KindLabel, Payload: payload, Late: event.LatePolicy{After: time.Minute, Labels: true}, Now: 100e9}
+	table := Message{
+		Kind:    event.KindLabel,
+		Payload: payload,
+		Late:    event.LatePolicy{After: time.Minute, Labels: true},
+		Now:     100e9,
+	}
 	decodeAll(t, d, table, &late)
 	if len(late.Refused) != 1 {
 		t.Fatalf("refused %v", refusals(&late))

@@ -16,7 +16,12 @@ import (
 )
 
 // decodeText decodes JSON or NDJSON and returns the reason for the first refusal.
-func decodeText(t *testing.T, c event.ClassSet, kind event.Kind, form, payload string) event.Reason {
+func decodeText(
+	t *testing.T,
+	c event.ClassSet,
+	kind event.Kind,
+	form, payload string,
+) event.Reason {
 	t.Helper()
 	d, err := NewDecoder(c)
 	if err != nil {
@@ -56,54 +61,176 @@ var limits = []struct {
 	decode func(t *testing.T, n int) event.Reason
 }{
 	{"payload", event.MessageBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
+		return decodeText(
+			t,
+			twoCount,
+			event.KindEdge,
+			JSON,
+			oneEdge+strings.Repeat(" ", n-len(oneEdge)),
+		)
 	}},
-	{"events of an array", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindControl, JSON, "["+strings.Repeat(oneTick+",", n-1)+oneTick+"]")
-	}},
-	{"events by line", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindControl, NDJSON, strings.Repeat(oneTick+"\n\n", n))
-	}},
-	{"rows of a table", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeReason(t, newDecoder(t, 2), Message{Payload: manyEdges(t, n)})
-	}},
-	{"predictions of many classes", event.UnitsPerMessageMax / event.ClassesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		c := event.ClassSet{Count: event.ClassesMax}
-		return decodeText(t, c, event.KindPrediction, NDJSON, strings.Repeat("{\"vertex\":1,\"class\":0}\n", n))
-	}},
+	{
+		"events of an array",
+		event.EventsPerMessageLimit,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeText(
+				t,
+				twoCount,
+				event.KindControl,
+				JSON,
+				"["+strings.Repeat(oneTick+",", n-1)+oneTick+"]",
+			)
+		},
+	},
+	{
+		"events by line",
+		event.EventsPerMessageLimit,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeText(
+				t,
+				twoCount,
+				event.KindControl,
+				NDJSON,
+				strings.Repeat(oneTick+"\n\n", n),
+			)
+		},
+	},
+	{
+		"rows of a table",
+		event.EventsPerMessageLimit,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeReason(t, newDecoder(t, 2), Message{Payload: manyEdges(t, n)})
+		},
+	},
+	{
+		"predictions of many classes",
+		event.UnitsPerMessageMax / event.ClassesMax,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			c := event.ClassSet{Count: event.ClassesMax}
+			return decodeText(
+				t,
+				c,
+				event.KindPrediction,
+				NDJSON,
+				strings.Repeat("{\"vertex\":1,\"class\":0}\n", n),
+			)
+		},
+	},
 	{"id", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(t, twoCount, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
 	}},
 	{"community", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`)
+		return decodeText(
+			t,
+			twoCount,
+			event.KindMember,
+			JSON,
+			`{"vertex":1,"community":"`+xs(n)+`"}`,
+		)
 	}},
 	{"version", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindPrediction, JSON, `{"vertex":1,"class":0,"version":"`+xs(n)+`"}`)
+		return decodeText(
+			t,
+			twoCount,
+			event.KindPrediction,
+			JSON,
+			`{"vertex":1,"class":0,"version":"`+xs(n)+`"}`,
+		)
 	}},
 	{"attribute name", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"`+xs(n)+`":1}}`)
+		return decodeText(
+			t,
+			twoCount,
+			event.KindVertex,
+			JSON,
+			`{"vertex":1,"attributes":{"`+xs(n)+`":1}}`,
+		)
 	}},
-	{"attribute text", event.AttributeTextBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`)
-	}},
-	{"attributes", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`)
-	}},
-	{"attribute columns", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeReason(t, newDecoder(t, 2), Message{Kind: event.KindVertex, Payload: wideTable(t, n)})
-	}},
-	{"depth", event.JSONDepthMax, event.Malformed, func(t *testing.T, n int) event.Reason { // the event and its config are two of them
-		config := `{"a":` + strings.Repeat("[", n-2) + strings.Repeat("]", n-2) + `}`
-		return decodeText(t, twoCount, event.KindControl, JSON, `{"op":"configure","config":`+config+`}`)
-	}},
+	{
+		"attribute text",
+		event.AttributeTextBytesMax,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeText(
+				t,
+				twoCount,
+				event.KindVertex,
+				JSON,
+				`{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`,
+			)
+		},
+	},
+	{
+		"attributes",
+		event.AttributesPerEventMax,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeText(
+				t,
+				twoCount,
+				event.KindVertex,
+				JSON,
+				`{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`,
+			)
+		},
+	},
+	{
+		"attribute columns",
+		event.AttributesPerEventMax,
+		event.TooLarge,
+		func(t *testing.T, n int) event.Reason {
+			return decodeReason(
+				t,
+				newDecoder(t, 2),
+				Message{Kind: event.KindVertex, Payload: wideTable(t, n)},
+			)
+		},
+	},
+	{
+		"depth",
+		event.JSONDepthMax,
+		event.Malformed,
+		func(t *testing.T, n int) event.Reason { // the event and its config are two of them
+			config := `{"a":` + strings.Repeat("[", n-2) + strings.Repeat("]", n-2) + `}`
+			return decodeText(
+				t,
+				twoCount,
+				event.KindControl,
+				JSON,
+				`{"op":"configure","config":`+config+`}`,
+			)
+		},
+	},
 	{"class", 1, event.UnknownClass, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindLabel, JSON, fmt.Sprintf(`{"vertex":1,"class":%d}`, n))
+		return decodeText(
+			t,
+			twoCount,
+			event.KindLabel,
+			JSON,
+			fmt.Sprintf(`{"vertex":1,"class":%d}`, n),
+		)
 	}},
 	{"multiplicity", 1<<32 - 1, event.BadValue, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindMember, JSON, fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n))
+		return decodeText(
+			t,
+			twoCount,
+			event.KindMember,
+			JSON,
+			fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n),
+		)
 	}},
 	{"weight", event.WeightMax, event.BadWeight, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, twoCount, event.KindEdge, JSON, fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n))
+		return decodeText(
+			t,
+			twoCount,
+			event.KindEdge,
+			JSON,
+			fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n),
+		)
 	}},
 }
 
@@ -184,15 +311,29 @@ func TestLongTextsAreNotRead(t *testing.T) {
 		{"op", "x" + digits},
 	} {
 		row := fmt.Sprintf(`{"src":1,"dst":2,"%s":"%s"}`, c.column, c.text)
-		columns := []col{{"src", prims.Int8}, {"dst", prims.Int8}, {c.column, textDictionary(prims.Int8)}}
+		columns := []col{
+			{"src", prims.Int8},
+			{"dst", prims.Int8},
+			{c.column, textDictionary(prims.Int8)},
+		}
 		payload := arrowStream(t, columns, nil, nil, "["+row+strings.Repeat(","+row, rows-1)+"]")
 		var b event.Batch
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := d.Decode(Message{Payload: payload, RefusalsMax: 1}, &b)
 		runtime.ReadMemStats(&after)
-		if made := after.TotalAlloc - before.TotalAlloc; err != nil || len(b.Refused) != 1 || b.Refused[0].More != rows-1 || made > 10*uint64(len(c.text)) {
-			t.Errorf("%s %s: %v, %d edges, %d refusals, %d bytes made", c.column, Quote(c.text), err, len(b.Edges), len(b.Refused), made)
+		if made := after.TotalAlloc - before.TotalAlloc; err != nil || len(b.Refused) != 1 ||
+			b.Refused[0].More != rows-1 ||
+			made > 10*uint64(len(c.text)) {
+			t.Errorf(
+				"%s %s: %v, %d edges, %d refusals, %d bytes made",
+				c.column,
+				Quote(c.text),
+				err,
+				len(b.Edges),
+				len(b.Refused),
+				made,
+			)
 		}
 	}
 }
@@ -249,7 +390,8 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%q: class %d", text, got)
 		}
 	}
-	if twoClasses.Name(1) != "right" || (event.ClassSet{Count: 3}).Name(2) != "2" || twoClasses.K() != 2 {
+	if twoClasses.Name(1) != "right" || (event.ClassSet{Count: 3}).Name(2) != "2" ||
+		twoClasses.K() != 2 {
 		t.Error("names")
 	}
 }

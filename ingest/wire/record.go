@@ -70,9 +70,15 @@ func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 		*at = m.Received
 	}
 	if m.TimeMax != 0 && *at > m.TimeMax {
-		return event.Problemf(event.Ahead, "its time, %v, is later than %v, which late.ahead allows for its message", *at, m.TimeMax)
+		return event.Problemf(
+			event.Ahead,
+			"its time, %v, is later than %v, which late.ahead allows for its message",
+			*at,
+			m.TimeMax,
+		)
 	}
-	late := *at != m.Received && m.Late.IsLate(m.Kind, *at, m.Now) // the time that the message gave it is not its own
+	late := *at != m.Received &&
+		m.Late.IsLate(m.Kind, *at, m.Now) // the time that the message gave it is not its own
 	if p := d.complete(r); p != nil || !late {
 		return p
 	}
@@ -142,7 +148,10 @@ func (r *record) completeLabel(l *event.Label) *event.Problem {
 	case l.Class == event.NoClass: // a row of gqlstream ask that nobody has filled in
 		return missing(event.KindLabel, "class, which audit needs")
 	case !r.has(fieldPi):
-		return missing(event.KindLabel, "pi, the probability of having been drawn, which audit needs")
+		return missing(
+			event.KindLabel,
+			"pi, the probability of having been drawn, which audit needs",
+		)
 	case r.share-r.share != 0:
 		return event.Problemf(event.NotFinite, "pi is %v", r.share)
 	case !(units >= event.PiMin && units <= event.One):
@@ -190,7 +199,11 @@ func checkEdge(e *event.Edge) *event.Problem {
 	}
 	w := event.RoundWeight(e.Weight)
 	if !(w > 0 && w <= event.WeightMax) {
-		return event.Problemf(event.BadWeight, "weight %v must be at least 2^-21 and at most 2^24", e.Weight)
+		return event.Problemf(
+			event.BadWeight,
+			"weight %v must be at least 2^-21 and at most 2^24",
+			e.Weight,
+		)
 	}
 	e.Weight = w
 	return nil

@@ -35,7 +35,13 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 		}
 		read := func(most int) (b event.Batch, all []refused) {
 			for position := event.Position(1); position <= 2; position++ {
-				m := Message{Kind: event.KindEdge, ContentType: NDJSON, Payload: []byte(text.String()), Position: position, RefusalsMax: most}
+				m := Message{
+					Kind:        event.KindEdge,
+					ContentType: NDJSON,
+					Payload:     []byte(text.String()),
+					Position:    position,
+					RefusalsMax: most,
+				}
 				if err := d.Decode(m, &b); err != nil {
 					t.Fatal(err)
 				}
@@ -49,14 +55,21 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 		}
 		whole, wantRefused := read(0)
 		short, gotRefused := read(most)
-		if !slices.Equal(gotRefused, wantRefused) || event.CountRefused(short.Refused) != len(whole.Refused) {
+		if !slices.Equal(gotRefused, wantRefused) ||
+			event.CountRefused(short.Refused) != len(whole.Refused) {
 			t.Fatalf("seed %d: refused %v, want %v", seed, gotRefused, wantRefused)
 		}
-		if !slices.Equal(short.Edges, whole.Edges) || !reflect.DeepEqual(short.Refused[:most-1], whole.Refused[:most-1]) {
+		if !slices.Equal(short.Edges, whole.Edges) ||
+			!reflect.DeepEqual(short.Refused[:most-1], whole.Refused[:most-1]) {
 			t.Fatalf("seed %d: other events, or other refusals that are kept", seed)
 		}
-		if n := slices.IndexFunc(short.Refused[most:], func(r event.Refusal) bool { return r.Original != nil }); n < 0 || short.Refused[most+n].Position != 2 {
-			t.Fatalf("seed %d: refusal %d is kept as well, not the first of the second message", seed, most+n)
+		if n := slices.IndexFunc(short.Refused[most:], func(r event.Refusal) bool { return r.Original != nil }); n < 0 ||
+			short.Refused[most+n].Position != 2 {
+			t.Fatalf(
+				"seed %d: refusal %d is kept as well, not the first of the second message",
+				seed,
+				most+n,
+			)
 		}
 	}
 }

@@ -128,7 +128,10 @@ func drop(b *event.Batch, kind event.Kind, n int) {
 // order of its columns.
 func sortAttributes(b *event.Batch) {
 	for i := range b.Vertices {
-		slices.SortFunc(b.Vertices[i].Attributes, func(x, y event.Attribute) int { return strings.Compare(x.Key, y.Key) })
+		slices.SortFunc(
+			b.Vertices[i].Attributes,
+			func(x, y event.Attribute) int { return strings.Compare(x.Key, y.Key) },
+		)
 	}
 }
 

@@ -19,7 +19,10 @@ func Columns(kind event.Kind) []Column {
 	for i, s := range fields[kind] {
 		all[i] = Column{Names: s.columns, Required: s.required}
 		if all[i].Names == nil {
-			all[i].Names = slices.DeleteFunc([]string{s.name, s.alias}, func(s string) bool { return s == "" })
+			all[i].Names = slices.DeleteFunc(
+				[]string{s.name, s.alias},
+				func(s string) bool { return s == "" },
+			)
 		}
 	}
 	return all
@@ -58,7 +61,12 @@ func (d *Decoder) DecodeRow(
 }
 
 // row reads a row into the record, or returns the column to blame.
-func (d *Decoder) row(row RowDefaults, r *record, cells []Cell, names []string) (int, *event.Problem) {
+func (d *Decoder) row(
+	row RowDefaults,
+	r *record,
+	cells []Cell,
+	names []string,
+) (int, *event.Problem) {
 	f := fileForm
 	if row.Untyped {
 		f = textForm
@@ -99,7 +107,12 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 
 // setFurther sets the probabilities or the attributes that have columns of their own,
 // or returns the column to blame.
-func (d *Decoder) setFurther(f form, r *record, cells []Cell, names []string) (int, *event.Problem) {
+func (d *Decoder) setFurther(
+	f form,
+	r *record,
+	cells []Cell,
+	names []string,
+) (int, *event.Problem) {
 	base := len(fields[r.kind])
 	switch r.kind {
 	case event.KindPrediction:

@@ -15,7 +15,8 @@ import (
 // set gives a field of the record's event the value of a cell, or says why it cannot
 // be. A null is no value, but for a class, which it takes away.
 func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Problem) {
-	long := c.Kind == TextCell && len(c.Text) > numberTextMax && (s.holds == &timeType || s.holds == &ttlType)
+	long := c.Kind == TextCell && len(c.Text) > numberTextMax &&
+		(s.holds == &timeType || s.holds == &ttlType)
 	if long || !s.holds.accepts[f].holds(c.Kind) {
 		return s.unfit(f, c)
 	}
@@ -96,7 +97,8 @@ func (d *Decoder) id(f form, s *fieldSpec, c *Cell) (event.ID, *event.Problem) {
 // meant as a number, though it is no id: negative, with a fraction, or too large.
 func looksLikeNumber(s string) bool {
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
-	return areDigits(whole) && (s[0] == '-' || point && areDigits(fraction) || !point && len(s) >= 20 && s[0] != '0')
+	return areDigits(whole) &&
+		(s[0] == '-' || point && areDigits(fraction) || !point && len(s) >= 20 && s[0] != '0')
 }
 
 // name reads the name of a community or a version.
@@ -119,7 +121,13 @@ func (d *Decoder) checkName(what, s string) *event.Problem {
 	case len(s) == 0:
 		return event.Problemf(event.BadID, "%s is empty", what)
 	case len(s) > event.IDBytesLimit:
-		return event.Problemf(event.BadID, "%s %s is longer than %d bytes", what, Quote(s), event.IDBytesLimit)
+		return event.Problemf(
+			event.BadID,
+			"%s %s is longer than %d bytes",
+			what,
+			Quote(s),
+			event.IDBytesLimit,
+		)
 	case !utf8.ValidString(s):
 		return event.Problemf(event.BadID, "%s %s is not UTF-8", what, Quote(s))
 	}
@@ -147,8 +155,15 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	case NumberCell:
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
-	if len(text) > event.IDBytesLimit { // no name is; a table can say it in every row, and looking for it costs what it is long
-		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(text), d.k-1)
+	if len(
+		text,
+	) > event.IDBytesLimit { // no name is; a table can say it in every row, and looking for it costs what it is long
+		return 0, event.Problemf(
+			event.UnknownClass,
+			"class %s is not an index from 0 to %d",
+			Quote(text),
+			d.k-1,
+		)
 	}
 	if _, named := d.byName[text]; f >= fileForm && !named {
 		if text = strings.TrimSuffix(text, ".0"); text == "-1" {
@@ -167,15 +182,30 @@ func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 		return d.indexClass(id.Number)
 	}
 	if len(d.classes.Names) == 0 {
-		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(s), d.k-1)
+		return 0, event.Problemf(
+			event.UnknownClass,
+			"class %s is not an index from 0 to %d",
+			Quote(s),
+			d.k-1,
+		)
 	}
-	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.classes.Names})
+	return 0, event.Problemf(
+		event.UnknownClass,
+		"class %s: %s",
+		Quote(s),
+		nearest{s, d.classes.Names},
+	)
 }
 
 // indexClass returns the class with an index.
 func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 	if v >= uint64(d.k) {
-		return 0, event.Problemf(event.UnknownClass, "class %d, there are classes 0 to %d", v, d.k-1)
+		return 0, event.Problemf(
+			event.UnknownClass,
+			"class %d, there are classes 0 to %d",
+			v,
+			d.k-1,
+		)
 	}
 	return event.Class(v), nil
 }
@@ -183,7 +213,8 @@ func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 // word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand for the first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	n, whole := uint64(0), false
-	if f >= fileForm || c.Kind != TextCell { // in messages text is never a number, and can be long in every row
+	if f >= fileForm ||
+		c.Kind != TextCell { // in messages text is never a number, and can be long in every row
 		n, whole = c.Whole()
 	}
 	switch {
@@ -198,13 +229,23 @@ func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	case c.Kind != TextCell:
 		return 0, event.Problemf(event.BadValue, "%s must be 0 or 1", s.name)
 	}
-	return 0, event.Problemf(event.BadValue, "%s %s: %s", s.name, Quote(c.Text), nearest{c.Text, s.words})
+	return 0, event.Problemf(
+		event.BadValue,
+		"%s %s: %s",
+		s.name,
+		Quote(c.Text),
+		nearest{c.Text, s.words},
+	)
 }
 
 // attribute adds an attribute to the record, or says why it cannot be.
 func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Problem {
 	if len(r.attributes) == event.AttributesPerEventMax {
-		return event.Problemf(event.TooLarge, "more than %d attributes", event.AttributesPerEventMax)
+		return event.Problemf(
+			event.TooLarge,
+			"more than %d attributes",
+			event.AttributesPerEventMax,
+		)
 	}
 	v, ok := c.attribute(f)
 	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})

@@ -23,14 +23,22 @@ func (c *Cell) moment() (event.Time, *event.Problem) {
 	case c.Kind == TextCell && !isNumber(c.Text):
 		t, err := time.Parse(time.RFC3339, c.Text)
 		if err != nil {
-			return 0, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
+			return 0, event.Problemf(
+				event.BadTime,
+				"%s is neither RFC 3339 nor Unix seconds",
+				c.String(),
+			)
 		}
 		v, ok = t.UnixNano(), t.Year() > 1800 && t.Year() < 2200 // else UnixNano wraps
 	case c.Kind != TimeCell:
 		v, ok = c.nanos()
 	}
 	if !ok || v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
-		return 0, event.Problemf(event.BadTime, "%s is out of range, give Unix seconds or RFC 3339, between 1823 and 2116", c.String())
+		return 0, event.Problemf(
+			event.BadTime,
+			"%s is out of range, give Unix seconds or RFC 3339, between 1823 and 2116",
+			c.String(),
+		)
 	}
 	return event.Time(v), nil
 }
@@ -42,14 +50,22 @@ func (c *Cell) lifetime() (time.Duration, *event.Problem) {
 	if c.Kind == TextCell && !isNumber(c.Text) {
 		d, err := time.ParseDuration(c.Text)
 		if err != nil {
-			return 0, event.Problemf(event.BadValue, `ttl %s is neither seconds nor a duration like "36h"`, c.String())
+			return 0, event.Problemf(
+				event.BadValue,
+				`ttl %s is neither seconds nor a duration like "36h"`,
+				c.String(),
+			)
 		}
 		v = int64(d)
 	} else if v, ok = c.nanos(); !ok {
 		return 0, event.Problemf(event.BadValue, "ttl of %s s is out of range", c.String())
 	}
 	if v <= 0 || v > int64(event.TimeMax) {
-		return 0, event.Problemf(event.BadValue, "ttl %v must be positive and below 146 years", time.Duration(v))
+		return 0, event.Problemf(
+			event.BadValue,
+			"ttl %v must be positive and below 146 years",
+			time.Duration(v),
+		)
 	}
 	return time.Duration(v), nil
 }
@@ -68,7 +84,8 @@ func (c *Cell) nanos() (int64, bool) {
 
 // isNumber reports whether text is a number as JSON writes it.
 func isNumber(s string) bool {
-	return s != "" && (s[0] == '-' || isDigit(s[0])) && isDigit(s[len(s)-1]) && json.Valid(bytesOf(s))
+	return s != "" && (s[0] == '-' || isDigit(s[0])) && isDigit(s[len(s)-1]) &&
+		json.Valid(bytesOf(s))
 }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }

@@ -114,8 +114,10 @@ func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 		check(t, text)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(0, int64(genTime.Draw(t, "time"))).In(time.FixedZone("", 60*rapid.IntRange(-800, 800).Draw(t, "zone")))
-		layout := rapid.SampledFrom([]string{time.RFC3339, time.RFC3339Nano, "2006-01-02T15:04:05.000Z07:00"}).Draw(t, "layout")
+		at := time.Unix(0, int64(genTime.Draw(t, "time"))).
+			In(time.FixedZone("", 60*rapid.IntRange(-800, 800).Draw(t, "zone")))
+		layout := rapid.SampledFrom([]string{time.RFC3339, time.RFC3339Nano, "2006-01-02T15:04:05.000Z07:00"}).
+			Draw(t, "layout")
 		check(t, at.UTC().Format(layout))
 		check(t, at.Format(layout))
 	})

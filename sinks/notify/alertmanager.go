@@ -126,7 +126,9 @@ func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time)
 		Labels: labels, StartsAt: at, EndsAt: ends,
 		Annotations: map[string]string{
 			"summary": clean(fmt.Sprintf("%s: %s of %s: %s", t.Rule, t.Class, t.Community, now)),
-			"reason":  clean(now), "point": fmt.Sprint(t.Point), "low": fmt.Sprint(t.Low), "high": fmt.Sprint(t.High),
+			"reason": clean(
+				now,
+			), "point": fmt.Sprint(t.Point), "low": fmt.Sprint(t.Low), "high": fmt.Sprint(t.High),
 			"id": t.ID, "position": fmt.Sprint(t.Position),
 		},
 	}
@@ -181,7 +183,13 @@ func (m *manager) post(ctx context.Context) error {
 			if m.token != "" {
 				header.Set("Authorization", "Bearer "+m.token)
 			}
-			err = post(ctx, m.client, strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts", header, body)
+			err = post(
+				ctx,
+				m.client,
+				strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts",
+				header,
+				body,
+			)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -189,7 +197,13 @@ func (m *manager) post(ctx context.Context) error {
 		if err != nil {
 			m.count(outcomeFailed, err)
 			if !m.away { // once: whatever begins or ends is another attempt
-				m.log.Warn("alertmanager: cannot be told, and is tried until it can", "alertmanager", m.config.Name, "error", err)
+				m.log.Warn(
+					"alertmanager: cannot be told, and is tried until it can",
+					"alertmanager",
+					m.config.Name,
+					"error",
+					err,
+				)
 			}
 			m.away = true
 			return err

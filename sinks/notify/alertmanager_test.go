@@ -40,7 +40,9 @@ func alertsOf(t *testing.T, r received) []postable {
 		t.Fatalf("%s: %v", r.body, err)
 	}
 	for _, a := range list {
-		if a.StartsAt == nil || a.StartsAt.IsZero() || a.EndsAt == nil || a.EndsAt.Before(*a.StartsAt) || len(a.Labels) == 0 {
+		if a.StartsAt == nil || a.StartsAt.IsZero() || a.EndsAt == nil ||
+			a.EndsAt.Before(*a.StartsAt) ||
+			len(a.Labels) == 0 {
 			t.Fatalf("not valid: %s", r.body)
 		}
 		for name, value := range a.Labels {
@@ -85,13 +87,16 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("authorization %q", got.header.Get("Authorization"))
 		}
 		list := alertsOf(t, got)
-		if len(list) != 1 || !list[0].EndsAt.After(*list[0].StartsAt) || list[0].GeneratorURL != "https://gql.example.com/#/c/x%2Fy" {
+		if len(list) != 1 || !list[0].EndsAt.After(*list[0].StartsAt) ||
+			list[0].GeneratorURL != "https://gql.example.com/#/c/x%2Fy" {
 			t.Fatalf("%+v", list)
 		}
 		if first == nil {
 			first = list[0].Labels
 		}
-		if fmt.Sprint(list[0].Labels) != fmt.Sprint(first) || first["alertname"] != "r" || first["severity"] != "page" || first["class"] != "left" {
+		if fmt.Sprint(list[0].Labels) != fmt.Sprint(first) || first["alertname"] != "r" ||
+			first["severity"] != "page" ||
+			first["class"] != "left" {
 			t.Errorf("labels %v", list[0].Labels)
 		}
 	}
@@ -107,7 +112,8 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 	stop()
 	<-done
-	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 2 { // the last one may have been stopped
+	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 ||
+		s.Outcomes[outcomeDelivered] < 2 { // the last one may have been stopped
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -117,7 +123,14 @@ func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
 	nc, js := broker(t)
 	slow := listen(t, func(int, http.ResponseWriter) { time.Sleep(200 * time.Millisecond) })
 	r := listen(t, nil)
-	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: slow.URL}}, Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL}}})
+	targets := start(
+		t,
+		js,
+		Config{
+			Webhooks:      []Webhook{{Name: "ops", URL: slow.URL}},
+			Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL}},
+		},
+	)
 	for n := range 40 {
 		publish(t, nc, transition(n+1, alerts.Firing))
 	}
@@ -164,7 +177,8 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	m.set([]alerts.Alert{active(1)}, now)
 	m.set(nil, now)
-	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.told) != 0 {
+	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 ||
+		len(m.told) != 0 {
 		t.Error("an end is told for too short or too long")
 	}
 }

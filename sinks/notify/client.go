@@ -22,13 +22,23 @@ const (
 
 // newClient returns the client of one target. It follows no redirect and uses no proxy.
 func newClient() *http.Client {
-	transport := &http.Transport{MaxResponseHeaderBytes: answerBytesMax, IdleConnTimeout: idleConnWait, ForceAttemptHTTP2: true}
+	transport := &http.Transport{
+		MaxResponseHeaderBytes: answerBytesMax,
+		IdleConnTimeout:        idleConnWait,
+		ForceAttemptHTTP2:      true,
+	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &http.Client{Timeout: attemptMax, CheckRedirect: stay, Transport: transport}
 }
 
 // post sends a body and returns nil when the answer is a good one.
-func post(ctx context.Context, client *http.Client, to string, header http.Header, body []byte) error {
+func post(
+	ctx context.Context,
+	client *http.Client,
+	to string,
+	header http.Header,
+	body []byte,
+) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -40,7 +50,9 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 		return hideURL(err)
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax)) // whether it is complete does not matter
+	text, _ := io.ReadAll(
+		io.LimitReader(answer.Body, answerBytesMax),
+	) // whether it is complete does not matter
 	switch answer.StatusCode / 100 {
 	case 2:
 		return nil

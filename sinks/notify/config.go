@@ -57,7 +57,14 @@ func (c Config) Validate() error {
 	}
 	check := func(where, name, address string, seen map[string]bool) {
 		if name == "" || seen[name] || len(name) > 64 {
-			errs = append(errs, fmt.Errorf("%s.name: %q is empty, longer than 64 bytes, or given twice", where, name))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"%s.name: %q is empty, longer than 64 bytes, or given twice",
+					where,
+					name,
+				),
+			)
 		}
 		seen[name] = true
 		if err := checkURL(address); err != nil {
@@ -129,7 +136,10 @@ func parseTemplate(text string) (*template.Template, error) {
 		return nil, err
 	}
 	if !json.Valid(body) && strings.HasPrefix(strings.TrimSpace(text), "{\"") {
-		return nil, fmt.Errorf("with a name that has quotes it makes %.200q, which is not JSON: write {{json .Community}} where {{.Community}} is", body)
+		return nil, fmt.Errorf(
+			"with a name that has quotes it makes %.200q, which is not JSON: write {{json .Community}} where {{.Community}} is",
+			body,
+		)
 	}
 	return parsed, nil
 }

@@ -29,7 +29,15 @@ var streamConfig = jetstream.StreamConfig{Name: "GQL_ALERTS", Subjects: []string
 // broker is a real server with the stream of alerts.
 func broker(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{JetStream: true, StoreDir: t.TempDir(), DontListen: true, NoSigs: true, NoLog: true})
+	s, err := server.NewServer(
+		&server.Options{
+			JetStream:  true,
+			StoreDir:   t.TempDir(),
+			DontListen: true,
+			NoSigs:     true,
+			NoLog:      true,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +112,10 @@ func (r *receiver) next(t *testing.T) received {
 func transition(n int, state alerts.State) alerts.Transition {
 	at := time.Date(2026, 3, 1, 12, 0, n, 0, time.UTC).Format(time.RFC3339)
 	return alerts.Transition{
-		ID: fmt.Sprintf("id-%d", n), Alert: "a", Pipeline: "p", Rule: "r", Community: "x/y", Class: "left", Method: "auto",
+		ID: fmt.Sprintf(
+			"id-%d",
+			n,
+		), Alert: "a", Pipeline: "p", Rule: "r", Community: "x/y", Class: "left", Method: "auto",
 		State: state, Position: uint64(n), Time: at, Since: at, Reason: "because", Point: 0.5, Low: 0.4, High: 0.6,
 		Labels: map[string]string{"severity": "page"},
 	}
@@ -153,8 +164,22 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL + "/hook", SecretFile: secretFile(t, secret)}}})
-	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved), transition(3, alerts.Firing))
+	targets := start(
+		t,
+		js,
+		Config{
+			Webhooks: []Webhook{
+				{Name: "ops", URL: r.URL + "/hook", SecretFile: secretFile(t, secret)},
+			},
+		},
+	)
+	publish(
+		t,
+		nc,
+		transition(1, alerts.Firing),
+		transition(2, alerts.Resolved),
+		transition(3, alerts.Firing),
+	)
 	for i, want := range []string{"id-1", "id-2", "id-2", "id-3"} {
 		got := r.next(t)
 		if got.header.Get(headerID) != want || got.path != "/hook" {
@@ -164,17 +189,23 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 		if err != nil || got.at.Sub(time.Unix(seconds, 0)).Abs() > time.Minute {
 			t.Errorf("time %q", got.header.Get(headerTimestamp))
 		}
-		if sign := signature([]byte(secret), want, time.Unix(seconds, 0), got.body); got.header.Get(headerSignature) != sign {
+		if sign := signature([]byte(secret), want, time.Unix(seconds, 0), got.body); got.header.Get(
+			headerSignature,
+		) != sign {
 			t.Errorf("signature %q, want %q", got.header.Get(headerSignature), sign)
 		}
 		var x alerts.Transition
-		if err := json.Unmarshal(got.body, &x); err != nil || x.ID != want || x.Labels["severity"] != "page" {
+		if err := json.Unmarshal(got.body, &x); err != nil || x.ID != want ||
+			x.Labels["severity"] != "page" {
 			t.Errorf("body %s: %v", got.body, err)
 		}
 	}
 	targets.Close()
 	s := targets.Stats()[0]
-	if s.Name != "webhook/ops" || s.Outcomes[outcomeDelivered] != 3 || s.Outcomes[outcomeFailed] != 1 || s.Queue != 0 || s.Error != "" {
+	if s.Name != "webhook/ops" || s.Outcomes[outcomeDelivered] != 3 ||
+		s.Outcomes[outcomeFailed] != 1 ||
+		s.Queue != 0 ||
+		s.Error != "" {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -224,14 +255,19 @@ func TestQueueSurvivesARestart(t *testing.T) {
 func TestWebhookGivesUpInTheEnd(t *testing.T) {
 	nc, js := broker(t)
 	r := listen(t, func(_ int, w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) })
-	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL, RetryFor: time.Nanosecond}}})
+	targets := start(
+		t,
+		js,
+		Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL, RetryFor: time.Nanosecond}}},
+	)
 	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved))
 	r.next(t)
 	if id := r.next(t).header.Get(headerID); id != "id-2" {
 		t.Errorf("then came %s", id)
 	}
 	targets.Close()
-	if s := targets.Stats()[0]; s.Outcomes[outcomeDropped] != 2 || !strings.Contains(s.Error, "403") {
+	if s := targets.Stats()[0]; s.Outcomes[outcomeDropped] != 2 ||
+		!strings.Contains(s.Error, "403") {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -255,7 +291,13 @@ func TestAQueueThatIsGoneShows(t *testing.T) {
 	_, js := broker(t)
 	said := make(said, 100)
 	c := Config{Webhooks: []Webhook{{Name: "ops", URL: "https://example.com"}}}
-	targets, err := Start(t.Context(), js, "GQL_ALERTS", c, slog.New(slog.NewTextHandler(said, nil)))
+	targets, err := Start(
+		t.Context(),
+		js,
+		"GQL_ALERTS",
+		c,
+		slog.New(slog.NewTextHandler(said, nil)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +307,8 @@ func TestAQueueThatIsGoneShows(t *testing.T) {
 	}
 	select {
 	case line := <-said:
-		if s := targets.Stats()[0]; !strings.Contains(line, "its queue cannot be read") || !strings.Contains(s.Error, "cannot be read") {
+		if s := targets.Stats()[0]; !strings.Contains(line, "its queue cannot be read") ||
+			!strings.Contains(s.Error, "cannot be read") {
 			t.Errorf("it says %q, stats %+v", line, s)
 		}
 	case <-time.After(time.Minute):
@@ -313,7 +356,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
 	err := post(t.Context(), newClient(), away.URL, http.Header{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || len(r.got) > 0 {
+	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") ||
+		len(r.got) > 0 {
 		t.Errorf("a redirect: %v", err)
 	}
 }
@@ -335,7 +379,9 @@ func TestSlowAndEndlessAnswersAreCutOff(t *testing.T) {
 		t.Errorf("endless: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { <-ctx.Done() }))
+	silent := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { <-ctx.Done() }),
+	)
 	defer silent.Close()
 	defer cancel()
 	begun, impatient := time.Now(), newClient()
@@ -350,7 +396,10 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 	err := Config{
 		Link: "ftp://x",
 		Webhooks: []Webhook{
-			{Name: "a", URL: "https://user:password@example.com"}, {Name: "a", URL: "example.com"}, {Name: "b", URL: "https://", MaxAge: -1},
+			{
+				Name: "a",
+				URL:  "https://user:password@example.com",
+			}, {Name: "a", URL: "example.com"}, {Name: "b", URL: "https://", MaxAge: -1},
 		},
 		Alertmanagers: []Alertmanager{{URL: "http://am:9093/#x"}, {Name: "c", URL: "%"}},
 	}.Validate()
@@ -371,7 +420,13 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{open: "chmod 600", secretFile(t, "short"): "want 16 or more", "missing": "no such file"} {
-		_, err := Start(t.Context(), js, "GQL_ALERTS", Config{Webhooks: []Webhook{{Name: "a", URL: "https://x.org", SecretFile: path}}}, slog.Default())
+		_, err := Start(
+			t.Context(),
+			js,
+			"GQL_ALERTS",
+			Config{Webhooks: []Webhook{{Name: "a", URL: "https://x.org", SecretFile: path}}},
+			slog.Default(),
+		)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}

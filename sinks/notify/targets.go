@@ -87,7 +87,12 @@ type Stats struct {
 func (t *target) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Stats{Name: t.name, Outcomes: map[string]uint64{}, Queue: t.depth.Load(), Error: cmp.Or(t.broken, t.last)}
+	s := Stats{
+		Name:     t.name,
+		Outcomes: map[string]uint64{},
+		Queue:    t.depth.Load(),
+		Error:    cmp.Or(t.broken, t.last),
+	}
 	maps.Copy(s.Outcomes, t.outcomes)
 	return s
 }
@@ -104,7 +109,13 @@ type Targets struct {
 
 // Start begins to deliver the stream of alerts, from the place where each webhook was, and the
 // news of Set.
-func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
+func Start(
+	ctx context.Context,
+	js jetstream.JetStream,
+	streamName string,
+	c Config,
+	log *slog.Logger,
+) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -208,7 +219,8 @@ func (h *hook) delivers(ctx context.Context) bool {
 	pauses := h.pauses
 	h.mu.Unlock()
 	queue, err := h.stream.Consumer(ctx, consumerName(h.config.Name))
-	return err == nil && !pauses && queue.CachedInfo().NumPending+uint64(queue.CachedInfo().NumAckPending) > 0
+	return err == nil && !pauses &&
+		queue.CachedInfo().NumPending+uint64(queue.CachedInfo().NumAckPending) > 0
 }
 
 // consumerName is a name as a consumer may have it.

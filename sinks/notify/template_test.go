@@ -34,7 +34,8 @@ func TestTemplatesWriteBodies(t *testing.T) {
 		if found := false; !contains(decoded, want, &found) {
 			t.Errorf("%s: no %q in %s", text, want, body)
 		}
-		if found := false; strings.HasPrefix(text, "s") && !contains(decoded, "https://page.example/#/c/a%20%22b%22", &found) {
+		if found := false; strings.HasPrefix(text, "s") &&
+			!contains(decoded, "https://page.example/#/c/a%20%22b%22", &found) {
 			t.Errorf("%s: no link in %s", text, body)
 		}
 	}
@@ -42,7 +43,8 @@ func TestTemplatesWriteBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body, err := execute(plain, &sample, ""); string(body) != "gqlstream-trial firing" || err != nil {
+	if body, err := execute(plain, &sample, ""); string(body) != "gqlstream-trial firing" ||
+		err != nil {
 		t.Errorf("%q, %v", body, err)
 	}
 	for text, want := range map[string]string{
@@ -52,7 +54,8 @@ func TestTemplatesWriteBodies(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		c := Config{Webhooks: []Webhook{{Name: "a", URL: "https://example.org", Template: text}}}
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "notify.webhooks[0].template") {
+		if err := c.Validate(); err == nil ||
+			!strings.Contains(err.Error(), "notify.webhooks[0].template") {
 			t.Errorf("%s is configured: %v", text, err)
 		}
 	}
@@ -93,7 +96,13 @@ func TestTrialTellsEveryTargetOnce(t *testing.T) {
 	}
 	outcomes, err := Trial(t.Context(), Config{
 		Webhooks: []Webhook{
-			{Name: "slack", URL: s.URL + "/slack", Template: "slack", SecretFile: key, Rules: []string{"none"}},
+			{
+				Name:       "slack",
+				URL:        s.URL + "/slack",
+				Template:   "slack",
+				SecretFile: key,
+				Rules:      []string{"none"},
+			},
 			{Name: "refuses", URL: s.URL + "/refuses"},
 			{Name: "away", URL: "http://127.0.0.1:1/"},
 			{Name: "unreadable", URL: s.URL, SecretFile: key + "x"},
@@ -105,12 +114,14 @@ func TestTrialTellsEveryTargetOnce(t *testing.T) {
 	}
 	for i, want := range []string{"", "418", "connection refused", "secret", ""} {
 		o := outcomes[i]
-		if (o.Err == nil) != (want == "") || o.Err != nil && !strings.Contains(o.Err.Error(), want) {
+		if (o.Err == nil) != (want == "") ||
+			o.Err != nil && !strings.Contains(o.Err.Error(), want) {
 			t.Errorf("%s: %v, want %q", o.Name, o.Err, want)
 		}
 	}
 	if !strings.HasPrefix(got["/slack"], "v1,") || !strings.Contains(got["/slack"], `{"text": "🔔 *gqlstream-trial*`) ||
-		!strings.Contains(got["/api/v2/alerts"], `"alertname":"gqlstream-trial"`) || !strings.Contains(got["/refuses"], `"id":"trial-`) {
+		!strings.Contains(got["/api/v2/alerts"], `"alertname":"gqlstream-trial"`) ||
+		!strings.Contains(got["/refuses"], `"id":"trial-`) {
 		t.Errorf("got %q", got)
 	}
 }

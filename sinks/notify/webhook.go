@@ -63,7 +63,10 @@ func signature(secret []byte, id string, at time.Time, body []byte) string {
 // newHook returns a hook that has no queue yet.
 func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	w.RetryFor = cmp.Or(w.RetryFor, RetryForDefault)
-	h = &hook{config: w, target: target{name: "webhook/" + w.Name, link: link, client: newClient(), log: log}}
+	h = &hook{
+		config: w,
+		target: target{name: "webhook/" + w.Name, link: link, client: newClient(), log: log},
+	}
 	if w.SecretFile != "" {
 		if h.secret, err = sinks.ReadSecret(w.SecretFile, secretBytesMin); err != nil {
 			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
@@ -106,7 +109,13 @@ func (h *hook) run(ctx context.Context) {
 			h.reads(nil)
 		default:
 			if h.reads(err) {
-				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
+				h.log.Warn(
+					"webhook: its queue cannot be read",
+					"webhook",
+					h.config.Name,
+					"error",
+					err,
+				)
 			}
 			_ = request.Pause(ctx, brokenWait)
 			_ = h.open(ctx) // the stream may have been made anew; else the next look fails again
@@ -153,7 +162,17 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		h.drop(m, t.ID, err)
 	default:
 		h.count(outcomeFailed, err)
-		h.log.Warn("webhook: will be tried again", "webhook", h.config.Name, "id", t.ID, "try", meta.NumDelivered, "error", err)
+		h.log.Warn(
+			"webhook: will be tried again",
+			"webhook",
+			h.config.Name,
+			"id",
+			t.ID,
+			"try",
+			meta.NumDelivered,
+			"error",
+			err,
+		)
 		_ = m.NakWithDelay(min(retryWaitMax, retryWaitMin<<min(max(meta.NumDelivered, 1)-1, 20)))
 	}
 }
@@ -162,7 +181,12 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 const ackWaitMax = 5 * time.Second
 
 // send makes one signed request about a transition, of which data is the JSON.
-func (h *hook) send(ctx context.Context, t *alerts.Transition, at time.Time, data []byte) (err error) {
+func (h *hook) send(
+	ctx context.Context,
+	t *alerts.Transition,
+	at time.Time,
+	data []byte,
+) (err error) {
 	if h.template != nil {
 		if data, err = execute(h.template, t, h.link); err != nil {
 			return fmt.Errorf("template: %w", err)

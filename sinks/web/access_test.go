@@ -40,9 +40,19 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 	plain := estimate(name, "pcc", 2, 0.3)
 	plain.Low, plain.High = nil, nil
 	write(t, s, estimate(name, "auto", 1, 0.5))
-	write(t, s, estimate(name, "auto", 2, 0.25), plain, quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true})
+	write(
+		t,
+		s,
+		estimate(name, "auto", 2, 0.25),
+		plain,
+		quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true},
+	)
 	at := func(n int) string { return logStart.Add(time.Duration(n) * time.Second).Format(time.RFC3339Nano) }
-	latest := [][]string{csvHead, {at(2), name, "no", "0.75", "0.65", "0.8500000000000001", "auto"}, {at(2), name, "yes", "0.25", "0.15", "0.35", "auto"}}
+	latest := [][]string{
+		csvHead,
+		{at(2), name, "no", "0.75", "0.65", "0.8500000000000001", "auto"},
+		{at(2), name, "yes", "0.25", "0.15", "0.35", "auto"},
+	}
 	for path, want := range map[string][][]string{
 		"/api/v1/communities?format=csv":                              latest,
 		"/api/v1/communities/" + url.PathEscape(name) + "?format=csv": append(latest[:3:3], []string{at(2), name, "no", "0.7", "", "", "pcc"}, []string{at(2), name, "yes", "0.3", "", "", "pcc"}),
@@ -64,14 +74,17 @@ func TestLargePagesHoldWhatIsThere(t *testing.T) {
 	}
 	write(t, s, list...)
 	for query, want := range map[string]int{"limit=10000": 10_000, "limit=all": 10_100, "limit=all&flag=thin": 10_100, "limit=all&flag=shift": 0} {
-		if got := into[listAnswer](t, s, "/api/v1/communities?"+query); len(got.Communities) != want {
+		if got := into[listAnswer](t, s, "/api/v1/communities?"+query); len(
+			got.Communities,
+		) != want {
 			t.Errorf("%s gave %d rows, want %d", query, len(got.Communities), want)
 		}
 	}
 	for range largePagesMax {
 		s.pages <- struct{}{}
 	}
-	if code, header, _ := get(t, s, "/api/v1/communities?limit=1001"); code != 503 || header.Get("Retry-After") == "" {
+	if code, header, _ := get(t, s, "/api/v1/communities?limit=1001"); code != 503 ||
+		header.Get("Retry-After") == "" {
 		t.Errorf("one large page too many: %d", code)
 	}
 	if code, _, _ := get(t, s, "/api/v1/communities?limit=1000"); code != 200 {
@@ -81,7 +94,22 @@ func TestLargePagesHoldWhatIsThere(t *testing.T) {
 
 func TestNamesAreInNaturalOrder(t *testing.T) {
 	s := serve(t, nil)
-	want := []string{"", "1", "01", "2", "a", "a 2 b 9", "a 2 b 10", "B-1", "b-2", "b-10", "b-10x", "c18446744073709551617", "c18446744073709551618", "é"}
+	want := []string{
+		"",
+		"1",
+		"01",
+		"2",
+		"a",
+		"a 2 b 9",
+		"a 2 b 10",
+		"B-1",
+		"b-2",
+		"b-10",
+		"b-10x",
+		"c18446744073709551617",
+		"c18446744073709551618",
+		"é",
+	}
 	for i := range want {
 		write(t, s, estimate(want[(i*5+3)%len(want)], "auto", 1, 0.5))
 	}
@@ -98,24 +126,43 @@ func TestMoversOfTheDay(t *testing.T) {
 	s := serve(t, nil)
 	hour := func(n int) uint64 { return uint64(3600*n + 1) }
 	for n := range 49 {
-		write(t, s, estimate("slow", "auto", hour(n), 0.01*float64(n)), estimate("still", "auto", hour(n), 0.5))
+		write(
+			t,
+			s,
+			estimate("slow", "auto", hour(n), 0.01*float64(n)),
+			estimate("still", "auto", hour(n), 0.5),
+		)
 	}
-	write(t, s, estimate("young", "auto", hour(48), 0.9), estimate("young", "auto", hour(49), 0.3), estimate("new", "auto", hour(49), 0.9))
+	write(
+		t,
+		s,
+		estimate("young", "auto", hour(48), 0.9),
+		estimate("young", "auto", hour(49), 0.3),
+		estimate("new", "auto", hour(49), 0.9),
+	)
 	blind := estimate("unlabelled", "auto", hour(48), 0.5)
 	blind.Flags = []string{quant.FlagNoLabels}
 	write(t, s, blind)
 	blind.Position++
-	write(t, s, blind, estimate("unlabelled", "auto", hour(48)+2, 0.9), estimate("unlabelled", "auto", hour(49), 0.8))
+	write(
+		t,
+		s,
+		blind,
+		estimate("unlabelled", "auto", hour(48)+2, 0.9),
+		estimate("unlabelled", "auto", hour(49), 0.8),
+	)
 	got := into[listAnswer](t, s, "/api/v1/communities?sort=change&order=desc&class=1")
 	if diff := cmp.Diff([]string{"young", "slow", "unlabelled", "still", "new"}, listed(got)); diff != "" {
 		t.Fatalf("order (-want +got):\n%s", diff)
 	}
 	for i, want := range []float64{-0.6, 0.24, -0.1, 0} {
-		if row := got.Communities[i]; row.Change == nil || *row.Change-want > 1e-9 || want-*row.Change > 1e-9 {
+		if row := got.Communities[i]; row.Change == nil || *row.Change-want > 1e-9 ||
+			want-*row.Change > 1e-9 {
 			t.Errorf("%s moved by %v, want %v", row.Name, row.Change, want)
 		}
 	}
-	if since := got.Communities[1].Since; since == nil || !since.Equal(logStart.Add(24*time.Hour+time.Second)) {
+	if since := got.Communities[1].Since; since == nil ||
+		!since.Equal(logStart.Add(24*time.Hour+time.Second)) {
 		t.Errorf("slow is compared with %v", since)
 	}
 	if got.Communities[4].Change != nil {
@@ -149,8 +196,16 @@ func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	s.Recall("y", "auto", nil)
 	list := into[listAnswer](t, s, query).Communities
 	got := list[0]
-	if got.Name != "x" || got.Change == nil || math.Abs(*got.Change-*want.Change) > 1e-6 || !got.Since.Equal(*want.Since) {
-		t.Errorf("%s moved by %v since %v, want %v since %v", got.Name, got.Change, got.Since, *want.Change, *want.Since)
+	if got.Name != "x" || got.Change == nil || math.Abs(*got.Change-*want.Change) > 1e-6 ||
+		!got.Since.Equal(*want.Since) {
+		t.Errorf(
+			"%s moved by %v since %v, want %v since %v",
+			got.Name,
+			got.Change,
+			got.Since,
+			*want.Change,
+			*want.Since,
+		)
 	}
 	if len(list) != 2 || list[1].Change != nil || list[1].Trend != nil {
 		t.Errorf("what no roll-up tells of moved: %+v", list)
@@ -171,8 +226,17 @@ func someEntries(_ context.Context, reason string, limit int) ([]QuarantineEntry
 		return nil, errors.New("no connection")
 	}
 	return []QuarantineEntry{{
-		QuarantineEntry: ingest.QuarantineEntry{Sequence: 17, Time: logStart, Kind: "label", Reason: "bad-class", Detail: "class 7 of 2", Position: 5, Index: -1, Bytes: 9},
-		Original:        reason + fmt.Sprint(limit),
+		QuarantineEntry: ingest.QuarantineEntry{
+			Sequence: 17,
+			Time:     logStart,
+			Kind:     "label",
+			Reason:   "bad-class",
+			Detail:   "class 7 of 2",
+			Position: 5,
+			Index:    -1,
+			Bytes:    9,
+		},
+		Original: reason + fmt.Sprint(limit),
 	}}, nil
 }
 
@@ -182,7 +246,9 @@ func TestQuarantineIsShown(t *testing.T) {
 	if len(got) != 1 || got[0].Sequence != 17 || got[0].Original != "bad-class3" {
 		t.Errorf("entries %+v", got)
 	}
-	if code, header, body := get(t, s, "/api/v1/quarantine?reason=broken"); code != 503 || header.Get("Retry-After") == "" || strings.Contains(string(body), "connection") {
+	if code, header, body := get(t, s, "/api/v1/quarantine?reason=broken"); code != 503 ||
+		header.Get("Retry-After") == "" ||
+		strings.Contains(string(body), "connection") {
 		t.Errorf("a quarantine that cannot be read: %d %s", code, body)
 	}
 }
@@ -192,7 +258,9 @@ func TestQuarantineIsShown(t *testing.T) {
 func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	s := serve(t, nil)
 	s.Progress("reading the checkpoint", 0)
-	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "reading the checkpoint" || got.Ready || got.Pushed != nil {
+	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "reading the checkpoint" ||
+		got.Ready ||
+		got.Pushed != nil {
 		t.Errorf("before the first step: %+v", got)
 	}
 	s.Status(runningStatus(1))
@@ -218,7 +286,9 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 // itself reports the end of the stream only with a step.
 func TestLagGrowsDuringALongStep(t *testing.T) {
 	s := serve(t, nil)
-	s.Status(runningStatus(1))                                          // at position 1001, 10 behind
+	s.Status(
+		runningStatus(1),
+	) // at position 1001, 10 behind
 	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} { // 0: the broker does not answer
 		s.Progress("a long step", 5001)
 		s.Progress("a long step", end)

@@ -74,8 +74,16 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 	b := &s.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	out := alertsAnswer{Alerts: b.now, Transitions: []alerts.Transition{}, Notes: append([]sinks.Note{}, b.notes...)}
-	out.Active, out.Rules, out.Targets = []alerts.Alert{}, append([]alerts.Counts{}, b.now.Rules...), append([]notify.Stats{}, b.now.Targets...)
+	out := alertsAnswer{
+		Alerts:      b.now,
+		Transitions: []alerts.Transition{},
+		Notes:       append([]sinks.Note{}, b.notes...),
+	}
+	out.Active, out.Rules, out.Targets = []alerts.Alert{}, append(
+		[]alerts.Counts{},
+		b.now.Rules...), append(
+		[]notify.Stats{},
+		b.now.Targets...)
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
 	}

@@ -10,8 +10,13 @@ import (
 
 func transition(n int, community string, state alerts.State) alerts.Transition {
 	return alerts.Transition{
-		ID: fmt.Sprint("id", n), Alert: "a", Pipeline: "p", Rule: "r", Community: community, Class: "yes", Method: "auto", State: state,
-		Position: uint64(n), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z", Reason: "low 0.4; low > 0.3",
+		ID: fmt.Sprint(
+			"id",
+			n,
+		), Alert: "a", Pipeline: "p", Rule: "r", Community: community, Class: "yes", Method: "auto", State: state,
+		Position: uint64(
+			n,
+		), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z", Reason: "low 0.4; low > 0.3",
 		Point: 0.5, Low: 0.4, High: 0.6, Labels: map[string]string{"severity": "page"},
 	}
 }
@@ -20,31 +25,66 @@ func transition(n int, community string, state alerts.State) alerts.Transition {
 func sampleAlerts() Alerts {
 	return Alerts{
 		Active: []alerts.Alert{
-			{Transition: transition(1, "x", alerts.Firing), Now: "low 0.4"}, {Transition: transition(2, "y/z", alerts.Pending), Now: "low 0.5"},
+			{
+				Transition: transition(1, "x", alerts.Firing),
+				Now:        "low 0.4",
+			}, {Transition: transition(2, "y/z", alerts.Pending), Now: "low 0.5"},
 		},
-		Rules:   []alerts.Counts{{Rule: "r", Inactive: 4, Pending: 1, Firing: 1, Suppressed: 2, NoData: 3, Silent: []alerts.Silence{{Why: "thin", Alerts: 2, Communities: 1, Examples: []string{"x"}}}}},
+		Rules: []alerts.Counts{
+			{
+				Rule:       "r",
+				Inactive:   4,
+				Pending:    1,
+				Firing:     1,
+				Suppressed: 2,
+				NoData:     3,
+				Silent: []alerts.Silence{
+					{Why: "thin", Alerts: 2, Communities: 1, Examples: []string{"x"}},
+				},
+			},
+		},
 		Fired:   map[string]uint64{"r": 7},
 		Dropped: 5,
-		Targets: []notify.Stats{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 8, "failed": 2}, Queue: 6, Error: "no"}},
+		Targets: []notify.Stats{
+			{
+				Name:     "webhook/ops",
+				Outcomes: map[string]uint64{"delivered": 8, "failed": 2},
+				Queue:    6,
+				Error:    "no",
+			},
+		},
 	}
 }
 
 func TestAlertsAreServedByCommunityAndNewestFirst(t *testing.T) {
 	s := serve(t, nil)
-	if got := into[alertsAnswer](t, s, "/api/v1/alerts"); got.Active == nil || got.Transitions == nil || got.Firing != 0 {
+	if got := into[alertsAnswer](t, s, "/api/v1/alerts"); got.Active == nil ||
+		got.Transitions == nil ||
+		got.Firing != 0 {
 		t.Errorf("without alerts: %+v", got)
 	}
 	s.SetAlerts(sampleAlerts())
 	for i := range transitionsMax + 10 {
-		s.AddTransitions([]alerts.Transition{transition(i, []string{"x", "y/z"}[i%2], alerts.Firing)})
+		s.AddTransitions(
+			[]alerts.Transition{transition(i, []string{"x", "y/z"}[i%2], alerts.Firing)},
+		)
 	}
 	all := into[alertsAnswer](t, s, "/api/v1/alerts?limit=1000")
-	if all.Firing != 1 || all.Pending != 1 || len(all.Active) != 2 || len(all.Transitions) != 1000 || all.Transitions[0].Position != transitionsMax+9 {
-		t.Errorf("%d firing, %d pending, %d active, %d transitions, the first at %d",
-			all.Firing, all.Pending, len(all.Active), len(all.Transitions), all.Transitions[0].Position)
+	if all.Firing != 1 || all.Pending != 1 || len(all.Active) != 2 ||
+		len(all.Transitions) != 1000 ||
+		all.Transitions[0].Position != transitionsMax+9 {
+		t.Errorf(
+			"%d firing, %d pending, %d active, %d transitions, the first at %d",
+			all.Firing,
+			all.Pending,
+			len(all.Active),
+			len(all.Transitions),
+			all.Transitions[0].Position,
+		)
 	}
 	one := into[alertsAnswer](t, s, "/api/v1/alerts?community=y%2Fz&limit=3")
-	if len(one.Active) != 1 || one.Active[0].Now != "low 0.5" || len(one.Transitions) != 3 || one.Transitions[2].Community != "y/z" {
+	if len(one.Active) != 1 || one.Active[0].Now != "low 0.5" || len(one.Transitions) != 3 ||
+		one.Transitions[2].Community != "y/z" {
 		t.Errorf("%+v", one)
 	}
 	if len(s.alertBoard.recent) != transitionsMax {

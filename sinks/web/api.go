@@ -62,7 +62,12 @@ func askCommunity(_ context.Context, s *Server, q *params) (any, error) {
 		return nil, refuse(http.StatusNotFound, "no such community")
 	}
 	main := c.main()
-	out := detail{Name: c.name, Definition: s.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC()}
+	out := detail{
+		Name:       c.name,
+		Definition: s.store.definitions[c.name],
+		Main:       main.method,
+		Updated:    main.latest.received.UTC(),
+	}
 	for _, ser := range c.series {
 		out.Estimates = append(out.Estimates, ser.latest.estimate)
 	}
@@ -90,7 +95,11 @@ func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 		return nil, q.err
 	}
 	list, position := s.store.changed(names, uint64(after))
-	out := changedAnswer{Instance: s.instance, Position: position, Estimates: make([]*quant.Estimate, len(list))}
+	out := changedAnswer{
+		Instance:  s.instance,
+		Position:  position,
+		Estimates: make([]*quant.Estimate, len(list)),
+	}
 	for i, r := range list {
 		out.Estimates[i] = &r.estimate
 	}
@@ -150,9 +159,23 @@ func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 }
 
 // records returns the newest that were published of the community and method of an estimate in [from, to].
-func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time, most int) (historyAnswer, error) {
+func (s *Server) records(
+	ctx context.Context,
+	of *quant.Estimate,
+	from, to time.Time,
+	most int,
+) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
-	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Most: most})
+	stored, whole, err := s.config.Records(
+		ctx,
+		sinks.RecordsQuery{
+			Community: of.Community,
+			Method:    of.Method,
+			From:      from,
+			To:        to,
+			Most:      most,
+		},
+	)
 	out.Truncated = !whole
 	for i := range stored {
 		if fits(&stored[i], len(s.config.Classes)) {

@@ -42,7 +42,10 @@ func (a rollupAnswer) list() []quant.Estimate {
 // askHistory answers with records where a short time is asked for, and with roll-ups of
 // the resolution that fits elsewhere.
 func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
-	usual := max(2, 1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
+	usual := max(
+		2,
+		1_500/(len(s.config.Classes)+3),
+	) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
 	latest, err := s.latest(q, q.query.Get("community"))
 	if err != nil {
@@ -51,18 +54,24 @@ func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
 	found, err := rollupsOf(ctx, s, latest, from, to, points)
 	n := len(found.Rollups)
-	if err == nil && (n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
+	if err == nil &&
+		(n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
 		if n > 0 && from.IsZero() {
 			from = found.Rollups[0].Time
 		}
 		out.historyAnswer, err = s.records(ctx, latest, from, to, estimatesMax)
 		out.Estimates = spread(out.Estimates, points)
-		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
+		if n == 0 || err != nil ||
+			len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err
 		}
 	}
 	out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
-	out.historyAnswer = historyAnswer{Community: latest.Community, Method: latest.Method, Estimates: []quant.Estimate{}}
+	out.historyAnswer = historyAnswer{
+		Community: latest.Community,
+		Method:    latest.Method,
+		Estimates: []quant.Estimate{},
+	}
 	return out, err
 }
 
@@ -75,9 +84,27 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 }
 
 // rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
-func rollupsOf(ctx context.Context, s *Server, of *quant.Estimate, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
-	found, err = s.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
-	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(s.config.Classes) })
+func rollupsOf(
+	ctx context.Context,
+	s *Server,
+	of *quant.Estimate,
+	from, to time.Time,
+	points int,
+) (found sinks.RollupAnswer, err error) {
+	found, err = s.config.Rollups(
+		ctx,
+		sinks.RollupQuery{
+			Community: of.Community,
+			Method:    of.Method,
+			From:      from,
+			To:        to,
+			Points:    points,
+		},
+	)
+	found.Rollups = slices.DeleteFunc(
+		found.Rollups,
+		func(r sinks.Rollup) bool { return len(r.Last) != len(s.config.Classes) },
+	)
 	return found, err
 }
 
@@ -97,7 +124,9 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 		other = "everyone"
 	}
 	if other == name {
-		q.bad("other: a community does not differ from itself; give at=, without it, for an earlier time")
+		q.bad(
+			"other: a community does not differ from itself; give at=, without it, for an earlier time",
+		)
 	}
 	names, times := [2]string{name, other}, [2]time.Time{at, at}
 	if other == "" {
@@ -123,7 +152,13 @@ const rollupsBack = 7 * 24 * time.Hour
 // inForce returns the record of a community that was in force at a log time, or the latest one
 // at none: that of the log out, or what roll-ups say where the log out does not
 // reach back so far.
-func inForce(ctx context.Context, s *Server, q *params, name string, at time.Time) (e quant.Estimate, err error) {
+func inForce(
+	ctx context.Context,
+	s *Server,
+	q *params,
+	name string,
+	at time.Time,
+) (e quant.Estimate, err error) {
 	latest, err := s.latest(q, name)
 	if err != nil {
 		return e, err
@@ -188,7 +223,11 @@ func askExplain(ctx context.Context, s *Server, q *params) (any, error) {
 
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
 func askWhom(ctx context.Context, s *Server, q *params) (any, error) {
-	question := ask.Question{Communities: []string{q.query.Get("community")}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
+	question := ask.Question{
+		Communities: []string{q.query.Get("community")},
+		Count:       q.number("count", 50, 1, 100_000),
+		Seed:        1,
+	}
 	if q.err != nil {
 		return nil, q.err
 	}

@@ -28,7 +28,17 @@ const (
 )
 
 // sortKeys name the columns that a list can be sorted by; the first is the default.
-var sortKeys = []string{"name", "members", "share", "width", "coverage", "certificate", "flags", "updated", "change"}
+var sortKeys = []string{
+	"name",
+	"members",
+	"share",
+	"width",
+	"coverage",
+	"certificate",
+	"flags",
+	"updated",
+	"change",
+}
 
 // listOrder selects the communities of a list, and their order.
 type listOrder struct {
@@ -45,12 +55,19 @@ type listQuery struct {
 
 func readListQuery(s *Server, p *params) (q listQuery) {
 	query := p.query
-	q.search, q.flag, q.method = strings.ToLower(query.Get("q")), query.Get("flag"), query.Get("method")
+	q.search, q.flag, q.method = strings.ToLower(
+		query.Get("q"),
+	), query.Get(
+		"flag",
+	), query.Get(
+		"method",
+	)
 	if len(q.search) > searchBytesMax {
 		p.bad("q: at most %d bytes", searchBytesMax)
 	}
 	q.sort, q.descending = p.word("sort", sortKeys...), p.word("order", "asc", "desc") == "desc"
-	if q.class = p.number("class", 0, 0, limitAll); p.err == nil && q.class >= len(s.config.Classes) {
+	if q.class = p.number("class", 0, 0, limitAll); p.err == nil &&
+		q.class >= len(s.config.Classes) {
 		p.err = refuse(http.StatusNotFound, "there is no class %d", q.class)
 	}
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
@@ -110,11 +127,18 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := listAnswer{
-		Total: len(s.order), Matched: len(order), Offset: q.offset, Position: s.position, Now: time.Now().UTC(), Communities: make([]listRow, 0, end-start),
+		Total: len(
+			s.order,
+		), Matched: len(order), Offset: q.offset, Position: s.position, Now: time.Now().UTC(), Communities: make([]listRow, 0, end-start),
 	}
 	for _, c := range order[start:end] {
 		ser := c.find(q.method)
-		row := listRow{Name: c.name, Methods: c.methods(), Updated: ser.latest.received.UTC(), Estimate: ser.latest.estimate}
+		row := listRow{
+			Name:     c.name,
+			Methods:  c.methods(),
+			Updated:  ser.latest.received.UTC(),
+			Estimate: ser.latest.estimate,
+		}
 		if plain := c.find(string(quant.PCC)); plain != nil && !plain.latest.estimate.Suppressed {
 			row.Plain = plain.latest.estimate.Prevalence
 		}

@@ -19,11 +19,32 @@ import (
 
 // three fills a server with three communities of different shares and sizes.
 func three(t testing.TB, s *Server) {
-	a, b, c := estimate("Alpha", "auto", 1, 0.5), estimate("beta", "auto", 1, 0.2), estimate("Gamma/δ", "auto", 1, 0.8)
+	a, b, c := estimate(
+		"Alpha",
+		"auto",
+		1,
+		0.5,
+	), estimate(
+		"beta",
+		"auto",
+		1,
+		0.2,
+	), estimate(
+		"Gamma/δ",
+		"auto",
+		1,
+		0.8,
+	)
 	a.Members, b.Members, c.Members = 30, 10, 20
 	a.Flags, b.Flags, c.Flags = nil, []string{"thin:0", "low-coverage"}, []string{"thin:1"}
 	plain := estimate("beta", "pcc", 1, 0.35)
-	hidden := quant.Estimate{Community: "small", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}}
+	hidden := quant.Estimate{
+		Community:  "small",
+		Method:     "auto",
+		Position:   1,
+		Suppressed: true,
+		Flags:      []string{"below-privacy-floor"},
+	}
 	write(t, s, a, b, plain, c, hidden)
 }
 
@@ -77,7 +98,12 @@ func TestListIsSearchedSortedAndPaged(t *testing.T) {
 	}
 	got := into[listAnswer](t, s, "/api/v1/communities?q=a&limit=1")
 	if got.Total != 4 || got.Matched != 4 || got.Position != 1 {
-		t.Errorf("total %d matched %d position %d, want 4, 4 and 1", got.Total, got.Matched, got.Position)
+		t.Errorf(
+			"total %d matched %d position %d, want 4, 4 and 1",
+			got.Total,
+			got.Matched,
+			got.Position,
+		)
 	}
 }
 
@@ -146,9 +172,18 @@ func TestEveryNameHasAnAddress(t *testing.T) {
 		if got.Name != name || got.Estimates[0].Community != name {
 			t.Errorf("%q came back as %q", name, got.Name)
 		}
-		history := into[historyAnswer](t, s, "/api/v1/communities/"+url.PathEscape(name)+"/estimates")
+		history := into[historyAnswer](
+			t,
+			s,
+			"/api/v1/communities/"+url.PathEscape(name)+"/estimates",
+		)
 		if history.Community != name || len(history.Estimates) != 1 {
-			t.Errorf("%q has history of %q with %d", name, history.Community, len(history.Estimates))
+			t.Errorf(
+				"%q has history of %q with %d",
+				name,
+				history.Community,
+				len(history.Estimates),
+			)
 		}
 	}
 }
@@ -167,7 +202,9 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		write(t, s, estimate("x", "auto", i+1, 0.5))
 	}
 	at := func(seconds int) string {
-		return url.QueryEscape(logStart.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano))
+		return url.QueryEscape(
+			logStart.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano),
+		)
 	}
 	unix := func(seconds int) string { return fmt.Sprint(logStart.Unix() + int64(seconds)) }
 	for _, c := range []struct {
@@ -186,8 +223,15 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		{"?method=auto&limit=10", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
 	} {
 		got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"+c.query)
-		if diff := cmp.Diff(c.want, positions(got.Estimates)); diff != "" || got.Truncated != c.truncated {
-			t.Errorf("%s: truncated %v, want %v (-want +got):\n%s", c.query, got.Truncated, c.truncated, diff)
+		if diff := cmp.Diff(c.want, positions(got.Estimates)); diff != "" ||
+			got.Truncated != c.truncated {
+			t.Errorf(
+				"%s: truncated %v, want %v (-want +got):\n%s",
+				c.query,
+				got.Truncated,
+				c.truncated,
+				diff,
+			)
 		}
 	}
 }
@@ -205,13 +249,19 @@ func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
 		}
 	})
 	write(t, s, estimate("x", "auto", 4, 0.5))
-	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?limit=2&from="+fmt.Sprint(logStart.Unix()))
+	got := into[historyAnswer](
+		t,
+		s,
+		"/api/v1/communities/x/estimates?limit=2&from="+fmt.Sprint(logStart.Unix()),
+	)
 	want := sinks.RecordsQuery{Community: "x", Method: "auto", From: logStart.Local()}
-	if diff := cmp.Diff([]uint64{3}, positions(got.Estimates)); diff != "" || !got.Truncated || !asked.From.Equal(want.From) {
+	if diff := cmp.Diff([]uint64{3}, positions(got.Estimates)); diff != "" || !got.Truncated ||
+		!asked.From.Equal(want.From) {
 		t.Errorf("asked %v, truncated %v: %s", asked, got.Truncated, diff)
 	}
 	fails = errors.New("the store is away")
-	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable || strings.Contains(string(body), "away") {
+	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable ||
+		strings.Contains(string(body), "away") {
 		t.Errorf("a store that fails gave %d: %s", code, body)
 	}
 }
@@ -258,8 +308,16 @@ func TestMistakesInRequestsAreExplained(t *testing.T) {
 		{"/nothing", 404},
 	} {
 		code, header, body := get(t, s, c.path)
-		if code != c.code || !strings.HasPrefix(string(body), `{"error":"`) || header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %d %s %s, want %d and an error in JSON", c.path, code, header.Get("Content-Type"), body, c.code)
+		if code != c.code || !strings.HasPrefix(string(body), `{"error":"`) ||
+			header.Get("Content-Type") != "application/json" {
+			t.Errorf(
+				"%s: %d %s %s, want %d and an error in JSON",
+				c.path,
+				code,
+				header.Get("Content-Type"),
+				body,
+				c.code,
+			)
 		}
 	}
 }
@@ -317,7 +375,8 @@ func TestDurationsOfAStepAreCountedOnce(t *testing.T) {
 		s.Status(runningStatus(steps))
 	}
 	got := scrape(t, s)
-	if n, stage := got["gqlstream_step_seconds_count"], got[`gqlstream_stage_seconds_count{stage="solve"}`]; n != "2" || stage != "2" {
+	if n, stage := got["gqlstream_step_seconds_count"], got[`gqlstream_stage_seconds_count{stage="solve"}`]; n != "2" ||
+		stage != "2" {
 		t.Errorf("%s steps and %s stages are counted, want 2", n, stage)
 	}
 }
@@ -325,7 +384,9 @@ func TestDurationsOfAStepAreCountedOnce(t *testing.T) {
 func TestInfoListsClassesAndFlags(t *testing.T) {
 	s := serve(t, nil)
 	got := into[info](t, s, "/api/v1/info")
-	if !slices.Equal(got.Classes, []string{"no", "yes"}) || len(got.Flags) != len(quant.FlagDocs()) || got.Pipeline != "test" {
+	if !slices.Equal(got.Classes, []string{"no", "yes"}) ||
+		len(got.Flags) != len(quant.FlagDocs()) ||
+		got.Pipeline != "test" {
 		t.Errorf("info %+v", got)
 	}
 }

@@ -19,14 +19,20 @@ func TestWhomToLabelIsAnswered(t *testing.T) {
 			label := "yes"
 			return &ask.Answer{
 				Position: 7, Fresh: 1, Offers: []ask.Offer{{Community: "x", Labels: 2, HalfWidth: 0.1}}, Others: []ask.Offer{},
-				Advice: []ask.Advice{{Community: "x", Name: "yes", Share: 0.5, Effective: 30, More: 30}},
-				Drawn:  []ask.Drawn{{Vertex: "a", Role: "audit", Pi: 0.25}, {Vertex: "b", Role: "audit", Pi: 0.5, Label: &label}},
+				Advice: []ask.Advice{
+					{Community: "x", Name: "yes", Share: 0.5, Effective: 30, More: 30},
+				},
+				Drawn: []ask.Drawn{
+					{Vertex: "a", Role: "audit", Pi: 0.25},
+					{Vertex: "b", Role: "audit", Pi: 0.5, Label: &label},
+				},
 			}, fail
 		}
 	})
 	const path = "/api/v1/communities/x%2Fy/ask"
 	code, _, body := get(t, s, path+"?count=20")
-	if code != 200 || asked.Count != 20 || len(asked.Communities) != 1 || asked.Communities[0] != "x/y" {
+	if code != 200 || asked.Count != 20 || len(asked.Communities) != 1 ||
+		asked.Communities[0] != "x/y" {
 		t.Fatalf("%d %s; asked %+v", code, body, asked)
 	}
 	o.fits(t, path, o.at(map[string]any(o), "components", "schemas", "Asked"), body)

@@ -79,8 +79,17 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	group.Wait()
 	readers.Wait()
 	sum := total(counts)
-	t.Logf("seed %d, %v: %d writes of %d estimates; %d pages got %d answers, %d MB; %s", seed, c.lasts, writes, len(all),
-		c.pages, sum.messages, sum.bytes>>20, sum.answers())
+	t.Logf(
+		"seed %d, %v: %d writes of %d estimates; %d pages got %d answers, %d MB; %s",
+		seed,
+		c.lasts,
+		writes,
+		len(all),
+		c.pages,
+		sum.messages,
+		sum.bytes>>20,
+		sum.answers(),
+	)
 	settled(t, s, routines)
 	t.Logf("heap before %d MiB, after %d MiB", before>>20, heap()>>20)
 	if sum.messages < c.pages || sum.codes["200"] == 0 || sum.codes["400"] == 0 {
@@ -127,7 +136,13 @@ func (c *tally) answers() string {
 	if n == 0 {
 		return "no answers"
 	}
-	return fmt.Sprintf("%d requests, %v, median %.1f ms, 99th percentile %.1f ms", n, c.codes, c.times[n/2], c.times[n*99/100])
+	return fmt.Sprintf(
+		"%d requests, %v, median %.1f ms, 99th percentile %.1f ms",
+		n,
+		c.codes,
+		c.times[n/2],
+		c.times[n*99/100],
+	)
 }
 
 // follow asks for what is new as often as it can until the end.
@@ -179,7 +194,25 @@ func (c *tally) call(t *testing.T, s *Server, request string) {
 
 // rubbish makes a request: a good one, one with values that make no sense, or bytes.
 func rubbish(random *rand.Rand, list []string) string {
-	values := []string{"", "1", "-1", "9999999999999999999", "0x10", "1e999", "NaN", "true", "auto", "pcc", "name", "share", "desc", "2026-01-01T00:00:00Z", "%zz", "%00", strings.Repeat("a", 3000)}
+	values := []string{
+		"",
+		"1",
+		"-1",
+		"9999999999999999999",
+		"0x10",
+		"1e999",
+		"NaN",
+		"true",
+		"auto",
+		"pcc",
+		"name",
+		"share",
+		"desc",
+		"2026-01-01T00:00:00Z",
+		"%zz",
+		"%00",
+		strings.Repeat("a", 3000),
+	}
 	value := func() string {
 		if random.IntN(3) == 0 {
 			return url.QueryEscape(hostileNames()[random.IntN(len(hostileNames()))])
@@ -207,7 +240,12 @@ func rubbish(random *rand.Rand, list []string) string {
 	case 2:
 		headers = []string{"X: " + strings.Repeat("b", 20_000)}
 	case 3:
-		return strings.Replace(plainGet(path, host), "GET", []string{"POST", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "\x16\x03\x01"}[random.IntN(7)], 1)
+		return strings.Replace(
+			plainGet(path, host),
+			"GET",
+			[]string{"POST", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "\x16\x03\x01"}[random.IntN(7)],
+			1,
+		)
 	case 4: // bytes
 		text := []byte(plainGet(path, host))
 		for range 1 + random.IntN(8) {

@@ -20,14 +20,21 @@ func changedOf(t testing.TB, s *Server, after uint64, communities ...string) cha
 
 func TestChangedBeginsWithTheLatest(t *testing.T) {
 	s := serve(t, nil)
-	write(t, s, estimate("a", "auto", 7, 0.1), estimate("a", "pcc", 7, 0.2), estimate("b", "auto", 7, 0.3))
+	write(
+		t,
+		s,
+		estimate("a", "auto", 7, 0.1),
+		estimate("a", "pcc", 7, 0.2),
+		estimate("b", "auto", 7, 0.3),
+	)
 	first := changedOf(t, s, 0, "b", "a", "b", "nobody")
 	if len(first.Estimates) != 3 || first.Position != 7 || first.Instance != s.instance {
 		t.Errorf("%d estimates at %d, want 3 at 7", len(first.Estimates), first.Position)
 	}
 	write(t, s, estimate("c", "auto", 8, 0.1), estimate("b", "auto", 8, 0.4))
 	next := changedOf(t, s, first.Position, "a", "b")
-	if len(next.Estimates) != 1 || next.Estimates[0].Community != "b" || next.Estimates[0].Prevalence[1] != 0.4 {
+	if len(next.Estimates) != 1 || next.Estimates[0].Community != "b" ||
+		next.Estimates[0].Prevalence[1] != 0.4 {
 		t.Errorf("then %+v", next)
 	}
 	if all := changedOf(t, s, first.Position); len(all.Estimates) != 2 || all.Position != 8 {
@@ -50,7 +57,11 @@ func TestNoNewsIsShort(t *testing.T) {
 // in the order of positions too.
 func TestChangedFollowsPositions(t *testing.T) {
 	s := serve(t, nil)
-	loaded := []quant.Estimate{estimate("a", "auto", 5, 0.1), estimate("b", "auto", 3, 0.1), estimate("c", "", 4, 0.1)}
+	loaded := []quant.Estimate{
+		estimate("a", "auto", 5, 0.1),
+		estimate("b", "auto", 3, 0.1),
+		estimate("c", "", 4, 0.1),
+	}
 	loaded[2].Suppressed, loaded[2].Prevalence = true, nil
 	s.Load(loaded)
 	for after, want := range map[uint64]int{0: 3, 3: 2, 4: 1, 5: 0} {
@@ -58,11 +69,17 @@ func TestChangedFollowsPositions(t *testing.T) {
 			t.Errorf("after %d: %d at %d, want %d", after, len(got.Estimates), got.Position, want)
 		}
 	}
-	write(t, s, estimate("c", "auto", 6, 0.1), estimate("c", "pcc", 6, 0.1)) // in place of the one without a method
+	write(
+		t,
+		s,
+		estimate("c", "auto", 6, 0.1),
+		estimate("c", "pcc", 6, 0.1),
+	) // in place of the one without a method
 	hidden := estimate("c", "", 7, 0)
 	hidden.Suppressed, hidden.Prevalence = true, nil
 	write(t, s, hidden)
-	if got := changedOf(t, s, 6); len(got.Estimates) != 2 || !got.Estimates[0].Suppressed || !got.Estimates[1].Suppressed {
+	if got := changedOf(t, s, 6); len(got.Estimates) != 2 || !got.Estimates[0].Suppressed ||
+		!got.Estimates[1].Suppressed {
 		t.Errorf("suppressed: %+v", got)
 	}
 	if got := changedOf(t, s, 0); len(got.Estimates) != 4 {
@@ -91,7 +108,13 @@ func TestChangedNeverGoesBack(t *testing.T) {
 				last = got.Position
 				for _, x := range got.Estimates {
 					if x.Position <= latest[x.Community] {
-						t.Errorf("reader %d: %s at %d after %d", i, x.Community, x.Position, latest[x.Community])
+						t.Errorf(
+							"reader %d: %s at %d after %d",
+							i,
+							x.Community,
+							x.Position,
+							latest[x.Community],
+						)
 					}
 					latest[x.Community] = x.Position
 				}
@@ -123,7 +146,10 @@ func TestAskCostsWhatChanged(t *testing.T) {
 			all = append(all, estimate(name, "auto", 1, 0.5))
 		}
 		s.write(all, time.Now())
-		s.write([]quant.Estimate{estimate(all[communities/2].Community, "auto", 2, 0.5)}, time.Now())
+		s.write(
+			[]quant.Estimate{estimate(all[communities/2].Community, "auto", 2, 0.5)},
+			time.Now(),
+		)
 		best := time.Hour
 		for range 200 {
 			begun := time.Now()
@@ -146,7 +172,8 @@ func TestNamesComeBackAsTheyWere(t *testing.T) {
 	s := serve(t, nil)
 	for i, name := range hostileNames() {
 		write(t, s, estimate(name, "auto", uint64(i+1), 0.5))
-		if got := changedOf(t, s, uint64(i), name); len(got.Estimates) != 1 || got.Estimates[0].Community != name {
+		if got := changedOf(t, s, uint64(i), name); len(got.Estimates) != 1 ||
+			got.Estimates[0].Community != name {
 			t.Errorf("%q came as %+v", name, got)
 		}
 	}

@@ -112,10 +112,17 @@ func (c HTTP) Validate() error {
 	}
 	if !isLoopback(host) {
 		if c.TokenFile == "" || c.CertFile == "" {
-			bad("listen %q is not a loopback address: give a token file and a TLS certificate, or listen on 127.0.0.1", c.Listen)
+			bad(
+				"listen %q is not a loopback address: give a token file and a TLS certificate, or listen on 127.0.0.1",
+				c.Listen,
+			)
 		}
-		if ip := net.ParseIP(host); len(c.Hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()) {
-			bad("listen %q is every address: name in hosts what clients call this machine", c.Listen)
+		if ip := net.ParseIP(host); len(c.Hosts) == 0 &&
+			(host == "" || ip != nil && ip.IsUnspecified()) {
+			bad(
+				"listen %q is every address: name in hosts what clients call this machine",
+				c.Listen,
+			)
 		}
 	}
 	return errors.Join(errs...)

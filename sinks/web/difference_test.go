@@ -34,11 +34,26 @@ func TestDifferencesAreAnswered(t *testing.T) {
 		"other=b&at=2026-01-01T00:30:00Z": {0.2, math.Sqrt(0.05*0.05 + 0.04*0.04 - 2*0.03*0.03)},
 		"at=2026-01-01T00:30:00Z":         {0.2, math.Hypot(0.05, 0.05)},
 	} {
-		query = strings.ReplaceAll(query, "2026-01-01T00:30:00Z", logStart.Add(1800e9).UTC().Format("2006-01-02T15:04:05Z"))
+		query = strings.ReplaceAll(
+			query,
+			"2026-01-01T00:30:00Z",
+			logStart.Add(1800e9).UTC().Format("2006-01-02T15:04:05Z"),
+		)
 		d := into[differenceAnswer](t, s, "/api/v1/communities/a/difference?"+query).Estimate
 		x := math.Max(d.Prevalence[0], d.Prevalence[1])
-		if math.Abs(x-want[0]) > 1e-9 || math.Abs(d.SE[0]-want[1]) > 1e-9 || d.Low[0] > d.Prevalence[0] || d.High[0] < d.Prevalence[0] {
-			t.Errorf("%s: %v ± %v in [%v, %v], want %v ± %v", query, d.Prevalence, d.SE, d.Low, d.High, want[0], want[1])
+		if math.Abs(x-want[0]) > 1e-9 || math.Abs(d.SE[0]-want[1]) > 1e-9 ||
+			d.Low[0] > d.Prevalence[0] ||
+			d.High[0] < d.Prevalence[0] {
+			t.Errorf(
+				"%s: %v ± %v in [%v, %v], want %v ± %v",
+				query,
+				d.Prevalence,
+				d.SE,
+				d.Low,
+				d.High,
+				want[0],
+				want[1],
+			)
 		}
 	}
 	if out := rows(t, s, "/api/v1/communities/a/difference?other=b&format=csv"); len(out) != 3 {
@@ -63,10 +78,16 @@ func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 	begin := logStart.Add(-48 * time.Hour)
 	s := serve(t, func(c *Config) {
 		c.InForce = func(_ context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
-			return old, community == "a" && method == "auto" && !at.Before(logStart.Add(-time.Hour)), nil
+			return old, community == "a" && method == "auto" &&
+				!at.Before(logStart.Add(-time.Hour)), nil
 		}
 		c.Rollups = func(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
-			r := sinks.Rollup{Until: begin.Add(30 * time.Second), Last: []float64{0.6, 0.4}, Low: []float64{0.55, 0.35}, High: []float64{0.65, 0.45}}
+			r := sinks.Rollup{
+				Until: begin.Add(30 * time.Second),
+				Last:  []float64{0.6, 0.4},
+				Low:   []float64{0.55, 0.35},
+				High:  []float64{0.65, 0.45},
+			}
 			next := r
 			next.Until = begin.Add(90 * time.Second)
 			next.Last = []float64{0, 1}

@@ -23,7 +23,11 @@ func explanation(q ExplainQuery) *quant.Explanation {
 			Position: 3, Time: "2026-03-01T12:00:03Z", Estimate: estimate(q.Community, q.Method, 3, 0.5),
 			Published: []float64{0.5, 0.5}, Certificate: 0.003,
 		},
-		To: quant.ExplanationEnd{Position: 9, Time: "2026-03-01T12:00:09Z", Estimate: estimate(q.Community, q.Method, 9, 0.6)},
+		To: quant.ExplanationEnd{
+			Position: 9,
+			Time:     "2026-03-01T12:00:09Z",
+			Estimate: estimate(q.Community, q.Method, 9, 0.6),
+		},
 		Causes: []quant.Cause{{
 			Kind: quant.CauseEdges, Contribution: []float64{-0.1, 0.1}, Changes: 2,
 			Details: []quant.Detail{{What: "new", Count: 2}},
@@ -67,8 +71,14 @@ func TestExplainAnswers(t *testing.T) {
 
 func knownCause(kind string) bool {
 	switch kind {
-	case quant.CauseJoined, quant.CauseLeft, quant.CausePredictions, quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
-		quant.CauseCoefficients, quant.CauseGamma:
+	case quant.CauseJoined,
+		quant.CauseLeft,
+		quant.CausePredictions,
+		quant.CauseModel,
+		quant.CauseLabels,
+		quant.CauseEdges,
+		quant.CauseCoefficients,
+		quant.CauseGamma:
 		return true
 	}
 	return false
@@ -153,7 +163,11 @@ func TestExplainTakesTurns(t *testing.T) {
 				codes <- reply.Status[:3]
 				return
 			}
-			m, err := nc.Request("gqlest.query.explain", []byte(`{"community":"x","from":3,"to":9}`), time.Minute)
+			m, err := nc.Request(
+				"gqlest.query.explain",
+				[]byte(`{"community":"x","from":3,"to":9}`),
+				time.Minute,
+			)
 			if err != nil {
 				codes <- err.Error()
 				return

@@ -19,8 +19,18 @@ func FuzzRequests(f *testing.F) {
 		f.Add(rt.pattern, strings.Join(rt.params, "=1&"), "localhost", "")
 	}
 	for _, name := range hostileNames() {
-		f.Add("/api/v1/communities/"+url.PathEscape(name)+"/estimates", "method="+url.QueryEscape(name), "localhost:8090", name)
-		f.Add("/api/v1/communities", "q="+url.QueryEscape(name)+"&sort="+url.QueryEscape(name), name, "")
+		f.Add(
+			"/api/v1/communities/"+url.PathEscape(name)+"/estimates",
+			"method="+url.QueryEscape(name),
+			"localhost:8090",
+			name,
+		)
+		f.Add(
+			"/api/v1/communities",
+			"q="+url.QueryEscape(name)+"&sort="+url.QueryEscape(name),
+			name,
+			"",
+		)
 	}
 	s, err := prepare(Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}})
 	if err != nil {
@@ -28,7 +38,10 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Cleanup(func() { s.listener.Close() })
 	for _, name := range hostileNames() {
-		s.store.write([]quant.Estimate{estimate(name, "auto", 1, 0.5), estimate(name, "pcc", 1, 0.5)}, s.started)
+		s.store.write(
+			[]quant.Estimate{estimate(name, "auto", 1, 0.5), estimate(name, "pcc", 1, 0.5)},
+			s.started,
+		)
 	}
 	f.Fuzz(func(t *testing.T, path, query, host, origin string) {
 		u, err := url.ParseRequestURI(path)
@@ -36,7 +49,15 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		u.RawQuery = query
-		r := &http.Request{Method: http.MethodGet, URL: u, Host: host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+		r := &http.Request{
+			Method:     http.MethodGet,
+			URL:        u,
+			Host:       host,
+			Header:     http.Header{},
+			Proto:      "HTTP/1.1",
+			ProtoMajor: 1,
+			ProtoMinor: 1,
+		}
 		if origin != "" {
 			r.Header.Set("Origin", origin)
 		}

@@ -39,7 +39,10 @@ type hostileRequest struct {
 }
 
 func plainGet(path, host string, headers ...string) string {
-	return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + strings.Join(append(headers, "Connection: close"), "\r\n") + "\r\n\r\n"
+	return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + strings.Join(
+		append(headers, "Connection: close"),
+		"\r\n",
+	) + "\r\n\r\n"
 }
 
 func hostileRequests() []hostileRequest {
@@ -56,25 +59,72 @@ func hostileRequests() []hostileRequest {
 			add("host "+host+" "+path, plainGet(path, host), 421, 400)
 		}
 	}
-	add("absolute address", "GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 421)
+	add(
+		"absolute address",
+		"GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+		421,
+	)
 	add("no host", "GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
 	add("no host in 1.0", "GET / HTTP/1.0\r\n\r\n", 421)
-	add("two hosts", "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 400)
-	add("forwarded host does not help", plainGet("/", "evil.example", "X-Forwarded-Host: localhost", "Forwarded: host=localhost"), 421)
+	add(
+		"two hosts",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+		400,
+	)
+	add(
+		"forwarded host does not help",
+		plainGet("/", "evil.example", "X-Forwarded-Host: localhost", "Forwarded: host=localhost"),
+		421,
+	)
 	for _, method := range []string{
 		"POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT", "QUERY",
 	} {
-		add("method "+method, method+" /api/v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 405, 400)
+		add(
+			"method "+method,
+			method+" /api/v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+			405,
+			400,
+		)
 	}
 	add("override", plainGet("/api/v1/nothing", ok, "X-HTTP-Method-Override: DELETE"), 404)
 	add("body", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", 413)
-	add("huge body announced", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413)
-	add("chunked body", "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 413)
-	add("two lengths", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nabcde", 400)
-	add("length and chunks", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413, 400)
-	add("odd coding", "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400, 501)
+	add(
+		"huge body announced",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
+		413,
+	)
+	add(
+		"chunked body",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		413,
+	)
+	add(
+		"two lengths",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nabcde",
+		400,
+	)
+	add(
+		"length and chunks",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		413,
+		400,
+	)
+	add(
+		"odd coding",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+		400,
+		501,
+	)
 	add("long header", plainGet("/", ok, "X-Long: "+strings.Repeat("x", 32<<10)), 431)
-	add("many headers", plainGet("/", ok, strings.TrimSuffix(strings.Repeat("X-Many: 0123456789\r\n", 2000), "\r\n")), 431)
+	add(
+		"many headers",
+		plainGet(
+			"/",
+			ok,
+			strings.TrimSuffix(strings.Repeat("X-Many: 0123456789\r\n", 2000), "\r\n"),
+		),
+		431,
+	)
 	add("long address", plainGet("/"+strings.Repeat("a", 32<<10), ok), 431, 414)
 	add("space in header name", plainGet("/", ok, "Bad Header: x"), 400)
 	add("nul in header", plainGet("/", ok, "X: a\x00b"), 400)
@@ -197,7 +247,8 @@ func TestPageIsSelfContained(t *testing.T) {
 		}
 		for _, bad := range []string{"https://", "http://", "@import", "//cdn"} {
 			for line := range strings.Lines(body) {
-				if strings.Contains(line, bad) && !strings.Contains(line, "http://www.w3.org/") && !strings.Contains(line, "github.com/leeoniya/uPlot") {
+				if strings.Contains(line, bad) && !strings.Contains(line, "http://www.w3.org/") &&
+					!strings.Contains(line, "github.com/leeoniya/uPlot") {
 					t.Errorf("%s refers to another place: %.120s", name, line)
 				}
 			}
@@ -222,7 +273,11 @@ func TestFilesAreRevalidated(t *testing.T) {
 	if header.Get("Content-Type") != "text/javascript; charset=utf-8" || len(body) < 100 {
 		t.Errorf("%s, %d bytes", header.Get("Content-Type"), len(body))
 	}
-	code, _, body := raw(t, s, plainGet("/js/app.js", "localhost", "If-None-Match: "+header.Get("ETag")))
+	code, _, body := raw(
+		t,
+		s,
+		plainGet("/js/app.js", "localhost", "If-None-Match: "+header.Get("ETag")),
+	)
 	if code != http.StatusNotModified || body != "" {
 		t.Errorf("code %d and %d bytes, want 304 and none", code, len(body))
 	}

@@ -44,7 +44,12 @@ func BenchmarkThousandPages(b *testing.B) {
 				position++
 				emit(c.changed)
 				for i := range loadPages {
-					q := &params{query: url.Values{"community": c.of(i), "after": {strconv.FormatUint(position-1, 10)}}}
+					q := &params{
+						query: url.Values{
+							"community": c.of(i),
+							"after":     {strconv.FormatUint(position-1, 10)},
+						},
+					}
 					answer, err := askChanged(b.Context(), s, q)
 					if err != nil {
 						b.Fatal(err)
@@ -79,7 +84,11 @@ func BenchmarkListTenThousand(b *testing.B) {
 	for _, sort := range []string{"name", "share"} {
 		b.Run(sort, func(b *testing.B) {
 			for b.Loop() {
-				q := listQuery{listOrder: listOrder{sort: sort, search: "c0"}, limit: pageDefault, trend: 24}
+				q := listQuery{
+					listOrder: listOrder{sort: sort, search: "c0"},
+					limit:     pageDefault,
+					trend:     24,
+				}
 				if got := s.store.page(s.store.ordered(q.listOrder), q); got.Matched != loadCommunities {
 					b.Fatal(got.Matched)
 				}

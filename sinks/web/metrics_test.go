@@ -35,7 +35,17 @@ func scrape(t testing.TB, s *Server) map[string]string {
 func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Sinks = twoSinks })
 	write(t, s, estimate("x", "auto", 5, 0.25))
-	write(t, s, quant.Estimate{Community: "tiny", Method: "auto", Position: 5, Suppressed: true, Flags: []string{"below-privacy-floor"}})
+	write(
+		t,
+		s,
+		quant.Estimate{
+			Community:  "tiny",
+			Method:     "auto",
+			Position:   5,
+			Suppressed: true,
+			Flags:      []string{"below-privacy-floor"},
+		},
+	)
 	s.Status(runningStatus(3))
 	got := scrape(t, s)
 	for name, want := range map[string]string{
@@ -80,7 +90,8 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 		}
 	}
 	for name := range got {
-		if strings.Contains(name, `"tiny"`) && !strings.Contains(name, "suppressed") && !strings.Contains(name, "_flag") &&
+		if strings.Contains(name, `"tiny"`) && !strings.Contains(name, "suppressed") &&
+			!strings.Contains(name, "_flag") &&
 			!strings.Contains(name, "freshness") {
 			t.Errorf("a suppressed community leaks %s", name)
 		}
@@ -105,8 +116,13 @@ func TestMetricsAreBounded(t *testing.T) {
 		return out
 	}
 	first := exported()
-	if len(first) != communitiesExported || scrape(t, s)["gqlstream_metrics_communities_dropped"] != "25" {
-		t.Errorf("%d exported, %s dropped, want 1,000 and 25", len(first), scrape(t, s)["gqlstream_metrics_communities_dropped"])
+	if len(first) != communitiesExported ||
+		scrape(t, s)["gqlstream_metrics_communities_dropped"] != "25" {
+		t.Errorf(
+			"%d exported, %s dropped, want 1,000 and 25",
+			len(first),
+			scrape(t, s)["gqlstream_metrics_communities_dropped"],
+		)
 	}
 	for _, name := range names(communitiesExported + 40) {
 		write(t, s, estimate(name, "auto", 2, 0.5))
@@ -125,7 +141,9 @@ func TestHostileNamesStayInTheirLabels(t *testing.T) {
 	status := runningStatus(1)
 	status.Refused["odd\xff\n\"reason"] = 1
 	s.Status(status)
-	line := regexp.MustCompile(`^(?:gqlstream|go|process)_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `)
+	line := regexp.MustCompile(
+		`^(?:gqlstream|go|process)_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `,
+	)
 	_, _, body := get(t, s, "/metrics")
 	for text := range strings.Lines(string(body)) {
 		text = strings.TrimSuffix(text, "\n")
@@ -146,7 +164,10 @@ func TestFreshnessGrows(t *testing.T) {
 	old.received = old.received.Add(-time.Hour)
 	s.store.order[0].series[0].latest = &old
 	s.store.mu.Unlock()
-	if got := scrape(t, s)[`gqlstream_estimate_freshness_seconds{community="x",method="auto"}`]; !strings.HasPrefix(got, "36") {
+	if got := scrape(t, s)[`gqlstream_estimate_freshness_seconds{community="x",method="auto"}`]; !strings.HasPrefix(
+		got,
+		"36",
+	) {
 		t.Errorf("freshness %s, want about 3600", got)
 	}
 }
@@ -181,7 +202,8 @@ func TestMetricsHaveHelp(t *testing.T) {
 			t.Errorf("%s is not exported", name)
 		}
 	}
-	all := regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).FindAllStringSubmatch(string(body), -1)
+	all := regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).
+		FindAllStringSubmatch(string(body), -1)
 	if len(all) < 60 {
 		t.Errorf("only %d metrics", len(all))
 	}
@@ -206,7 +228,8 @@ func TestExamplesUseMetricsThatExist(t *testing.T) {
 				t.Errorf("%s: there is no %s", path, name)
 			}
 		}
-		selectors := regexp.MustCompile(`(gqlstream_\w+)\{([^}]*)\}`).FindAllStringSubmatch(string(data), -1)
+		selectors := regexp.MustCompile(`(gqlstream_\w+)\{([^}]*)\}`).
+			FindAllStringSubmatch(string(data), -1)
 		for _, m := range selectors {
 			for _, label := range regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`).FindAllStringSubmatch(m[2], -1) {
 				if !slices.Contains(names[m[1]], label[1]) {
@@ -233,8 +256,16 @@ func twoSinks() []request.State {
 // A pipeline that waits for a sink is not ready, and /readyz names the sink; the
 // status says why.
 func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
-	state := request.State{Name: "file", Condition: request.Holding, Since: time.Now(), Reason: "the stream is full"}
-	s := serve(t, func(c *Config) { c.Sinks = func() []request.State { return []request.State{state} } })
+	state := request.State{
+		Name:      "file",
+		Condition: request.Holding,
+		Since:     time.Now(),
+		Reason:    "the stream is full",
+	}
+	s := serve(
+		t,
+		func(c *Config) { c.Sinks = func() []request.State { return []request.State{state} } },
+	)
 	s.Status(runningStatus(1))
 	if code, _, body := get(t, s, "/readyz"); code != 200 {
 		t.Errorf("after a moment: %d %s", code, body)
@@ -244,10 +275,12 @@ func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
 		t.Errorf("after a minute: %d %s", code, body)
 	}
 	got := into[statusAnswer](t, s, "/api/v1/status")
-	if got.Ready || len(got.Sinks) != 1 || got.Sinks[0].Reason != state.Reason || got.Sinks[0].Condition != request.Holding {
+	if got.Ready || len(got.Sinks) != 1 || got.Sinks[0].Reason != state.Reason ||
+		got.Sinks[0].Condition != request.Holding {
 		t.Errorf("status %+v", got.Sinks)
 	}
-	if got := scrape(t, s); got[`gqlstream_sink_holding{sink="file"}`] != "1" || got["gqlstream_ready"] != "0" {
+	if got := scrape(t, s); got[`gqlstream_sink_holding{sink="file"}`] != "1" ||
+		got["gqlstream_ready"] != "0" {
 		t.Errorf("metrics %v", got)
 	}
 }

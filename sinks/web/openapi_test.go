@@ -73,7 +73,9 @@ func TestOpenAPIIsWellFormed(t *testing.T) {
 			if strings.ContainsAny(key, " .,") && !strings.HasPrefix(key, "/") {
 				t.Errorf("%s has the key %q", where, key)
 			}
-			if kind, ok := m["type"]; ok && key == "type" && !strings.HasSuffix(where, "/properties") && where != "/info" {
+			if kind, ok := m["type"]; ok && key == "type" &&
+				!strings.HasSuffix(where, "/properties") &&
+				where != "/info" {
 				if _, text := kind.(string); !text {
 					t.Errorf("%s has the type %v, which is none of OpenAPI 3.0", where, kind)
 				}
@@ -185,8 +187,13 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 	}
 	properties := o.at(map[string]any(o), "paths", "/api/v1/communities", "get")
 	for _, p := range asList(properties["parameters"]) {
-		if parameter := o.at(p); parameter["name"] == "sort" && len(asList(o.at(parameter["schema"])["enum"])) != len(sortKeys) {
-			t.Errorf("sort has %d choices, the file %v", len(sortKeys), o.at(parameter["schema"])["enum"])
+		if parameter := o.at(p); parameter["name"] == "sort" &&
+			len(asList(o.at(parameter["schema"])["enum"])) != len(sortKeys) {
+			t.Errorf(
+				"sort has %d choices, the file %v",
+				len(sortKeys),
+				o.at(parameter["schema"])["enum"],
+			)
 		}
 	}
 }
@@ -202,7 +209,9 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	bare := quant.Estimate{Community: "bare", Method: "auto", Suppressed: true}
 	write(t, full, bare)
 	full.SetAlerts(sampleAlerts())
-	full.AddTransitions([]alerts.Transition{transition(1, "x", alerts.Firing), transition(2, "x", alerts.Resolved)})
+	full.AddTransitions(
+		[]alerts.Transition{transition(1, "x", alerts.Firing), transition(2, "x", alerts.Resolved)},
+	)
 	full.Status(runningStatus(1))
 	for _, c := range []struct {
 		s                  *Server

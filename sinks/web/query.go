@@ -165,9 +165,15 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 }
 
 // serveQuestion is the door of HTTP.
-func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route, query url.Values) {
+func (s *Server) serveQuestion(
+	w http.ResponseWriter,
+	r *http.Request,
+	rt *route,
+	query url.Values,
+) {
 	// The server's own limit on the time to write is shorter than an explanation.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(max(rt.wait, questionWaitMax) + writeWaitMax))
+	_ = http.NewResponseController(w).
+		SetWriteDeadline(time.Now().Add(max(rt.wait, questionWaitMax) + writeWaitMax))
 	if name := r.PathValue("name"); name != "" {
 		query.Set("community", name)
 	}
@@ -195,7 +201,17 @@ func writeCSV(w http.ResponseWriter, classes []string, t table) {
 	_ = out.Write(csvHead)
 	for _, e := range t.list() {
 		for k := range e.Prevalence {
-			_ = out.Write([]string{e.Time, e.Community, classes[k], at(e.Prevalence, k), at(e.Low, k), at(e.High, k), e.Method})
+			_ = out.Write(
+				[]string{
+					e.Time,
+					e.Community,
+					classes[k],
+					at(e.Prevalence, k),
+					at(e.Low, k),
+					at(e.High, k),
+					e.Method,
+				},
+			)
 		}
 	}
 	out.Flush() // an error means that the client has gone
@@ -211,7 +227,10 @@ func at(list []float64, k int) string {
 
 // inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
 // their turn. It ends with the server as well.
-func (s *Server) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
+func (s *Server) inTurn(
+	ctx context.Context,
+	answer func(context.Context) (any, error),
+) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()

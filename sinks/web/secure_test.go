@@ -106,7 +106,10 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 		c.TokenFile, c.CertFile, c.KeyFile = tokenFile(t, testToken, 0o600), cert, key
 	})
 	_, port, _ := net.SplitHostPort(s.Addr().String())
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "gql.example"}, ForceAttemptHTTP2: true}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: "gql.example"},
+		ForceAttemptHTTP2: true,
+	}
 	defer transport.CloseIdleConnections()
 	do := func(host, path, token string) *http.Response {
 		request, err := http.NewRequest("GET", "https://127.0.0.1:"+port+path, nil)
@@ -128,7 +131,14 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 		reply := do(c.host, "/api/v1/info", c.token)
 		reply.Body.Close()
 		if reply.StatusCode != c.code || reply.ProtoMajor != 2 {
-			t.Errorf("%s with %q: code %d over %s, want %d over HTTP/2", c.host, c.token, reply.StatusCode, reply.Proto, c.code)
+			t.Errorf(
+				"%s with %q: code %d over %s, want %d over HTTP/2",
+				c.host,
+				c.token,
+				reply.StatusCode,
+				reply.Proto,
+				c.code,
+			)
 		}
 	}
 	write(t, s, estimate("x", "auto", 1, 0.5))
@@ -168,7 +178,12 @@ func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("no"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{HTTP: HTTP{Listen: "127.0.0.1:0", CertFile: bad, KeyFile: bad}, Classes: []string{"a"}})
+	s, err := New(
+		Config{
+			HTTP:    HTTP{Listen: "127.0.0.1:0", CertFile: bad, KeyFile: bad},
+			Classes: []string{"a"},
+		},
+	)
 	if err == nil {
 		t.Errorf("started; closing says %v", s.Close())
 	}

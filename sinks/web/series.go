@@ -82,7 +82,15 @@ func pastLimit(series, classes int) int {
 func (s *series) add(r *record, limit int) {
 	e := &r.estimate
 	s.latest = r
-	s.keep(point{at: r.at, cell: int64(e.Position) * 1e9, shares: e.Prevalence, rests: !r.flagged(quant.FlagNoLabels)}, limit)
+	s.keep(
+		point{
+			at:     r.at,
+			cell:   int64(e.Position) * 1e9,
+			shares: e.Prevalence,
+			rests:  !r.flagged(quant.FlagNoLabels),
+		},
+		limit,
+	)
 }
 
 // keep adds a point in place of one a step before, and makes the steps longer where there are too many.
@@ -128,7 +136,8 @@ func (s *series) trend(class, n int) []float64 {
 func (s *series) change(class int) (since time.Time, change float64, ok bool) {
 	now := s.latest.estimate.Prevalence
 	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests })
-	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) || class >= len(now) {
+	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) ||
+		class >= len(now) {
 		return since, 0, false
 	}
 	return s.past[first].at, now[class] - s.past[first].shares[class], true

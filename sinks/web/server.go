@@ -77,12 +77,18 @@ func prepare(c Config) (*Server, error) {
 	c = c.withDefaults()
 	s := &Server{
 		config: c, started: time.Now(), hosts: c.allowedHosts(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
-		waiting: make(chan struct{}, 1+explainQueueMax), turn: make(chan struct{}, 1), served: make(chan error, 1),
+		waiting: make(
+			chan struct{},
+			1+explainQueueMax,
+		), turn: make(chan struct{}, 1), served: make(chan error, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	registry := newMetrics(s)
-	s.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax})
+	s.scrape = promhttp.HandlerFor(
+		registry,
+		promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax},
+	)
 	var err error
 	if s.secrets, err = c.readSecrets(); err != nil {
 		return nil, err
@@ -117,7 +123,14 @@ func (s *Server) listen() error {
 	}
 	host, _, _ := net.SplitHostPort(s.config.Listen)
 	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
-		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
+		return errors.Join(
+			fmt.Errorf(
+				"web: %q leads to %v, which is not a loopback address",
+				s.config.Listen,
+				tcp,
+			),
+			inner.Close(),
+		)
 	}
 	s.listener = inner
 	return nil

@@ -43,8 +43,13 @@ func (s *Server) AnswerOn(nc *nats.Conn, subject string) (stop func() error, err
 		if rt.wait > 0 {
 			answer = func(r micro.Request) { slow.Go(func() { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }) }
 		}
-		err = group.AddEndpoint(rt.name, micro.HandlerFunc(answer),
-			micro.WithEndpointMetadata(map[string]string{"parameters": strings.Join(rt.fields(), " ")}))
+		err = group.AddEndpoint(
+			rt.name,
+			micro.HandlerFunc(answer),
+			micro.WithEndpointMetadata(
+				map[string]string{"parameters": strings.Join(rt.fields(), " ")},
+			),
+		)
 	}
 	stop = func() error {
 		cancel()
@@ -63,7 +68,9 @@ func (rt *route) fields() (list []string) {
 	if strings.Contains(rt.pattern, "{name}") {
 		list = append(list, "community")
 	}
-	return append(list, slices.DeleteFunc(slices.Clone(rt.params), func(p string) bool { return p == "format" })...)
+	return append(
+		list,
+		slices.DeleteFunc(slices.Clone(rt.params), func(p string) bool { return p == "format" })...)
 }
 
 // answerRequest is the door of NATS. An error is an answer too, {"error": "..."}, with the
@@ -87,7 +94,9 @@ func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, 
 		_ = r.Respond(data)
 		return
 	}
-	data, _ = json.Marshal(map[string]string{"error": refusal.Message}) //nolint:errchkjson // strings
+	data, _ = json.Marshal(
+		map[string]string{"error": refusal.Message},
+	) //nolint:errchkjson // strings
 	_ = r.Error(strconv.Itoa(refusal.Code), refusal.Message, data)
 }
 
@@ -101,7 +110,11 @@ func (rt *route) read(data []byte) (query url.Values, refusal *Refusal) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&given); err != nil {
-		return nil, refuse(http.StatusBadRequest, "want a JSON object with some of %s", strings.Join(rt.fields(), ", "))
+		return nil, refuse(
+			http.StatusBadRequest,
+			"want a JSON object with some of %s",
+			strings.Join(rt.fields(), ", "),
+		)
 	}
 	for field, value := range given {
 		if !slices.Contains(rt.fields(), field) {

@@ -21,7 +21,9 @@ import (
 // startNATS returns connections to a server of the test's own.
 func startNATS(t *testing.T) (connect func() *nats.Conn) {
 	t.Helper()
-	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
+	ns, err := server.NewServer(
+		&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,10 @@ func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, er
 		begin := logStart.Add(time.Duration(i) * time.Hour)
 		answer.Rollups = append(answer.Rollups, sinks.Rollup{
 			Time: begin, Until: begin.Add(time.Minute), Position: uint64(i + 1), Count: 2,
-			Last: []float64{0.3, 0.7}, Mean: []float64{0.2, 0.8}, Low: []float64{0.1, 0.6}, High: []float64{0.4, 0.9}, Flags: []string{"thin:1"},
+			Last: []float64{
+				0.3,
+				0.7,
+			}, Mean: []float64{0.2, 0.8}, Low: []float64{0.1, 0.6}, High: []float64{0.4, 0.9}, Flags: []string{"thin:1"},
 		})
 	}
 	return answer, nil
@@ -75,7 +80,13 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 		return nil, &Refusal{Code: http.StatusConflict, Message: "it did not move"}
 	}
 	s := serve(t, func(c *Config) { c.Rollups, c.Explain = someRollups, explain })
-	write(t, s, estimate("Lyon cycling", "auto", 1, 0.5), estimate("Lyon cycling", "auto", 2, 0.6), estimate("b", "auto", 2, 0.1))
+	write(
+		t,
+		s,
+		estimate("Lyon cycling", "auto", 1, 0.5),
+		estimate("Lyon cycling", "auto", 2, 0.6),
+		estimate("b", "auto", 2, 0.1),
+	)
 	stop := answerOn(t, s, connect())
 	client := connect()
 	for _, test := range []struct{ subject, request, path string }{
@@ -89,7 +100,11 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 		{"list", `{"colour":"red"}`, "/api/v1/communities?colour=red"},
 		{"explain", `{"community":"b","from":1,"to":2}`, "/api/v1/communities/b/explain?from=1&to=2"},
 	} {
-		reply, err := client.Request("gqlest.query."+test.subject, []byte(test.request), 10*time.Second)
+		reply, err := client.Request(
+			"gqlest.query."+test.subject,
+			[]byte(test.request),
+			10*time.Second,
+		)
 		if err != nil {
 			t.Fatalf("%s %s: %v", test.subject, test.request, err)
 		}
@@ -101,7 +116,8 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 		if got != want {
 			t.Errorf("%s %s: %s, want %s", test.subject, test.request, got, want)
 		}
-		if said := reply.Header.Get(micro.ErrorCodeHeader); code == 200 && said != "" || code != 200 && said != fmt.Sprint(code) {
+		if said := reply.Header.Get(micro.ErrorCodeHeader); code == 200 && said != "" ||
+			code != 200 && said != fmt.Sprint(code) {
 			t.Errorf("%s %s: code %q, HTTP says %d", test.subject, test.request, said, code)
 		}
 	}
@@ -125,7 +141,8 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := client.Request("gqlest.query.latest", []byte(`{"community":"b"}`), 10*time.Second); err != nil || !strings.Contains(string(reply.Data), `"name":"b"`) {
+	if reply, err := client.Request("gqlest.query.latest", []byte(`{"community":"b"}`), 10*time.Second); err != nil ||
+		!strings.Contains(string(reply.Data), `"name":"b"`) {
 		t.Errorf("the other process says %v", err)
 	}
 	if err := stopOther(); err != nil {
@@ -152,16 +169,21 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Rollups = someRollups })
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.25))
 	long := into[rollupAnswer](t, s, "/api/v1/communities/x/history")
-	if long.Resolution != "hour" || len(long.Rollups) != 3 || len(long.Estimates) != 0 || long.Community != "x" || long.Method != "auto" {
+	if long.Resolution != "hour" || len(long.Rollups) != 3 || len(long.Estimates) != 0 ||
+		long.Community != "x" ||
+		long.Method != "auto" {
 		t.Errorf("%+v", long)
 	}
 	_, _, body := get(t, s, "/api/v1/communities/x/history?format=csv")
-	if lines := strings.Split(strings.TrimSpace(string(body)), "\n"); len(lines) != 7 || !slices.Contains(lines, "2026-03-01T12:00:00Z,x,no,0.2,0.1,0.4,auto") {
+	if lines := strings.Split(strings.TrimSpace(string(body)), "\n"); len(lines) != 7 ||
+		!slices.Contains(lines, "2026-03-01T12:00:00Z,x,no,0.2,0.1,0.4,auto") {
 		t.Errorf("%q", lines)
 	}
 	s = serve(t, nil)
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.25))
-	if short := into[rollupAnswer](t, s, "/api/v1/communities/x/history?points=2"); short.Resolution != "record" || len(short.Estimates) != 2 || len(short.Rollups) != 0 {
+	if short := into[rollupAnswer](t, s, "/api/v1/communities/x/history?points=2"); short.Resolution != "record" ||
+		len(short.Estimates) != 2 ||
+		len(short.Rollups) != 0 {
 		t.Errorf("%+v", short)
 	}
 }
@@ -179,23 +201,44 @@ func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 			a := sinks.RollupAnswer{Resolution: "minute"}
 			for i := range 30 {
 				at := begin.Add(time.Duration(i) * time.Minute)
-				a.Rollups = append(a.Rollups, sinks.Rollup{Time: at, Until: at.Add(50 * time.Second), Count: 2, Last: []float64{0.5, 0.5}, Mean: []float64{0.5, 0.5}})
+				a.Rollups = append(
+					a.Rollups,
+					sinks.Rollup{
+						Time:  at,
+						Until: at.Add(50 * time.Second),
+						Count: 2,
+						Last:  []float64{0.5, 0.5},
+						Mean:  []float64{0.5, 0.5},
+					},
+				)
 			}
 			return a, nil
 		}
 	})
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	path := fmt.Sprintf("/api/v1/communities/x/history?from=%d&to=%d", begin.Unix(), begin.Unix()+1800)
+	path := fmt.Sprintf(
+		"/api/v1/communities/x/history?from=%d&to=%d",
+		begin.Unix(),
+		begin.Unix()+1800,
+	)
 	for _, from := range []int{30, 25, 0} { // minutes
 		kept = nil
 		for i := from; i < 30; i++ {
 			e := estimate("x", "auto", 1, 0.5)
-			e.Time = begin.Add(time.Duration(i)*time.Minute + 10*time.Second).Format(time.RFC3339Nano)
+			e.Time = begin.Add(time.Duration(i)*time.Minute + 10*time.Second).
+				Format(time.RFC3339Nano)
 			kept = append(kept, e)
 		}
 		got := into[rollupAnswer](t, s, path)
-		if from > 0 && (got.Resolution != "minute" || len(got.Rollups) != 30 || len(got.Estimates) != 0) {
-			t.Errorf("records from minute %d: %s, %d roll-ups, %d records", from, got.Resolution, len(got.Rollups), len(got.Estimates))
+		if from > 0 &&
+			(got.Resolution != "minute" || len(got.Rollups) != 30 || len(got.Estimates) != 0) {
+			t.Errorf(
+				"records from minute %d: %s, %d roll-ups, %d records",
+				from,
+				got.Resolution,
+				len(got.Rollups),
+				len(got.Estimates),
+			)
 		}
 		if from == 0 && (got.Resolution != "record" || len(got.Estimates) != 30) {
 			t.Errorf("all records: %s, %d", got.Resolution, len(got.Estimates))

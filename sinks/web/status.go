@@ -168,8 +168,16 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 	}
 	out.Communities, out.Estimated = s.store.totals()
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
-	out.Stages, out.Models = append([]Stage{}, status.Stages...), append([]Model{}, status.Models...)
-	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
+	out.Stages, out.Models = append(
+		[]Stage{},
+		status.Stages...), append(
+		[]Model{},
+		status.Models...)
+	out.Events, out.Refused = maps.Collect(
+		maps.All(status.Events),
+	), maps.Collect(
+		maps.All(status.Refused),
+	) // never nil, which is null in JSON
 	out.Ready, _ = s.ready(now)
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())

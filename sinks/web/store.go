@@ -45,7 +45,10 @@ func (c *community) main() *series {
 		}
 		return 1
 	}
-	return slices.MinFunc(c.series, func(a, b *series) int { return cmp.Compare(order(a), order(b)) })
+	return slices.MinFunc(
+		c.series,
+		func(a, b *series) int { return cmp.Compare(order(a), order(b)) },
+	)
 }
 
 // methods returns the names of the series.
@@ -72,7 +75,12 @@ type store struct {
 }
 
 func newStore(c Config) *store {
-	return &store{byName: map[string]*community{}, newest: list.New(), classes: len(c.Classes), communitiesMax: c.CommunitiesMax}
+	return &store{
+		byName:         map[string]*community{},
+		newest:         list.New(),
+		classes:        len(c.Classes),
+		communitiesMax: c.CommunitiesMax,
+	}
 }
 
 // Write stores the estimates of a position, whose lists become the server's. It never waits for a
@@ -82,7 +90,10 @@ func (s *store) Write(estimates []quant.Estimate) { s.write(estimates, time.Now(
 // Load stores estimates that were published before this server began, the latest of each community
 // say. They count as received at their log time. Call it before the first Write.
 func (s *store) Load(estimates []quant.Estimate) {
-	slices.SortStableFunc(estimates, func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) })
+	slices.SortStableFunc(
+		estimates,
+		func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) },
+	)
 	s.write(estimates, time.Time{})
 }
 
@@ -99,7 +110,14 @@ func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 	ser.past = nil
 	for i := range rollups {
 		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
-			ser.keep(point{at: r.Until, shares: r.Last, rests: !slices.Contains(r.Flags, quant.FlagNoLabels)}, limit)
+			ser.keep(
+				point{
+					at:     r.Until,
+					shares: r.Last,
+					rests:  !slices.Contains(r.Flags, quant.FlagNoLabels),
+				},
+				limit,
+			)
 		}
 	}
 	ser.add(ser.latest, limit)
@@ -204,7 +222,10 @@ func (s *store) changed(names []string, after uint64) (list []*record, position 
 		}
 	}
 	slices.SortFunc(list, func(a, b *record) int {
-		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community), strings.Compare(a.estimate.Method, b.estimate.Method))
+		return cmp.Or(
+			strings.Compare(a.estimate.Community, b.estimate.Community),
+			strings.Compare(a.estimate.Method, b.estimate.Method),
+		)
 	})
 	return list, s.position
 }

@@ -20,7 +20,13 @@ func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
 		n := len(s.past)
 		last, span := s.past[n-1], min(20_000*every, day)
 		if n > 64 || n < 24 || !last.at.Equal(s.latest.at) {
-			t.Fatalf("every %v: %d points until %v, the latest is of %v", every, n, last.at, s.latest.at)
+			t.Fatalf(
+				"every %v: %d points until %v, the latest is of %v",
+				every,
+				n,
+				last.at,
+				s.latest.at,
+			)
 		}
 		if back := last.at.Sub(s.past[0].at); back < span*9/10 || back > span+max(s.step, every) {
 			t.Errorf("every %v: it reaches back %v, want %v", every, back, span)
@@ -45,7 +51,8 @@ func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
 // All series together stay within the bytes allowed, however many there are.
 func TestSeriesShareABudget(t *testing.T) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
-		if limit := pastLimit(n, 2); limit > pastMax || limit > 2 && limit*n*(pointBytes+16) > pastBytesMax {
+		if limit := pastLimit(n, 2); limit > pastMax ||
+			limit > 2 && limit*n*(pointBytes+16) > pastBytesMax {
 			t.Errorf("%d series keep %d points each", n, limit)
 		}
 	}
@@ -73,7 +80,8 @@ func TestEstimatesOfOtherClassesAreLeftOut(t *testing.T) {
 		bad.Prevalence = shares
 		write(t, s, bad, good)
 	}
-	if got := into[listAnswer](t, s, "/api/v1/communities"); got.Total != 1 || got.Communities[0].Name != "good" {
+	if got := into[listAnswer](t, s, "/api/v1/communities"); got.Total != 1 ||
+		got.Communities[0].Name != "good" {
 		t.Errorf("shown: %v", listed(got))
 	}
 	if got := scrape(t, s)["gqlstream_web_estimates_dropped_total"]; got != "3" {
@@ -85,7 +93,12 @@ func TestEstimatesOfOtherClassesAreLeftOut(t *testing.T) {
 // what was published by every method, and leave no method without a name.
 func TestSuppressionIsOfEveryMethod(t *testing.T) {
 	s := serve(t, nil)
-	hidden := quant.Estimate{Community: "x", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}}
+	hidden := quant.Estimate{
+		Community:  "x",
+		Position:   1,
+		Suppressed: true,
+		Flags:      []string{"below-privacy-floor"},
+	}
 	methods := func() (names []string, suppressed int) {
 		for _, e := range into[detail](t, s, "/api/v1/communities/x").Estimates {
 			names = append(names, e.Method)
@@ -108,7 +121,9 @@ func TestSuppressionIsOfEveryMethod(t *testing.T) {
 	if names, n := methods(); !slices.Equal(names, []string{"auto", "pcc"}) || n != 2 {
 		t.Errorf("below the floor again: %q, %d suppressed", names, n)
 	}
-	if row := into[listAnswer](t, s, "/api/v1/communities").Communities[0]; !row.Estimate.Suppressed || row.Plain != nil || len(row.Trend) != 0 {
+	if row := into[listAnswer](t, s, "/api/v1/communities").Communities[0]; !row.Estimate.Suppressed ||
+		row.Plain != nil ||
+		len(row.Trend) != 0 {
 		t.Errorf("the list shows %+v", row)
 	}
 	if n := s.store.newest.Len(); n != 2 {
@@ -123,7 +138,8 @@ func TestSuppressedEstimatesAreBlanked(t *testing.T) {
 	e.Suppressed, e.Flags = true, []string{"below-privacy-floor"}
 	write(t, s, e)
 	got := into[detail](t, s, "/api/v1/communities/tiny").Estimates[0]
-	if got.Members != 0 || got.Labelled != 0 || got.Coverage != 0 || len(got.Prevalence)+len(got.Low)+len(got.NEff)+len(got.SE) != 0 {
+	if got.Members != 0 || got.Labelled != 0 || got.Coverage != 0 ||
+		len(got.Prevalence)+len(got.Low)+len(got.NEff)+len(got.SE) != 0 {
 		t.Errorf("shown: %+v", got)
 	}
 	if !got.Suppressed || got.Position != 3 || len(got.Flags) != 1 {

@@ -30,7 +30,9 @@ var logs sync.Map
 func serve(t testing.TB, change func(*Config)) *Server {
 	t.Helper()
 	c := Config{
-		HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
+		HTTP: HTTP{
+			Listen: "127.0.0.1:0",
+		}, Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
 	}
 	log := &webtest.Log{}
 	c.Records, c.InForce, c.Quarantine = log.Read, log.InForce, someEntries
@@ -63,8 +65,14 @@ func estimate(community, method string, position uint64, share float64) quant.Es
 		Time:   logStart.Add(time.Duration(position) * time.Second).Format(time.RFC3339Nano),
 		Kernel: "ppr", Preset: "density", Lambda: 0.9, ModelVersion: "m1", Members: 100, Labelled: 7, Coverage: 1,
 		Prevalence: []float64{1 - share, share},
-		Low:        []float64{max(0, 0.9-share), max(0, share-0.1)}, High: []float64{min(1, 1.1-share), min(1, share+0.1)},
-		SE: []float64{0.05, 0.05}, SEChange: []float64{0.01, 0.01}, NEff: []float64{40, 50}, Confidence: 0.9,
+		Low: []float64{
+			max(0, 0.9-share),
+			max(0, share-0.1),
+		}, High: []float64{min(1, 1.1-share), min(1, share+0.1)},
+		SE: []float64{
+			0.05,
+			0.05,
+		}, SEChange: []float64{0.01, 0.01}, NEff: []float64{40, 50}, Confidence: 0.9,
 		Certificate: 0.003, Flags: []string{"thin:1"}, Config: "abc", Variance: "exact", Gamma: 0.5,
 	}
 }
@@ -81,12 +89,30 @@ func runningStatus(steps uint64) Status {
 	return Status{
 		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: &logStart, Steps: steps,
 		StepSeconds: .003, Stages: []Stage{{"apply", .001}, {"solve", .002}},
-		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3}, Mismatches: map[string]uint64{"adults": 7},
+		Events: map[string]uint64{
+			"edge":  10 * steps,
+			"label": steps,
+		}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3}, Mismatches: map[string]uint64{"adults": 7},
 		Models: []Model{{Version: "bert-1", Drift: 0.5, Classes: []ModelClass{
-			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)},
+			{
+				Class:     "no",
+				Judged:    120,
+				Accuracy:  0.75,
+				Brier:     0.3,
+				LogScore:  0.5,
+				Reference: new(0.8),
+			},
 		}}},
-		Checkpoint: &Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Seconds: 1, Bytes: 4096},
-		Graph:      Graph{Vertices: 10, Edges: 20}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
+		Checkpoint: &Checkpoint{
+			Position: 900,
+			At:       time.Now().Add(-time.Minute),
+			Seconds:  1,
+			Bytes:    4096,
+		},
+		Graph: Graph{
+			Vertices: 10,
+			Edges:    20,
+		}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
 		Quarantine: Quarantine{Entries: 3, Bytes: 30, BytesMax: 120, Removed: 5},
 	}
 }
@@ -95,9 +121,12 @@ func runningStatus(steps uint64) Status {
 func newHTTP(t testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConns: 4}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
+	return &http.Client{
+		Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
 }
 
 // get returns the code, the headers and the body of an answer.

@@ -43,17 +43,43 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p := open(t, int(look.width), int(look.height), look.theme)
 		p.visit(s.URL() + "#/alerts")
 		p.until("the empty list", `document.body.innerText.includes("Nothing fires.")`)
-		s.AddTransitions([]alerts.Transition{fires("alpha", 31, alerts.Firing), fires("alpha", 32, alerts.Firing), fires(hostile, 40, alerts.Firing), fires("alpha", 50, alerts.Resolved)})
+		s.AddTransitions(
+			[]alerts.Transition{
+				fires("alpha", 31, alerts.Firing),
+				fires("alpha", 32, alerts.Firing),
+				fires(hostile, 40, alerts.Firing),
+				fires("alpha", 50, alerts.Resolved),
+			},
+		)
 		s.SetAlerts(web.Alerts{
-			Active:  []alerts.Alert{{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"}, {Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"}},
-			Rules:   []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
-			Targets: []notify.Stats{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 3, "failed": 1}, Queue: 2, Error: "the answer is 503"}},
+			Active: []alerts.Alert{
+				{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"},
+				{Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"},
+			},
+			Rules: []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
+			Targets: []notify.Stats{
+				{
+					Name:     "webhook/ops",
+					Outcomes: map[string]uint64{"delivered": 3, "failed": 1},
+					Queue:    2,
+					Error:    "the answer is 503",
+				},
+			},
 		})
-		p.until("the alert", `document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`)
-		p.until("the target", `document.querySelector(".alerts-page").innerText.includes("the answer is 503")`)
+		p.until(
+			"the alert",
+			`document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`,
+		)
+		p.until(
+			"the target",
+			`document.querySelector(".alerts-page").innerText.includes("the answer is 503")`,
+		)
 		p.fits()
 		p.axe()
-		p.until("the community in view", `document.querySelector('.alerts-page a[href^="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`)
+		p.until(
+			"the community in view",
+			`document.querySelector('.alerts-page a[href^="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`,
+		)
 		p.shot("alerts-" + look.name)
 		eval[any](p, `(() => {
 			const draw = CanvasRenderingContext2D.prototype.fillText;
@@ -64,7 +90,10 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 			};
 		})()`)
 		p.do(chromedp.Click(`.alerts-page a[href^="#/c/alpha"]`))
-		p.until("the banner", `document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`)
+		p.until(
+			"the banner",
+			`document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`,
+		)
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
 		p.until("the marks", `labels.size > 0`)
 		if n := eval[int](p, `labels.size`); n != 1 {
@@ -72,7 +101,9 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		}
 		p.fits()
 		p.axe()
-		p.quiet("404") // no record is as old as the beginning of the chart, which a difference asks for
+		p.quiet(
+			"404",
+		) // no record is as old as the beginning of the chart, which a difference asks for
 		p.shot("alert-marks-" + look.name)
 	}
 }

@@ -43,7 +43,10 @@ func drawnTwice(q ask.Question) (*ask.Answer, error) {
 // gqlstream ask writes.
 func TestWhomToLabelIsShownAndSaved(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
-	s := serve(t, web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Ask: drawnTwice})
+	s := serve(
+		t,
+		web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Ask: drawnTwice},
+	)
 	for range 20 {
 		write(t, s, d)
 	}
@@ -90,7 +93,11 @@ func TestDifferencesAreShown(t *testing.T) {
 	s := filled(t, d, 60)
 	p := open(t, 1200, 900, "light")
 	from := d.at.Add(-10 * time.Minute).UTC().Format("2006-01-02T15:04:05Z")
-	p.visit(s.URL() + "#/c/Lyon%20cycling?class=2&with=auto~" + url.PathEscape(d.names[2]) + "&from=" + from)
+	p.visit(
+		s.URL() + "#/c/Lyon%20cycling?class=2&with=auto~" + url.PathEscape(
+			d.names[2],
+		) + "&from=" + from,
+	)
 	p.until("both differences", `document.querySelectorAll(".gaps b").length === 2`)
 	text := eval[string](p, `document.querySelector(".gaps").innerText`)
 	for _, query := range []string{"other=" + url.QueryEscape(d.names[2]), "at=" + from} {
@@ -108,9 +115,15 @@ func TestDifferencesAreShown(t *testing.T) {
 		}
 		e := answer.Estimate
 		points := func(x float64) string {
-			return strings.NewReplacer("-", "−", "+0.0", "0.0", "-0.0", "0.0").Replace(fmt.Sprintf("%+.1f", 100*x))
+			return strings.NewReplacer("-", "−", "+0.0", "0.0", "-0.0", "0.0").
+				Replace(fmt.Sprintf("%+.1f", 100*x))
 		}
-		want := fmt.Sprintf("%s points (90 %%: %s to %s)", points(e.Prevalence[2]), points(e.Low[2]), points(e.High[2]))
+		want := fmt.Sprintf(
+			"%s points (90 %%: %s to %s)",
+			points(e.Prevalence[2]),
+			points(e.Low[2]),
+			points(e.High[2]),
+		)
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: the page lacks %q: %s", query, want, text)
 		}
@@ -133,7 +146,10 @@ func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/alerts")
 	p.until("the alert", `document.querySelector(".alerts-page tbody a")`)
-	if text := eval[string](p, `document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(text, "+10.0 points (+5.0 to +15.0)") {
+	if text := eval[string](p, `document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(
+		text,
+		"+10.0 points (+5.0 to +15.0)",
+	) {
 		t.Errorf("the row says %s", text)
 	}
 	p.do(click(`document.querySelector(".alerts-page tbody a")`))

@@ -100,7 +100,10 @@ func (p *page) hear(m chromedp.ConsoleMessage) {
 	switch {
 	case m.IsException(), m.Type == "error", m.Type == "warning", m.Type == "assert":
 		p.mu.Lock()
-		p.console = append(p.console, fmt.Sprintf("%s %s: %s (%s)", m.Type, m.Source, m.Text, m.URL))
+		p.console = append(
+			p.console,
+			fmt.Sprintf("%s %s: %s (%s)", m.Type, m.Source, m.Text, m.URL),
+		)
 		p.mu.Unlock()
 	}
 }
@@ -140,7 +143,10 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 func (p *page) text() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
-	out, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
+	out, err := chromedp.Run(
+		ctx,
+		chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`),
+	)
 	if err != nil {
 		return err.Error()
 	}
@@ -174,7 +180,13 @@ func (p *page) await(claim string, holds func() bool) {
 	defer tick.Stop()
 	for !holds() {
 		if time.Now().After(end) {
-			p.t.Fatalf("waited %v for %s\nconsole: %q\npage: %s", waitMax, claim, p.said(), p.text())
+			p.t.Fatalf(
+				"waited %v for %s\nconsole: %q\npage: %s",
+				waitMax,
+				claim,
+				p.said(),
+				p.text(),
+			)
 		}
 		<-tick.C
 	}
@@ -236,7 +248,10 @@ func (p *page) tallShot(name string, width int) {
 	}
 	height := eval[int64](p, `document.querySelector("main").scrollHeight + 60`)
 	p.do(chromedp.EmulateViewport(int64(width), height))
-	eval[bool](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	eval[bool](
+		p,
+		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
+	)
 	p.shot(name)
 	p.do(chromedp.EmulateViewport(int64(width), 860))
 }

@@ -14,12 +14,16 @@ import (
 
 // click clicks every element of a list that JavaScript finds.
 func click(list string) chromedp.Action[chromedp.Void] {
-	return chromedp.Evaluate[chromedp.Void](`for (const node of [` + list + `].flat()) node.click()`)
+	return chromedp.Evaluate[chromedp.Void](
+		`for (const node of [` + list + `].flat()) node.click()`,
+	)
 }
 
 // focus focuses the first element that a selector finds, which the page may draw anew meanwhile.
 func focus(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).focus()`, selector))
+	return chromedp.Evaluate[chromedp.Void](
+		fmt.Sprintf(`document.querySelector(%q).focus()`, selector),
+	)
 }
 
 // painted counts the pixels of the chart that are in the colour of a class between two
@@ -123,7 +127,10 @@ func TestClickedPointsAreExplained(t *testing.T) {
 	}
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
-	p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`)
+	p.until(
+		"the card",
+		`document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`,
+	)
 	at := func(share float64) chromedp.Action[chromedp.Void] {
 		return chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
 			const over = document.querySelector(".u-over"), box = over.getBoundingClientRect();
@@ -132,11 +139,20 @@ func TestClickedPointsAreExplained(t *testing.T) {
 		})()`, share))
 	}
 	p.do(at(0.75))
-	p.until("what to do next", `document.querySelector(".why-card .quiet").innerText.includes("other point")`)
+	p.until(
+		"what to do next",
+		`document.querySelector(".why-card .quiet").innerText.includes("other point")`,
+	)
 	p.do(at(0.25))
 	p.until("the explanation", `document.querySelectorAll("table.why tbody")[0].rows.length === 7`)
-	p.until("the words", `document.querySelector(".why-head").innerText.includes("left +6.0 points")`)
-	ends := eval[[]int](p, `[...document.querySelectorAll(".end input")].map((x) => Number(x.value))`)
+	p.until(
+		"the words",
+		`document.querySelector(".why-head").innerText.includes("left +6.0 points")`,
+	)
+	ends := eval[[]int](
+		p,
+		`[...document.querySelectorAll(".end input")].map((x) => Number(x.value))`,
+	)
 	if ends[0] < 20 || ends[0] > 40 || ends[1] < 80 || ends[1] > 100 {
 		t.Errorf("the ends are points %v of 120, want about 30 and 90", ends)
 	}
@@ -144,8 +160,12 @@ func TestClickedPointsAreExplained(t *testing.T) {
 	p.shot("clicked")
 	address := eval[string](p, "location.href")
 	p.visit(address)
-	p.until("the same explanation", `document.querySelectorAll("table.why tbody")[0]?.rows.length === 7`)
-	if again := eval[[]int](p, `[...document.querySelectorAll(".end input")].map((x) => Number(x.value))`); again[0] != ends[0] || again[1] != ends[1] {
+	p.until(
+		"the same explanation",
+		`document.querySelectorAll("table.why tbody")[0]?.rows.length === 7`,
+	)
+	if again := eval[[]int](p, `[...document.querySelectorAll(".end input")].map((x) => Number(x.value))`); again[0] != ends[0] ||
+		again[1] != ends[1] {
 		t.Errorf("after opening the address: %v, want %v", again, ends)
 	}
 	p.quiet("willReadFrequently")
@@ -169,7 +189,14 @@ func TestWhyBeginsWhereSomethingHappened(t *testing.T) {
 	p := open(t, 1200, 900, "light")
 	for name, want := range map[string][2]int{"alpha": {59, 60}, "beta": {29, 30}} {
 		p.visit(s.URL() + "#/c/" + name)
-		p.until("the ends at the change of "+name, fmt.Sprintf(`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === "%d,%d"`, want[0], want[1]))
+		p.until(
+			"the ends at the change of "+name,
+			fmt.Sprintf(
+				`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === "%d,%d"`,
+				want[0],
+				want[1],
+			),
+		)
 	}
 	p.quiet("willReadFrequently")
 }
@@ -193,14 +220,29 @@ func TestFiveLinesAreCompared(t *testing.T) {
 			document.querySelector(".compare-form select").value = %q;
 			document.querySelector(".compare-form input").value = %q;
 		})()`, method, name)), chromedp.Focus(chromedp.CSS(".compare-form input")), chromedp.KeyEvent("\r"))
-		p.until("another line", fmt.Sprintf(`document.querySelectorAll(".toggle.line").length === %d`, i+2))
+		p.until(
+			"another line",
+			fmt.Sprintf(`document.querySelectorAll(".toggle.line").length === %d`, i+2),
+		)
 	}
-	p.until("what is missing", `document.querySelectorAll(".toggle.line")[4].innerText.includes("no such community")`)
-	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".compare-form input").value = "a sixth"`), chromedp.Focus(chromedp.CSS(".compare-form input")), chromedp.KeyEvent("\r"))
+	p.until(
+		"what is missing",
+		`document.querySelectorAll(".toggle.line")[4].innerText.includes("no such community")`,
+	)
+	p.do(
+		chromedp.Evaluate[chromedp.Void](
+			`document.querySelector(".compare-form input").value = "a sixth"`,
+		),
+		chromedp.Focus(chromedp.CSS(".compare-form input")),
+		chromedp.KeyEvent("\r"),
+	)
 	p.until("the bound", `document.querySelector(".compare-form").innerText.includes("At most 5")`)
 	address := eval[string](p, "location.href")
 	p.visit(address)
-	p.until("the same lines", `document.querySelectorAll(".toggle.line").length === 5 && document.querySelectorAll(".toggle.line")[3].innerText.includes("%")`)
+	p.until(
+		"the same lines",
+		`document.querySelectorAll(".toggle.line").length === 5 && document.querySelectorAll(".toggle.line")[3].innerText.includes("%")`,
+	)
 	for slot := range 4 {
 		if n := painted(p, slot, 0, 1); n < 30 {
 			t.Errorf("line %d has %d pixels", slot, n)
@@ -221,18 +263,34 @@ func TestChartIsSaved(t *testing.T) {
 	s := filled(t, d, 60)
 	p := open(t, 1200, 900, "dark")
 	p.visit(s.URL() + "#/c/Lyon%20cycling?class=0&with=auto~" + "Porto%20cycling")
-	p.until("the chart", `document.querySelector(".u-wrap canvas") && document.querySelectorAll(".toggle.line").length === 2`)
+	p.until(
+		"the chart",
+		`document.querySelector(".u-wrap canvas") && document.querySelectorAll(".toggle.line").length === 2`,
+	)
 	p.catchFiles()
-	p.do(click(`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "CSV")`))
+	p.do(
+		click(
+			`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "CSV")`,
+		),
+	)
 	p.until("the rows", `window.saved`)
 	text := eval[string](p, `window.saved.text()`)
 	if n := eval[int](p, `window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+2*60*5 {
-		t.Errorf("%d lines, want a head and five classes of 60 estimates of two communities: %.300s", n, text)
+		t.Errorf(
+			"%d lines, want a head and five classes of 60 estimates of two communities: %.300s",
+			n,
+			text,
+		)
 	}
 	if name := eval[string](p, `window.savedAs`); name != "Lyon_cycling.csv" {
 		t.Errorf("saved as %q", name)
 	}
-	p.do(chromedp.Evaluate[chromedp.Void](`window.saved = null`), click(`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "PNG")`))
+	p.do(
+		chromedp.Evaluate[chromedp.Void](`window.saved = null`),
+		click(
+			`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "PNG")`,
+		),
+	)
 	p.until("the picture", `window.saved`)
 	size := eval[[]int](p, `createImageBitmap(window.saved).then((b) => [b.width, b.height])`)
 	if size[0] < 900 || size[1] < 340+3*22 {

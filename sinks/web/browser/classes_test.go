@@ -16,7 +16,10 @@ func TestNumberedClassesAndMeaningsReadWell(t *testing.T) {
 	s := filled(t, newDemo(20, []string{"0", "1"}, 200*time.Millisecond), 40)
 	p := open(t, 400, 860, "light")
 	p.visit(s.URL())
-	p.until("the head", `document.querySelector(".c-share")?.innerText === "class 0" && document.querySelector(".legend").innerText.includes("class 1")`)
+	p.until(
+		"the head",
+		`document.querySelector(".c-share")?.innerText === "class 0" && document.querySelector(".legend").innerText.includes("class 1")`,
+	)
 	p.visit(s.URL() + "#/c/Lyon%20cycling")
 	p.until("the figures", `document.querySelectorAll(".figures tbody tr").length === 2`)
 	if got := eval[string](p, `document.querySelector(".figures tbody").innerText`); got[:7] != "class 0" {
@@ -26,7 +29,10 @@ func TestNumberedClassesAndMeaningsReadWell(t *testing.T) {
 		t.Errorf("the figures are %d px wider than a phone", over)
 	}
 	p.do(chromedp.Focus(chromedp.CSS(".meanings summary")), chromedp.KeyEvent(kb.Enter))
-	p.until("the meanings", `document.querySelector(".meanings").innerText.includes("no part of the interval")`)
+	p.until(
+		"the meanings",
+		`document.querySelector(".meanings").innerText.includes("no part of the interval")`,
+	)
 	p.fits()
 	p.shot("meanings-phone")
 	p.quiet()

@@ -76,7 +76,10 @@ func serve(t testing.TB, c web.Config) *web.Server {
 // filled starts a server that has seen rounds of a demo.
 func filled(t testing.TB, d *demo, rounds int) *web.Server {
 	t.Helper()
-	s := serve(t, web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Sinks: someSinks})
+	s := serve(
+		t,
+		web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Sinks: someSinks},
+	)
 	d.at = time.Now().Add(-time.Duration(rounds) * d.step)
 	for range rounds {
 		write(t, s, d)
@@ -125,14 +128,20 @@ func TestPagesFitEveryWidth(t *testing.T) {
 			p.axe()
 			p.shot("communities-" + size.name)
 			p.visit(s.URL() + "#/c/Lyon%20cycling")
-			p.until("a chart", `document.querySelector(".u-wrap canvas") && document.querySelectorAll("tbody tr").length === 5`)
+			p.until(
+				"a chart",
+				`document.querySelector(".u-wrap canvas") && document.querySelectorAll("tbody tr").length === 5`,
+			)
 			p.fits()
 			p.axe()
 			p.shot("detail-" + size.name)
 			p.tallShot("detail-tall-"+size.name, size.width)
 			p.visit(s.URL() + "#/pipeline")
 			p.until("two samples", `document.querySelectorAll(".u-wrap canvas").length === 2`)
-			p.until("the sinks", `document.querySelector(".pipeline-page").innerText.includes("no space left on device")`)
+			p.until(
+				"the sinks",
+				`document.querySelector(".pipeline-page").innerText.includes("no space left on device")`,
+			)
 			p.fits()
 			p.axe()
 			p.shot("pipeline-" + size.name)

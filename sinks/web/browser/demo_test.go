@@ -41,7 +41,18 @@ var topics = []string{
 	"football", "pottery",
 }
 
-var places = []string{"Berlin", "Lyon", "Porto", "Kraków", "Turin", "Ghent", "Malmö", "Graz", "Brno", "Cork"}
+var places = []string{
+	"Berlin",
+	"Lyon",
+	"Porto",
+	"Kraków",
+	"Turin",
+	"Ghent",
+	"Malmö",
+	"Graz",
+	"Brno",
+	"Cork",
+}
 
 func newDemo(communities int, classes []string, step time.Duration) *demo {
 	d := &demo{
@@ -75,7 +86,9 @@ func (d *demo) next(from, to int) []quant.Estimate {
 	var out []quant.Estimate
 	for i := from; i < to; i++ {
 		for k := range d.level[i] {
-			d.level[i][k] += 0.018*d.random.NormFloat64() + 0.02*math.Sin(float64(d.round)/40+float64(i+3*k))
+			d.level[i][k] += 0.018*d.random.NormFloat64() + 0.02*math.Sin(
+				float64(d.round)/40+float64(i+3*k),
+			)
 			d.level[i][k] *= 0.998
 		}
 		if d.random.IntN(20) == 0 {

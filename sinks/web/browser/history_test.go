@@ -77,32 +77,60 @@ func TestChartsReachMonthsBack(t *testing.T) {
 			latest := one("alpha", 1, 0.5)
 			latest.Position, latest.Time = uint64(pastEnd.Unix()), pastEnd.Format(time.RFC3339)
 			put(t, s, latest)
-			s.AddNotes([]sinks.Note{{Position: 7, Time: pastEnd.AddDate(0, 0, -45).Format(time.RFC3339), Text: "debate tonight"}})
+			s.AddNotes(
+				[]sinks.Note{
+					{
+						Position: 7,
+						Time:     pastEnd.AddDate(0, 0, -45).Format(time.RFC3339),
+						Text:     "debate tonight",
+					},
+				},
+			)
 			p := open(t, look.width, look.height, look.scheme)
 			p.visit(s.URL() + "#/c/alpha?class=0")
 			p.until("the chart", `document.querySelector(".u-wrap canvas")`)
 			for day := 5; day < pastDays; day += 10 {
-				if n := painted(p, 0, (float64(day)-2)/pastDays, (float64(day)+2)/pastDays); day != 35 && n < 5 {
+				if n := painted(p, 0, (float64(day)-2)/pastDays, (float64(day)+2)/pastDays); day != 35 &&
+					n < 5 {
 					t.Errorf("about day %d are %d pixels of the line", day, n)
 				}
 			}
 			if n := painted(p, 0, 31.0/pastDays, 36.0/pastDays); n > 0 {
 				t.Errorf("the week without data has %d pixels of a line", n)
 			}
-			p.await("the note", func() bool { return paintedIn(p, "--text", 44.5/pastDays, 60.0/pastDays) >= 20 })
+			p.await(
+				"the note",
+				func() bool { return paintedIn(p, "--text", 44.5/pastDays, 60.0/pastDays) >= 20 },
+			)
 			p.fits()
 			p.axe()
 			p.shot("months-" + look.name)
 			p.catchFiles()
-			p.do(click(`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "CSV")`))
+			p.do(
+				click(
+					`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "CSV")`,
+				),
+			)
 			p.until("the rows", `window.saved`)
 			if n := eval[int](p, `window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+2*24*(pastDays-7) {
-				t.Errorf("%d lines were saved, want a head and two classes of each hour that has data", n)
+				t.Errorf(
+					"%d lines were saved, want a head and two classes of each hour that has data",
+					n,
+				)
 			}
 			p.drag(".u-over", 0.69, 0.71)
-			p.until("the part in the address", `location.hash.includes("from=2026-04-") || location.hash.includes("from=2026-05-")`)
-			p.until("what the last point says", `document.querySelector(".hover").innerText.length > 0`)
-			p.await("a finer question", func() bool { return h.finest() > 0 && h.finest() <= 48*time.Hour })
+			p.until(
+				"the part in the address",
+				`location.hash.includes("from=2026-04-") || location.hash.includes("from=2026-05-")`,
+			)
+			p.until(
+				"what the last point says",
+				`document.querySelector(".hover").innerText.length > 0`,
+			)
+			p.await(
+				"a finer question",
+				func() bool { return h.finest() > 0 && h.finest() <= 48*time.Hour },
+			)
 			p.shot("months-zoomed-" + look.name)
 			p.quiet("willReadFrequently")
 			if strings.Contains(p.text(), "No data yet") {

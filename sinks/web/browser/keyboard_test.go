@@ -21,7 +21,12 @@ type look struct {
 	tab          bool // the keys are tried as well
 }
 
-var looks = []look{{"light", "light", 1280, true}, {"dark", "dark", 1280, false}, {"phone", "light", 400, false}, {"phone-dark", "dark", 400, true}}
+var looks = []look{
+	{"light", "light", 1280, true},
+	{"dark", "dark", 1280, false},
+	{"phone", "light", 400, false},
+	{"phone-dark", "dark", 400, true},
+}
 
 // states are what pages can show: an address, what must be there, and what Tab must reach
 // where all of it has room.
@@ -29,15 +34,64 @@ var states = []struct {
 	name, address, there string
 	reached              []string
 }{
-	{"list", "#/", `.movers a`, []string{"Search communities", "Flag", "Method", "Class shown", "CSV", "Berlin", "Community", "Trend", "Members"}},
-	{"list-searched", "#/?q=lyon&flag=any&sort=change&order=desc", `.communities`, []string{"Search communities", "Flag"}},
+	{
+		"list",
+		"#/",
+		`.movers a`,
+		[]string{
+			"Search communities",
+			"Flag",
+			"Method",
+			"Class shown",
+			"CSV",
+			"Berlin",
+			"Community",
+			"Trend",
+			"Members",
+		},
+	},
+	{
+		"list-searched",
+		"#/?q=lyon&flag=any&sort=change&order=desc",
+		`.communities`,
+		[]string{"Search communities", "Flag"},
+	},
 	{
 		"community", "#/c/Lyon%20cycling?class=0&", `.why-card:not([hidden]) .ask`,
-		[]string{"Communities", "Class", "Method", "More figures", "centre-left", "Compare", "CSV", "PNG", "1 h", "From–to", "From", "To", "Explain"},
+		[]string{
+			"Communities",
+			"Class",
+			"Method",
+			"More figures",
+			"centre-left",
+			"Compare",
+			"CSV",
+			"PNG",
+			"1 h",
+			"From–to",
+			"From",
+			"To",
+			"Explain",
+		},
 	},
-	{"compared", "#/c/Lyon%20cycling?class=0&with=auto~Porto%20cycling", `.detail .u-wrap canvas`, []string{"Compare", "CSV", "PNG"}},
-	{"alerts", "#/alerts", `.silent a`, []string{"Alerts", "thin", "Lyon cycling", "Porto cycling"}},
-	{"pipeline", "#/pipeline", `.entries summary`, []string{"Pipeline", "17 · label", "16 · unknown"}},
+	{
+		"compared",
+		"#/c/Lyon%20cycling?class=0&with=auto~Porto%20cycling",
+		`.detail .u-wrap canvas`,
+		[]string{"Compare", "CSV", "PNG"},
+	},
+	{
+		"alerts",
+		"#/alerts",
+		`.silent a`,
+		[]string{"Alerts", "thin", "Lyon cycling", "Porto cycling"},
+	},
+	{
+		"pipeline",
+		"#/pipeline",
+		`.entries summary`,
+		[]string{"Pipeline", "17 · label", "16 · unknown"},
+	},
 	{"nowhere", "#/c/nobody", `.detail .note`, []string{"Communities"}},
 	{"no-page", "#/none", `main .note, main h1`, []string{"Communities"}},
 }
@@ -46,15 +100,29 @@ var states = []struct {
 // reached by Tab alone, in sight and with a ring around it. With AXE it must be accessible.
 func TestEveryStateInEveryLook(t *testing.T) {
 	d := newDemo(12, fiveClasses, 15*time.Second)
-	s := serve(t, web.Config{Classes: d.classes, Explain: explained, Quarantine: refusedEntries, NATS: "nats://127.0.0.1:4222"})
+	s := serve(
+		t,
+		web.Config{
+			Classes:    d.classes,
+			Explain:    explained,
+			Quarantine: refusedEntries,
+			NATS:       "nats://127.0.0.1:4222",
+		},
+	)
 	d.at = time.Now().Add(-60 * d.step)
 	for range 60 {
 		write(t, s, d)
 	}
 	s.Status(d.status())
-	s.SetAlerts(web.Alerts{Rules: []alerts.Counts{{Rule: "majority-lost", Inactive: 3, Suppressed: 3, Silent: []alerts.Silence{
-		{Why: "thin", Alerts: 3, Communities: 1, Examples: []string{"Lyon cycling"}},
-	}}}})
+	s.SetAlerts(
+		web.Alerts{
+			Rules: []alerts.Counts{
+				{Rule: "majority-lost", Inactive: 3, Suppressed: 3, Silent: []alerts.Silence{
+					{Why: "thin", Alerts: 3, Communities: 1, Examples: []string{"Lyon cycling"}},
+				}},
+			},
+		},
+	)
 	s.AddTransitions(alertAt("Porto cycling", 5))
 	nothing := serve(t, web.Config{Classes: d.classes})
 	nothing.Status(web.Status{State: "running"})
@@ -81,7 +149,10 @@ func TestEveryStateInEveryLook(t *testing.T) {
 				}
 			}
 			p.visit(nothing.URL())
-			p.until("a word about nothing", `document.querySelector(".communities .note")?.innerText.includes("yet")`)
+			p.until(
+				"a word about nothing",
+				`document.querySelector(".communities .note")?.innerText.includes("yet")`,
+			)
 			p.fits()
 			p.axe()
 			p.shot("state-nothing-" + look.name)

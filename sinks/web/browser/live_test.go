@@ -23,9 +23,15 @@ import (
 func one(community string, position uint64, share float64) quant.Estimate {
 	return quant.Estimate{
 		Community: community, Position: position, Method: "auto", Members: 50, Coverage: 1, ModelVersion: "m1",
-		Time:       time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339),
-		Prevalence: []float64{share, 1 - share}, Low: []float64{max(0, share-0.05), max(0, 0.95-share)},
-		High: []float64{min(1, share+0.05), min(1, 1.05-share)}, SE: []float64{0.03, 0.03}, NEff: []float64{40, 40},
+		Time: time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339),
+		Prevalence: []float64{
+			share,
+			1 - share,
+		}, Low: []float64{max(0, share-0.05), max(0, 0.95-share)},
+		High: []float64{
+			min(1, share+0.05),
+			min(1, 1.05-share),
+		}, SE: []float64{0.03, 0.03}, NEff: []float64{40, 40},
 	}
 }
 
@@ -45,7 +51,10 @@ var twoClasses = []string{"no", "yes"}
 
 // rowText is JavaScript for the text of the row of a community.
 func rowText(name string) string {
-	return fmt.Sprintf(`([...document.querySelectorAll(".rows .row")].find((r) => r.querySelector(".name").textContent === %q)?.innerText || "")`, name)
+	return fmt.Sprintf(
+		`([...document.querySelectorAll(".rows .row")].find((r) => r.querySelector(".name").textContent === %q)?.innerText || "")`,
+		name,
+	)
 }
 
 // The list shows what was written before it was opened and what is written then.
@@ -59,7 +68,10 @@ func TestListFollowsWhatIsWritten(t *testing.T) {
 	p.until("the connection", `document.getElementById("live").dataset.state === "live"`)
 	for i, want := range []string{"31.4 %", "62.8 %"} {
 		put(t, s, one("alpha", uint64(i+2), 0.314*float64(i+1)), one("gamma", uint64(i+2), 0.1))
-		p.report(s, func() bool { return eval[bool](p, rowText("alpha")+fmt.Sprintf(".includes(%q)", want)) })
+		p.report(
+			s,
+			func() bool { return eval[bool](p, rowText("alpha")+fmt.Sprintf(".includes(%q)", want)) },
+		)
 	}
 	p.until("a new community", rowText("gamma")+`.includes("10.0 %")`)
 	if got := eval[string](p, `document.title`); got != "Communities · gqlstream" {
@@ -102,8 +114,14 @@ func TestDetailFollowsWhatIsWritten(t *testing.T) {
 	next.ModelVersion, next.Flags = "m2", []string{"thin:1", "ill-conditioned:0~1"}
 	put(t, s, next)
 	p.until("the new figures", `document.querySelector("tbody td").textContent === "90.0 %"`)
-	p.until("the change", `document.querySelectorAll("tbody tr:first-child td")[2].textContent.startsWith("+65.0")`)
-	p.until("the flags explained", `document.querySelectorAll(".flag").length === 2 && document.querySelector(".flags").innerText.includes("effective calibration labels")`)
+	p.until(
+		"the change",
+		`document.querySelectorAll("tbody tr:first-child td")[2].textContent.startsWith("+65.0")`,
+	)
+	p.until(
+		"the flags explained",
+		`document.querySelectorAll(".flag").length === 2 && document.querySelector(".flags").innerText.includes("effective calibration labels")`,
+	)
 	if got := eval[string](p, `document.querySelector(".flag h2 span").textContent`); got != "yes" {
 		t.Errorf("the flag names class %q, want yes", got)
 	}
@@ -120,21 +138,43 @@ func TestSearchSortAndDrillDown(t *testing.T) {
 	p.until("the search field to have the focus", `document.activeElement.type === "search"`)
 	// The driver sends the character by itself, so the field got it in spite of the
 	// page: a real key press does not put it there.
-	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""`), chromedp.KeyEvent("lyon c"))
-	p.until("the matches", `document.querySelector(".summary").textContent === "4 of 200" && [...document.querySelectorAll(".rows .name")].every((n) => n.textContent.startsWith("Lyon c"))`)
-	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	p.until("the second match", `document.querySelector(".detail h1")?.textContent === "Lyon climbing"`)
+	p.do(
+		chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""`),
+		chromedp.KeyEvent("lyon c"),
+	)
+	p.until(
+		"the matches",
+		`document.querySelector(".summary").textContent === "4 of 200" && [...document.querySelectorAll(".rows .name")].every((n) => n.textContent.startsWith("Lyon c"))`,
+	)
+	p.do(
+		chromedp.KeyEvent(kb.ArrowDown),
+		chromedp.KeyEvent(kb.ArrowDown),
+		chromedp.KeyEvent(kb.Enter),
+	)
+	p.until(
+		"the second match",
+		`document.querySelector(".detail h1")?.textContent === "Lyon climbing"`,
+	)
 	p.do(chromedp.NavigateBack())
-	p.until("the list with the search kept", `document.querySelector("input[type=search]")?.value === "lyon c" && document.querySelectorAll(".rows .row").length === 4`)
+	p.until(
+		"the list with the search kept",
+		`document.querySelector("input[type=search]")?.value === "lyon c" && document.querySelectorAll(".rows .row").length === 4`,
+	)
 	p.search("")
 	p.until("all of them", `document.querySelector(".summary").textContent === "200"`)
 	p.do(click(`document.querySelector(".c-members button")`))
-	p.until("the largest first", `(() => { const m = [...document.querySelectorAll(".rows .row")].slice(0, 8).map((r) => [r.style.transform, r.querySelector(".c-members").textContent.replace(",", "")]).map(([, x]) => Number(x)); return m.length === 8 && m.every((x, i) => x > 0 && (i === 0 || m[i - 1] >= x)); })()`)
+	p.until(
+		"the largest first",
+		`(() => { const m = [...document.querySelectorAll(".rows .row")].slice(0, 8).map((r) => [r.style.transform, r.querySelector(".c-members").textContent.replace(",", "")]).map(([, x]) => Number(x)); return m.length === 8 && m.every((x, i) => x > 0 && (i === 0 || m[i - 1] >= x)); })()`,
+	)
 	if got := eval[string](p, `document.querySelector(".c-members").getAttribute("aria-sort")`); got != "descending" {
 		t.Errorf("aria-sort is %q", got)
 	}
 	p.search("no such")
-	p.until("a word about no match", `document.querySelector(".communities .note").innerText.includes("No community")`)
+	p.until(
+		"a word about no match",
+		`document.querySelector(".communities .note").innerText.includes("No community")`,
+	)
 	p.quiet()
 }
 
@@ -159,11 +199,17 @@ func TestTenThousandRows(t *testing.T) {
 		t.Errorf("%s communities", got)
 	}
 	p.do(focus(".rows .name"), chromedp.KeyEvent(kb.End))
-	p.until("the last row", `document.activeElement.dataset.index === "9999" && document.activeElement.href`)
+	p.until(
+		"the last row",
+		`document.activeElement.dataset.index === "9999" && document.activeElement.href`,
+	)
 	p.do(chromedp.KeyEvent(kb.PageUp), chromedp.KeyEvent(kb.ArrowUp))
 	p.until("a row above", `Number(document.activeElement.dataset.index) < 9995`)
 	p.do(chromedp.KeyEvent(kb.Home))
-	p.until("the first row", `document.activeElement.dataset.index === "0" && document.activeElement.href`)
+	p.until(
+		"the first row",
+		`document.activeElement.dataset.index === "0" && document.activeElement.href`,
+	)
 	took := eval[float64](p, `(async () => {
 		const view = document.querySelector(".viewport");
 		const full = () => [...document.querySelectorAll(".rows .row")].every((r) => !r.classList.contains("loading"));
@@ -196,11 +242,23 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 		p.until("the figures", `document.querySelector(".share")?.innerText === "25.0 %"`)
 		p.until("the connection", live)
 	}
-	p.do(chromedp.Evaluate[chromedp.Void](`setTimeout(() => history.go(-2), 50)`)) // the empty page between is passed over
-	p.until("the page as it was left", `location.search === "?1" && document.querySelector(".share")?.innerText === "25.0 %"`)
+	p.do(
+		chromedp.Evaluate[chromedp.Void](`setTimeout(() => history.go(-2), 50)`),
+	) // the empty page between is passed over
+	p.until(
+		"the page as it was left",
+		`location.search === "?1" && document.querySelector(".share")?.innerText === "25.0 %"`,
+	)
 	p.until("the connection again", live)
 	seen := func(hidden bool) {
-		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`, hidden)))
+		p.do(
+			chromedp.Evaluate[chromedp.Void](
+				fmt.Sprintf(
+					`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+					hidden,
+				),
+			),
+		)
 	}
 	const asked = `performance.getEntriesByType("resource").filter((e) => /\/(status|estimates)\?/.test(e.name + "?") && !e.name.includes("/communities/")).length`
 	seen(true)
@@ -236,16 +294,27 @@ func TestPageSurvivesARestart(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.until("the loss to be noticed", `document.getElementById("live").dataset.state === "connecting"`)
+	p.until(
+		"the loss to be noticed",
+		`document.getElementById("live").dataset.state === "connecting"`,
+	)
 	config.Classes = []string{"down", "up"}
 	second := serve(t, config)
 	put(t, second, one("alpha", 2, 0.75))
 	p.until("the connection again", `document.getElementById("live").dataset.state === "live"`)
-	p.until("the new figures and classes", `document.querySelector("tbody td")?.textContent === "75.0 %" && document.querySelector("tbody th").textContent === "down"`)
+	p.until(
+		"the new figures and classes",
+		`document.querySelector("tbody td")?.textContent === "75.0 %" && document.querySelector("tbody th").textContent === "down"`,
+	)
 	put(t, second, one("alpha", 3, 0.5))
 	p.shot("after-restart")
 	p.until("live figures", `document.querySelector("tbody td")?.textContent === "50.0 %"`)
-	p.quiet("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
+	p.quiet(
+		"ERR_CONNECTION_REFUSED",
+		"ERR_INCOMPLETE_CHUNKED_ENCODING",
+		"ERR_CONNECTION_RESET",
+		"ERR_EMPTY_RESPONSE",
+	)
 }
 
 // hostile returns names that would run a script in a careless page. The server's
@@ -266,9 +335,20 @@ func hostile() []string {
 // Names, flags, versions and statuses from the stream must be shown and do nothing.
 func TestHostileNamesStayInert(t *testing.T) {
 	s := serve(t, web.Config{
-		Classes: []string{`<img src=x onerror="window.hacked=1">`, "yes"}, Pipeline: `<script>window.hacked=1</script>`,
+		Classes: []string{
+			`<img src=x onerror="window.hacked=1">`,
+			"yes",
+		}, Pipeline: `<script>window.hacked=1</script>`,
 		Sinks: func() []request.State {
-			return []request.State{{Name: hostile()[3], Condition: request.Retrying, Reason: hostile()[1], Follows: true, Behind: 1}}
+			return []request.State{
+				{
+					Name:      hostile()[3],
+					Condition: request.Retrying,
+					Reason:    hostile()[1],
+					Follows:   true,
+					Behind:    1,
+				},
+			}
 		},
 	})
 	for _, name := range hostile() {
@@ -287,8 +367,14 @@ func TestHostileNamesStayInert(t *testing.T) {
 	s.Status(status)
 	p := open(t, 1200, 3000, "light")
 	p.visit(s.URL())
-	p.until("all rows", fmt.Sprintf(`document.querySelectorAll(".rows .name[href]").length === %d`, len(hostile())))
-	shown := eval[[]string](p, `[...document.querySelectorAll(".rows .name")].map((n) => n.textContent)`)
+	p.until(
+		"all rows",
+		fmt.Sprintf(`document.querySelectorAll(".rows .name[href]").length === %d`, len(hostile())),
+	)
+	shown := eval[[]string](
+		p,
+		`[...document.querySelectorAll(".rows .name")].map((n) => n.textContent)`,
+	)
 	for _, name := range hostile() {
 		found := false
 		for _, x := range shown {
@@ -302,8 +388,17 @@ func TestHostileNamesStayInert(t *testing.T) {
 	p.fits()
 	p.shot("hostile-list")
 	for _, name := range hostile() {
-		p.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#/c/" + encodeURIComponent(` + jsString(name) + `)`))
-		p.until("the page of "+name, `document.querySelector(".detail h1")?.textContent === `+jsString(name)+` && document.querySelector("tbody td")?.textContent === "50.0 %"`)
+		p.do(
+			chromedp.Evaluate[chromedp.Void](
+				`location.hash = "#/c/" + encodeURIComponent(` + jsString(name) + `)`,
+			),
+		)
+		p.until(
+			"the page of "+name,
+			`document.querySelector(".detail h1")?.textContent === `+jsString(
+				name,
+			)+` && document.querySelector("tbody td")?.textContent === "50.0 %"`,
+		)
 		p.inert(name)
 	}
 	p.visit(s.URL() + "#/pipeline")
@@ -321,7 +416,9 @@ func (p *page) inert(where string) {
 	if eval[bool](p, `Boolean(window.hacked) || !location.href.startsWith("http://127.0.0.1")`) {
 		p.t.Errorf("%s: a script ran", where)
 	}
-	if got := eval[[]string](p, `[...document.querySelectorAll("body script, body style, body img, body iframe, body base, body meta, body object, body embed, body details[ontoggle], main a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(got) > 0 {
+	if got := eval[[]string](p, `[...document.querySelectorAll("body script, body style, body img, body iframe, body base, body meta, body object, body embed, body details[ontoggle], main a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(
+		got,
+	) > 0 {
 		p.t.Errorf("%s: elements out of strings: %q", where, got)
 	}
 	if got := eval[bool](p, `[...document.querySelectorAll("body *")].some((e) => [...e.attributes].some((a) => a.name.startsWith("on")))`); got {
@@ -355,18 +452,41 @@ func TestEmptyPagesSaySo(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	p := open(t, 1000, 800, "light")
 	p.visit(s.URL())
-	p.until("a word about no estimates", `document.querySelector(".communities .note")?.innerText.includes("No estimates yet")`)
+	p.until(
+		"a word about no estimates",
+		`document.querySelector(".communities .note")?.innerText.includes("No estimates yet")`,
+	)
 	p.shot("empty-communities")
 	p.visit(s.URL() + "#/c/nobody")
-	p.until("a word about nobody", `document.querySelector(".detail .note")?.innerText.includes("no estimate")`)
+	p.until(
+		"a word about nobody",
+		`document.querySelector(".detail .note")?.innerText.includes("no estimate")`,
+	)
 	p.visit(s.URL() + "#/pipeline")
-	p.until("a word about the state", `document.querySelector(".banner")?.innerText.includes("starting")`)
+	p.until(
+		"a word about the state",
+		`document.querySelector(".banner")?.innerText.includes("starting")`,
+	)
 	p.shot("empty-pipeline")
 	p.visit(s.URL())
-	put(t, s, one("alpha", 1, 0.25), quant.Estimate{Community: "tiny", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}})
+	put(
+		t,
+		s,
+		one("alpha", 1, 0.25),
+		quant.Estimate{
+			Community:  "tiny",
+			Method:     "auto",
+			Position:   1,
+			Suppressed: true,
+			Flags:      []string{"below-privacy-floor"},
+		},
+	)
 	p.report(s, func() bool { return eval[bool](p, rowText("tiny")+`.includes("suppressed")`) })
 	p.visit(s.URL() + "#/c/tiny")
-	p.until("why it is suppressed", `document.querySelector(".flags")?.innerText.includes("privacy floor")`)
+	p.until(
+		"why it is suppressed",
+		`document.querySelector(".flags")?.innerText.includes("privacy floor")`,
+	)
 	p.shot("suppressed")
 	p.quiet("404")
 }

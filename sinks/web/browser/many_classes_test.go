@@ -59,10 +59,20 @@ func TestBarsAreTheShares(t *testing.T) {
 			p.axe()
 			p.shot(fmt.Sprintf("classes-%d-list", k))
 			p.visit(s.URL() + "#/c/c3")
-			p.until("the figures", fmt.Sprintf(`document.querySelectorAll(".figures tbody tr").length === %d`, k))
+			p.until(
+				"the figures",
+				fmt.Sprintf(`document.querySelectorAll(".figures tbody tr").length === %d`, k),
+			)
 			p.checkBars("the community", 1)
-			p.do(click(`[...document.querySelectorAll(".toggle")].slice(0, 20).filter((b) => b.getAttribute("aria-pressed") === "false")`))
-			lines := eval[[]string](p, `[...document.querySelectorAll(".toggle[aria-pressed=true] i")].map((i) => getComputedStyle(i).backgroundColor)`)
+			p.do(
+				click(
+					`[...document.querySelectorAll(".toggle")].slice(0, 20).filter((b) => b.getAttribute("aria-pressed") === "false")`,
+				),
+			)
+			lines := eval[[]string](
+				p,
+				`[...document.querySelectorAll(".toggle[aria-pressed=true] i")].map((i) => getComputedStyle(i).backgroundColor)`,
+			)
 			if seen := distinct(lines); len(lines) != min(k, 20) || seen != len(lines) {
 				t.Errorf("%d lines have %d colours", len(lines), seen)
 			}
@@ -114,16 +124,38 @@ func (p *page) checkBars(where string, n int) {
 				continue
 			}
 			if off := math.Abs(b.Parts[i] - share*b.Width); off > 0.5 {
-				p.t.Errorf("%s: class %d of share %.4f is %.2f px of %.2f, off by %.2f", where, i, share, b.Parts[i], b.Width, off)
+				p.t.Errorf(
+					"%s: class %d of share %.4f is %.2f px of %.2f, off by %.2f",
+					where,
+					i,
+					share,
+					b.Parts[i],
+					b.Width,
+					off,
+				)
 			}
 			if class, ok := colours[b.Colour[i]]; ok && class != b.Labels[i] {
-				p.t.Errorf("%s: classes %s and %s are both %s", where, class, b.Labels[i], b.Colour[i])
+				p.t.Errorf(
+					"%s: classes %s and %s are both %s",
+					where,
+					class,
+					b.Labels[i],
+					b.Colour[i],
+				)
 			}
 			colours[b.Colour[i]] = b.Labels[i]
 		}
 		last := len(b.Parts) - 1
-		if off := math.Abs(b.Parts[last] - other*b.Width); off > 0.5 || math.Abs(drawn+b.Parts[last]-b.Width) > 0.5 {
-			p.t.Errorf("%s: other is %.2f px, want %.2f; all are %.2f of %.2f", where, b.Parts[last], other*b.Width, drawn+b.Parts[last], b.Width)
+		if off := math.Abs(b.Parts[last] - other*b.Width); off > 0.5 ||
+			math.Abs(drawn+b.Parts[last]-b.Width) > 0.5 {
+			p.t.Errorf(
+				"%s: other is %.2f px, want %.2f; all are %.2f of %.2f",
+				where,
+				b.Parts[last],
+				other*b.Width,
+				drawn+b.Parts[last],
+				b.Width,
+			)
 		}
 		if class, ok := colours[b.Colour[last]]; ok && b.Parts[last] > 0 && class != "other" {
 			p.t.Errorf("%s: class %s has the colour of other", where, class)

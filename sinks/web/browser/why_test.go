@@ -25,7 +25,11 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 	}
 	to[0], to[1], to[2] = 0.26, 0.17, 0.17
 	end := func(position, hour string, shares []float64) quant.ExplanationEnd {
-		e := quant.ExplanationEnd{Time: "2026-05-01T" + hour + ":00:00Z", Published: shares, Certificate: 0.002}
+		e := quant.ExplanationEnd{
+			Time:        "2026-05-01T" + hour + ":00:00Z",
+			Published:   shares,
+			Certificate: 0.002,
+		}
 		fmt.Sscan(position, &e.Position)
 		e.Estimate = quant.Estimate{
 			Community: q.Community, Method: q.Method, Position: e.Position, Prevalence: shares,
@@ -49,7 +53,11 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 			c.Contribution = append(c.Contribution, part*(to[k]-from[k]))
 		}
 		c.Largest = []quant.Effect{
-			{Vertex: "<b>someone with a long name</b>", Other: "other-" + strings.Repeat("x", i), Effect: c.Contribution},
+			{
+				Vertex: "<b>someone with a long name</b>",
+				Other:  "other-" + strings.Repeat("x", i),
+				Effect: c.Contribution,
+			},
 		}
 		x.Causes = append(x.Causes, c)
 	}
@@ -70,8 +78,14 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/c/alpha")
 	p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask")`)
-	p.until("the change since the first label", `document.querySelector(".moved").textContent.startsWith("−4.0 points")`)
-	p.until("the largest change", `document.querySelector(".why-card").innerText.includes("89.0 %") && !document.querySelector(".why-card").innerText.includes("50.0 %")`)
+	p.until(
+		"the change since the first label",
+		`document.querySelector(".moved").textContent.startsWith("−4.0 points")`,
+	)
+	p.until(
+		"the largest change",
+		`document.querySelector(".why-card").innerText.includes("89.0 %") && !document.querySelector(".why-card").innerText.includes("50.0 %")`,
+	)
 }
 
 // The card must explain the two points that are chosen, by keyboard too, show what
@@ -94,21 +108,43 @@ func TestWhyItMoved(t *testing.T) {
 		t.Run(size.name, func(t *testing.T) {
 			p := open(t, size.width, 860, size.scheme)
 			p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
-			p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`)
+			p.until(
+				"the card",
+				`document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`,
+			)
 			before := eval[int](p, `Number(document.querySelectorAll(".end input")[0].value)`)
 			p.do(chromedp.Focus(chromedp.CSS(".end input")), chromedp.KeyEvent(kb.ArrowLeft))
-			p.until("an end one point earlier", fmt.Sprintf(`Number(document.querySelectorAll(".end input")[0].value) === %d`, before-1))
+			p.until(
+				"an end one point earlier",
+				fmt.Sprintf(
+					`Number(document.querySelectorAll(".end input")[0].value) === %d`,
+					before-1,
+				),
+			)
 			p.do(chromedp.Focus(chromedp.CSS(".ask")), chromedp.KeyEvent(kb.Enter))
-			p.until("seven rows", `document.querySelectorAll("table.why tbody")[0].rows.length === 7`)
-			p.until("the words", `document.querySelector(".why-head").innerText.includes("left +6.0 points")`)
-			sum := eval[float64](p, `[...document.querySelectorAll("table.why")[0].tBodies[0].rows].reduce((s, r) => s + Number(r.cells[2].innerText.replace("−", "-")), 0)`)
+			p.until(
+				"seven rows",
+				`document.querySelectorAll("table.why tbody")[0].rows.length === 7`,
+			)
+			p.until(
+				"the words",
+				`document.querySelector(".why-head").innerText.includes("left +6.0 points")`,
+			)
+			sum := eval[float64](
+				p,
+				`[...document.querySelectorAll("table.why")[0].tBodies[0].rows].reduce((s, r) => s + Number(r.cells[2].innerText.replace("−", "-")), 0)`,
+			)
 			if sum < 5.7 || sum > 6.3 {
 				t.Errorf("the numbers shown sum to %v, the change is 6.0", sum)
 			}
 			if eval[bool](p, `Boolean(document.querySelector(".why-card b b, .why-card td b"))`) {
 				t.Error("the name of a vertex became markup")
 			}
-			p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".why-card details").open = true`))
+			p.do(
+				chromedp.Evaluate[chromedp.Void](
+					`document.querySelector(".why-card details").open = true`,
+				),
+			)
 			p.fits()
 			p.axe()
 			p.tallShot("why-"+size.name, size.width)
@@ -132,8 +168,14 @@ func TestWhyRefused(t *testing.T) {
 	p.visit(s.URL() + "#/c/Lyon%20cycling")
 	p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask")`)
 	p.do(chromedp.Click(chromedp.CSS(".ask")))
-	p.until("why not", `document.querySelector(".why-card .quiet").innerText.includes("position 40 was deleted")`)
-	if !eval[bool](p, `document.querySelector("table.why").hidden && !document.querySelector(".ask").disabled`) {
+	p.until(
+		"why not",
+		`document.querySelector(".why-card .quiet").innerText.includes("position 40 was deleted")`,
+	)
+	if !eval[bool](
+		p,
+		`document.querySelector("table.why").hidden && !document.querySelector(".ask").disabled`,
+	) {
 		t.Error("the page does not go on")
 	}
 	p.quiet("409")

@@ -32,7 +32,10 @@ func (p *page) savePicture(name string) {
 	if dir == "" {
 		return
 	}
-	text := eval[string](p, `window.saved.arrayBuffer().then((b) => btoa(String.fromCharCode(...new Uint8Array(b))))`)
+	text := eval[string](
+		p,
+		`window.saved.arrayBuffer().then((b) => btoa(String.fromCharCode(...new Uint8Array(b))))`,
+	)
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
 		err = os.WriteFile(dir+"/"+name+".png", data, 0o644)
@@ -52,15 +55,27 @@ func TestMoversAndNaturalOrder(t *testing.T) {
 	s.Status(running(1))
 	p := open(t, 1280, 860, "light")
 	p.visit(s.URL())
-	p.until("five movers", `document.querySelectorAll(".movers a").length === 5 && document.querySelector(".movers a").innerText.includes("+11.0")`)
-	names := eval[string](p, `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).slice(0, 12).join()`)
+	p.until(
+		"five movers",
+		`document.querySelectorAll(".movers a").length === 5 && document.querySelector(".movers a").innerText.includes("+11.0")`,
+	)
+	names := eval[string](
+		p,
+		`[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).slice(0, 12).join()`,
+	)
 	if want := "bfs-1,bfs-2,bfs-3,bfs-4,bfs-5,bfs-6,bfs-7,bfs-8,bfs-9,bfs-10,bfs-11,bfs-12"; names != want {
 		t.Errorf("names in order %s", names)
 	}
 	p.do(click(`document.querySelector(".c-trend button")`))
-	p.until("the largest change first", `[...document.querySelectorAll(".rows .row")].find((r) => r.ariaRowIndex === "2").innerText.startsWith("bfs-12")`)
+	p.until(
+		"the largest change first",
+		`[...document.querySelectorAll(".rows .row")].find((r) => r.ariaRowIndex === "2").innerText.startsWith("bfs-12")`,
+	)
 	p.do(chromedp.Click(chromedp.CSS(".movers a")))
-	p.until("the mover", `document.querySelector(".detail h1")?.innerText === "bfs-12" && document.querySelector(".moved").innerText.includes("+11.0 points")`)
+	p.until(
+		"the mover",
+		`document.querySelector(".detail h1")?.innerText === "bfs-12" && document.querySelector(".moved").innerText.includes("+11.0 points")`,
+	)
 	p.quiet()
 }
 
@@ -68,7 +83,12 @@ func TestMoversAndNaturalOrder(t *testing.T) {
 func TestTrendsShareAScale(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range uint64(30) {
-		put(t, s, one("large", i+1, 0.3+0.4*float64(i)/29), one("small", i+1, 0.3+0.04*float64(i)/29))
+		put(
+			t,
+			s,
+			one("large", i+1, 0.3+0.4*float64(i)/29),
+			one("small", i+1, 0.3+0.04*float64(i)/29),
+		)
 	}
 	s.Status(running(1))
 	p := open(t, 1280, 860, "light")
@@ -94,23 +114,51 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	s.Status(web.Status{State: "running"})
 	p := open(t, 1000, 800, "light")
 	p.visit(s.URL())
-	p.until("how to publish", `document.querySelector(".communities .note")?.innerText.includes("No events yet") && document.querySelector(".note pre").innerText.includes("gqlstream publish --nats nats://127.0.0.1:4222")`)
+	p.until(
+		"how to publish",
+		`document.querySelector(".communities .note")?.innerText.includes("No events yet") && document.querySelector(".note pre").innerText.includes("gqlstream publish --nats nats://127.0.0.1:4222")`,
+	)
 	p.axe()
 	p.shot("empty-no-events")
-	put(t, s, quant.Estimate{Community: "everyone", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}})
-	p.reports(s, func(uint64) web.Status { return web.Status{State: "running"} }, func() bool { // the same beside a community without members
-		return eval[bool](p, rowText("everyone")+`.includes("suppressed") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`)
-	})
+	put(
+		t,
+		s,
+		quant.Estimate{
+			Community:  "everyone",
+			Method:     "auto",
+			Position:   1,
+			Suppressed: true,
+			Flags:      []string{"below-privacy-floor"},
+		},
+	)
+	p.reports(
+		s,
+		func(uint64) web.Status { return web.Status{State: "running"} },
+		func() bool { // the same beside a community without members
+			return eval[bool](
+				p,
+				rowText(
+					"everyone",
+				)+`.includes("suppressed") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`,
+			)
+		},
+	)
 	s.Progress("solving community 12 of 160", 0)
 	for _, address := range []string{"#/", "#/alerts", "#/pipeline", "#/c/everyone"} {
 		p.visit(s.URL() + address)
-		p.until("the progress at "+address, `document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`)
+		p.until(
+			"the progress at "+address,
+			`document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`,
+		)
 	}
 	p.axe()
 	p.shot("progress")
 	p.report(s, func() bool { return eval[bool](p, `document.querySelector(".progress").hidden`) })
 	p.visit(s.URL())
-	p.until("no hint any more", `document.querySelector(".hint")?.hidden && document.querySelectorAll(".rows .name[href]").length === 1`)
+	p.until(
+		"no hint any more",
+		`document.querySelector(".hint")?.hidden && document.querySelectorAll(".rows .name[href]").length === 1`,
+	)
 	p.quiet()
 }
 
@@ -118,7 +166,11 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 // fired leads to its moment.
 func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	before := func(_ context.Context, community, _ string, at time.Time) (quant.Estimate, bool, error) {
-		return one(community, uint64(at.Unix()-1_780_000_000), 0.2), true, nil // memory is thinned there
+		return one(
+			community,
+			uint64(at.Unix()-1_780_000_000),
+			0.2,
+		), true, nil // memory is thinned there
 	}
 	s := serve(t, web.Config{Classes: twoClasses, Explain: explained, InForce: before})
 	for i := range uint64(1000) {
@@ -132,29 +184,73 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	thin.Flags = []string{"thin:0,1"}
 	put(t, s, thin)
 	s.Status(running(1))
-	s.SetAlerts(web.Alerts{Rules: []alerts.Counts{{Rule: "majority-lost", Inactive: 36, Suppressed: 27, NoData: 9, Silent: []alerts.Silence{
-		{Why: "thin", Alerts: 27, Communities: 3, Examples: []string{"gamma", "delta", "epsilon"}},
-		{Why: alerts.WhyNoData, Alerts: 9, Communities: 9, Examples: []string{"zeta"}},
-	}}}})
+	s.SetAlerts(
+		web.Alerts{
+			Rules: []alerts.Counts{
+				{
+					Rule:       "majority-lost",
+					Inactive:   36,
+					Suppressed: 27,
+					NoData:     9,
+					Silent: []alerts.Silence{
+						{
+							Why:         "thin",
+							Alerts:      27,
+							Communities: 3,
+							Examples:    []string{"gamma", "delta", "epsilon"},
+						},
+						{
+							Why:         alerts.WhyNoData,
+							Alerts:      9,
+							Communities: 9,
+							Examples:    []string{"zeta"},
+						},
+					},
+				},
+			},
+		},
+	)
 	s.AddTransitions(alertAt("alpha", 24001))
 	p := open(t, 1280, 860, "light")
 	p.visit(s.URL() + "#/alerts")
-	p.until("what is silent", `document.querySelector(".alerts-page")?.innerText.includes("36 of 36 alerts cannot")`)
-	p.until("why", `document.querySelector(".silent")?.innerText.includes("suppressed by thin in 27 of 36 (3 communities): gamma, delta, epsilon") && document.querySelector(".silent").innerText.includes("no data in 9 of 36 (9 communities): zeta …")`)
-	p.until("the change in points", `document.querySelector(".alerts-page").innerText.includes("change +10.5 points")`)
+	p.until(
+		"what is silent",
+		`document.querySelector(".alerts-page")?.innerText.includes("36 of 36 alerts cannot")`,
+	)
+	p.until(
+		"why",
+		`document.querySelector(".silent")?.innerText.includes("suppressed by thin in 27 of 36 (3 communities): gamma, delta, epsilon") && document.querySelector(".silent").innerText.includes("no data in 9 of 36 (9 communities): zeta …")`,
+	)
+	p.until(
+		"the change in points",
+		`document.querySelector(".alerts-page").innerText.includes("change +10.5 points")`,
+	)
 	p.axe()
 	p.shot("alerts-silent")
 	p.do(chromedp.Click(chromedp.CSS(".silent a")))
-	p.until("those with the flag", `location.hash === "#/?flag=thin" && document.querySelectorAll(".rows .name[href]").length === 1`)
+	p.until(
+		"those with the flag",
+		`location.hash === "#/?flag=thin" && document.querySelectorAll(".rows .name[href]").length === 1`,
+	)
 	p.visit(s.URL() + "#/alerts")
 	p.until("the transition", `document.querySelector('.alerts-page a[href^="#/c/alpha"]')`)
 	p.do(chromedp.Click(chromedp.CSS(`.alerts-page a[href^="#/c/alpha"]`)))
 	p.until("its part of time", `location.hash.includes("from=") && location.hash.includes("to=")`)
 	moment := time.Unix(1_780_000_000+24001, 0).UnixMilli()
-	if !eval[bool](p, fmt.Sprintf(`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); const [a, b] = [Date.parse(q.get("from")), Date.parse(q.get("to"))]; return a < %d && %d < b && b - a < 12 * 3600e3; })()`, moment, moment)) {
+	if !eval[bool](
+		p,
+		fmt.Sprintf(
+			`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); const [a, b] = [Date.parse(q.get("from")), Date.parse(q.get("to"))]; return a < %d && %d < b && b - a < 12 * 3600e3; })()`,
+			moment,
+			moment,
+		),
+	) {
 		t.Errorf("the part of time is %s", eval[string](p, "location.hash"))
 	}
-	p.until("the card at the alert", `document.querySelectorAll(".end output")[0].innerText.includes("20.0 %") && document.querySelectorAll(".end output")[1].innerText.includes("60.0 %")`)
+	p.until(
+		"the card at the alert",
+		`document.querySelectorAll(".end output")[0].innerText.includes("20.0 %") && document.querySelectorAll(".end output")[1].innerText.includes("60.0 %")`,
+	)
 	p.axe()
 	p.shot("alert-moment")
 	p.quiet()
@@ -163,14 +259,41 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 // refusedEntries are what a quarantine holds: an event and a whole message.
 func refusedEntries(context.Context, string, int) ([]web.QuarantineEntry, error) {
 	return []web.QuarantineEntry{
-		{QuarantineEntry: ingest.QuarantineEntry{Sequence: 17, Time: time.Now(), Kind: "label", Reason: "bad-class", Detail: `no class "<b>maybe</b>"`, Position: 1204, Index: 3, Bytes: 44}, Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`},
-		{QuarantineEntry: ingest.QuarantineEntry{Sequence: 16, Time: time.Now(), Kind: "unknown", Reason: "malformed", Detail: "unexpected end", Position: 1201, Index: -1, Bytes: 9, Retried: true}},
+		{
+			QuarantineEntry: ingest.QuarantineEntry{
+				Sequence: 17,
+				Time:     time.Now(),
+				Kind:     "label",
+				Reason:   "bad-class",
+				Detail:   `no class "<b>maybe</b>"`,
+				Position: 1204,
+				Index:    3,
+				Bytes:    44,
+			},
+			Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`,
+		},
+		{
+			QuarantineEntry: ingest.QuarantineEntry{
+				Sequence: 16,
+				Time:     time.Now(),
+				Kind:     "unknown",
+				Reason:   "malformed",
+				Detail:   "unexpected end",
+				Position: 1201,
+				Index:    -1,
+				Bytes:    9,
+				Retried:  true,
+			},
+		},
 	}, nil
 }
 
 // The quarantine shows its entries, with the reason, the original and the commands.
 func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222", Quarantine: refusedEntries})
+	s := serve(
+		t,
+		web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222", Quarantine: refusedEntries},
+	)
 	status := running(1)
 	status.Refused = map[string]uint64{"bad-class": 1, "malformed": 1}
 	s.Status(status)
@@ -179,8 +302,14 @@ func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
 		p.visit(s.URL() + "#/pipeline")
 		p.until("two entries", `document.querySelectorAll(".entries details").length === 2`)
 		p.do(chromedp.Focus(chromedp.CSS(".entries summary")), chromedp.KeyEvent("\r"))
-		p.until("the commands", `document.querySelector(".entries .command").innerText.includes("gqlstream quarantine retry 17 --nats nats://127.0.0.1:4222 --file entry.json")`)
-		p.until("the original", `document.querySelector(".entries pre").innerText.includes("<img src=x")`)
+		p.until(
+			"the commands",
+			`document.querySelector(".entries .command").innerText.includes("gqlstream quarantine retry 17 --nats nats://127.0.0.1:4222 --file entry.json")`,
+		)
+		p.until(
+			"the original",
+			`document.querySelector(".entries pre").innerText.includes("<img src=x")`,
+		)
 		p.inert("the quarantine")
 		p.fits()
 		p.axe()
@@ -195,12 +324,18 @@ func TestTheShareIsInLargeType(t *testing.T) {
 	put(t, s, shared("alpha", 1, 5, 0.4))
 	p := open(t, 400, 860, "dark")
 	p.visit(s.URL() + "#/c/alpha")
-	p.until("the largest class", `document.querySelector(".share")?.innerText === "40.0 %" && document.querySelector(".hero").innerText.includes("left") && document.querySelector(".range").innerText === "interval 37.0–43.0 %"`)
+	p.until(
+		"the largest class",
+		`document.querySelector(".share")?.innerText === "40.0 %" && document.querySelector(".hero").innerText.includes("left") && document.querySelector(".range").innerText === "interval 37.0–43.0 %"`,
+	)
 	if size := eval[float64](p, `parseFloat(getComputedStyle(document.querySelector(".share")).fontSize)`); size < 32 {
 		t.Errorf("the share is %v px high", size)
 	}
 	p.do(set(`select[aria-label="Class"]`, "1"))
-	p.until("another class", `document.querySelector(".share").innerText === "28.8 %" && document.querySelector(".of").innerText === "centre-left"`)
+	p.until(
+		"another class",
+		`document.querySelector(".share").innerText === "28.8 %" && document.querySelector(".of").innerText === "centre-left"`,
+	)
 	p.fits()
 	p.axe()
 	p.quiet()

@@ -24,13 +24,17 @@ func (l *Log) Add(records ...quant.Estimate) {
 }
 
 // Read returns the records that a question asks for.
-func (l *Log) Read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error) {
+func (l *Log) Read(
+	_ context.Context,
+	q sinks.RecordsQuery,
+) (list []quant.Estimate, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range l.list {
 		at, _ := time.Parse(time.RFC3339Nano, e.Time)
 		if e.Community != q.Community || e.Method != q.Method && e.Method != "" || sinks.Ordinal(l.list, i) > 0 ||
-			!q.From.IsZero() && at.Before(q.From) || !q.To.IsZero() && at.After(q.To) {
+			!q.From.IsZero() && at.Before(q.From) ||
+			!q.To.IsZero() && at.After(q.To) {
 			continue
 		}
 		e.Method = q.Method
@@ -43,7 +47,11 @@ func (l *Log) Read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estima
 }
 
 // InForce returns the last record of a community and method at a time, if there is one.
-func (l *Log) InForce(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error) {
+func (l *Log) InForce(
+	ctx context.Context,
+	community, method string,
+	at time.Time,
+) (e quant.Estimate, ok bool, err error) {
 	list, _, err := l.Read(ctx, sinks.RecordsQuery{Community: community, Method: method, To: at})
 	if len(list) == 0 {
 		return e, false, err
