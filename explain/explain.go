@@ -38,7 +38,9 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 		end.Time = p.Time.String()
 	}
 	end.Estimate.Position, end.Estimate.Time = end.Position, end.Time
-	end.Estimate.Config, end.Estimate.SEChange = "", nil // of the copy, and of one step of it
+	end.Estimate.Config = ""                             // of the copy
+	end.Estimate.Moved, end.Estimate.SEChange = nil, nil // of one step of it
+	end.Estimate.Revised, end.Estimate.SERevised = nil, nil
 	return end
 }
 

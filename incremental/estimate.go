@@ -72,18 +72,23 @@ func (p *publication) grow(estimates int) {
 	}
 }
 
-// replace remembers what the error of the next change needs of the solver's last
-// estimate, the i-th of the community, and returns the error of this one, nil for a first
-// estimate, and whether the coefficients of its posterior are others.
-func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnover) (seChange []float64, refitted bool) {
+// replace keeps what the next change needs of the solver's last estimate, the i-th of the community, and writes to
+// its record how it differs from the one before. It reports whether the coefficients of its posterior are others.
+func (p *publication) replace(
+	i int,
+	solver *quant.Solver,
+	turnover quant.Turnover,
+	record *quant.Estimate,
+) (refitted bool) {
 	now := &quant.Snapshot{}
 	solver.Snapshot(now)
 	before := p.snapshots[i]
 	p.snapshots[i] = now
 	if before == nil {
-		return nil, false
+		return false
 	}
-	return solver.SEChange(before, turnover), before.Posterior != now.Posterior
+	divideChange(record, before, now, solver, turnover)
+	return before.Posterior != now.Posterior
 }
 
 // waits reports whether an emission may wait, because a history is being read: labels come so fast that estimates are
@@ -338,8 +343,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		if read.KernelSum > 0 && options.Method.UsesKernel() {
 			read.varianceAge(c.time, &records[i])
 		}
-		var refitted bool
-		if records[i].SEChange, refitted = last.replace(i, solver, turnover); refitted {
+		if last.replace(i, solver, turnover, &records[i]) {
 			records[i].Flags = append(records[i].Flags, quant.FlagNewPosterior)
 			last.Refitted = true
 		}

@@ -21,7 +21,10 @@ type Estimate struct {
 	Low          []float64 `json:"low,omitempty"`
 	High         []float64 `json:"high,omitempty"`
 	SE           []float64 `json:"se,omitempty"`
-	SEChange     []float64 `json:"se_change,omitempty"` // of the change since the last emission
+	SEChange     []float64 `json:"se_change,omitempty"`  // standard error of Moved
+	Moved        []float64 `json:"moved,omitempty"`      // since the record before
+	Revised      []float64 `json:"revised,omitempty"`    // the same, by labels, coefficients or a model version
+	SERevised    []float64 `json:"se_revised,omitempty"` // standard error of Revised
 	NEff         []float64 `json:"n_eff"`
 	Confidence   float64   `json:"confidence,omitempty"`   // of the intervals
 	Simultaneous bool      `json:"simultaneous,omitempty"` // the intervals hold together

@@ -55,7 +55,8 @@ func full() quant.Estimate {
 		SE: []float64{
 			0.01,
 			0.02,
-		}, SEChange: []float64{0.001, 5e-324}, NEff: []float64{3, 4.5}, Confidence: 0.9,
+		}, SEChange: []float64{0.001, 5e-324}, Moved: []float64{-0.01, 0.01},
+		Revised: []float64{0, 1e-300}, SERevised: []float64{0, 0.1}, NEff: []float64{3, 4.5}, Confidence: 0.9,
 		Simultaneous: true, Variance: "exact", Gamma: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
 	}
 }

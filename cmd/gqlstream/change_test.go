@@ -12,7 +12,7 @@ import (
 )
 
 // While opinions stand still and edges and predictions come and go, an estimate must move
-// by about its se_change; when opinions jump, by many times that.
+// by about its se_change; when opinions jump, by many times that. Moved and revised add up to the change.
 func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	const jumpAt, warm = 60 * time.Second, 20 * time.Second
 	dir := t.TempDir()
@@ -58,7 +58,11 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last, known := before[e.Community]; known && at.Sub(start) > warm {
-			z := (e.Prevalence[0] - last.Prevalence[0]) / max(e.SEChange[0], 1e-9)
+			change := e.Prevalence[0] - last.Prevalence[0]
+			if x := e.Moved[0] + e.Revised[0]; math.Abs(x-change) > 1e-15 {
+				t.Fatalf("moved %v, revised %v, the change is %v", e.Moved[0], e.Revised[0], change)
+			}
+			z := e.Moved[0] / max(e.SEChange[0], 1e-9)
 			if at.Sub(start) < jumpAt {
 				still, n = still+z*z, n+1
 			} else {

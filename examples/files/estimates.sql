@@ -24,14 +24,12 @@ WHERE method = 'auto'
 GROUP BY ALL
 ORDER BY hour, community;
 
--- The changes that are largest beside their standard error. Noise of the labels, which
--- two estimates share, is not in se_change.
-SELECT community, time,
-       round(prevalence[1] - lag(prevalence[1]) OVER series, 4) AS change,
-       round((prevalence[1] - lag(prevalence[1]) OVER series) / nullif(se_change[1], 0), 1) AS errors
+-- The movements that are largest beside their standard error. What labels and coefficients
+-- taught meanwhile is in revised; moved + revised is the change since the record before.
+SELECT community, time, round(moved[1], 4) AS moved, round(revised[1], 4) AS revised,
+       round(moved[1] / nullif(se_change[1], 0), 1) AS errors
 FROM estimates
 WHERE method = 'auto'
-WINDOW series AS (PARTITION BY community ORDER BY position)
 ORDER BY abs(errors) DESC NULLS LAST
 LIMIT 10;
 
