@@ -36,7 +36,7 @@ type Config struct {
 	Alpha        float64       // teleport probability, 0 is 0.1
 	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
 	Engine       string        `json:",omitempty"` // how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see outgrown
-	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
+	MembersMin   int           // fewer people of whom something is known: suppressed; 0: none is
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
 	Models       Models        `json:",omitzero"`

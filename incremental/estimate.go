@@ -305,7 +305,7 @@ func (c *Core) passed(id graphstore.Community) bool {
 
 // saysBeside returns the flags and the model version that a record would have now.
 func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
-	g := gate{Suppressed: c.belowFloor(id, view), Switching: incomingVersion(view) != noVersion, CutShort: view.CutShort(id)}
+	g := gate{Suppressed: c.belowFloor(id), Switching: incomingVersion(view) != noVersion, CutShort: view.CutShort(id)}
 	g.Version, g.Mixed = c.modelVersion(id, view)
 	g.Drift = c.scores.Degraded(g.Version)
 	return g
@@ -375,10 +375,19 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 	return record
 }
 
-// belowFloor reports whether a community has fewer members than may be published. They
-// are counted as vertices: one that counts a hundred times is no crowd.
-func (c *Core) belowFloor(id graphstore.Community, view graphstore.View) bool {
-	return c.tallies.Vertices(id, view) < c.config.MembersMin
+// effectiveMin is the least effective number of people in a community that is published: with 4,
+// nobody weighs more than half. Below a floor of 8 it is half the floor.
+const effectiveMin = 4
+
+// belowFloor reports whether too few different members of a community have a label or a prediction
+// to publish it, or whether the multiplicities of a few outweigh all others.
+func (c *Core) belowFloor(id graphstore.Community) bool {
+	if c.config.MembersMin <= 0 {
+		return false
+	}
+	people, effective := c.tallies.Known(id)
+	return people < c.config.MembersMin ||
+		effective < min(effectiveMin, float64(c.config.MembersMin)/2)
 }
 
 // suppressed returns the record of a community below the privacy floor: that it

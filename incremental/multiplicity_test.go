@@ -64,26 +64,52 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 	}
 }
 
-// The privacy floor counts vertices: one that counts a hundred times is one person. A
-// community on the floor is published.
-func TestPrivacyFloorCountsVertices(t *testing.T) {
-	const floor = 5
+// The privacy floor counts different members of whom something is known, however often each
+// counts. Nobody of them may outweigh the others. A community on the floor is published.
+func TestPrivacyFloorCountsKnownPeople(t *testing.T) {
+	const floor = 8
 	for _, engine := range []string{EnginePrimal, EngineDual} {
 		core := newCore(t, Config{Classes: 2, Engine: engine, MembersMin: floor})
 		defer core.Close()
 		var batch event.Batch
+		join := func(community string, v, times uint64) {
+			batch.Members = append(batch.Members, event.Member{
+				Community: community, Vertex: event.NumberID(v), Multiplicity: uint32(times),
+			})
+		}
 		for v := range uint64(floor) {
 			units := batch.Units(2)
 			units[0] = event.One
-			batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: units})
-			batch.Members = append(batch.Members, event.Member{Community: "enough", Vertex: event.NumberID(v), Multiplicity: 1})
+			batch.Predictions = append(batch.Predictions,
+				event.Prediction{Vertex: event.NumberID(v), Units: units})
+			join("enough", v, 1)
+			join("unequal", v, 1+v%3)
 			if v < floor-1 {
-				batch.Members = append(batch.Members, event.Member{Community: "few", Vertex: event.NumberID(v), Multiplicity: 100})
+				join("few", v, 100)
+				join("labelled", v, 1)
 			}
+			if v == 0 {
+				join("one is heavy", v, 1e9)
+			} else {
+				join("one is heavy", v, 1)
+			}
+			join("one is known", v+100, 1) // nobody has these
+		}
+		join("one is known", 0, 1)
+		batch.Labels = append(batch.Labels,
+			event.Label{Vertex: event.NumberID(50), Class: 1})
+		join("labelled", 50, 1)
+		published := map[string]bool{
+			"enough": true, "unequal": true, "labelled": true,
+			"few": false, "one is heavy": false, "one is known": false,
 		}
 		for _, e := range feed(core, batch, true) {
-			if e.Suppressed != (e.Community == "few") {
-				t.Errorf("%s: %s of %v members: suppressed %t", engine, e.Community, e.Members, e.Suppressed)
+			if want := published[e.Community]; e.Suppressed == want {
+				t.Errorf("%s: %s of %v members: published %t, want %t",
+					engine, e.Community, e.Members, !e.Suppressed, want)
+			}
+			if e.Suppressed && (e.Members != 0 || len(e.Prevalence) > 0) {
+				t.Errorf("%s: a suppressed record says something: %+v", engine, e)
 			}
 		}
 	}

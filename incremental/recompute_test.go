@@ -156,7 +156,10 @@ func sameTallies(got, want reflect.Value) error {
 	}
 	for id := range got.FieldByName("each").Len() {
 		of, anew := got.FieldByName("each").Index(id).Elem(), want.FieldByName("each").Index(id).Elem()
-		for _, name := range []string{"members", "labelled", "profiled", "squares", "anchored", "versions", "ownSquare", "p", "audited", "audit"} {
+		for _, name := range []string{
+			"members", "labelled", "profiled", "known", "knownSquares",
+			"squares", "anchored", "versions", "ownSquare", "p", "audited", "audit",
+		} {
 			if err := sameField(of, anew, name); err != nil {
 				return fmt.Errorf("community %d: %w", id, err)
 			}

@@ -126,8 +126,10 @@ var flagDocs = []FlagDoc{
 		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
 	},
 	{
-		FlagBelowFloor, "the community is smaller than the privacy floor: nothing else is published",
-		"enlarge the community",
+		FlagBelowFloor,
+		"fewer members than the privacy floor have a label or a prediction, or a few of them outweigh the rest:" +
+			" nothing else is published",
+		"enlarge the community, or let more of its members have predictions",
 	},
 }
 

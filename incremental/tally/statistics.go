@@ -17,6 +17,18 @@ func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
 	return len(vertices)
 }
 
+// Known returns the number of different members of the community with a label or a prediction,
+// and how many there would be of equal multiplicity, so that nobody weighs more: (sum m)²/(sum m²).
+// If that is 4 or more, nobody weighs more than half.
+func (t *Tallies) Known(id CommunityID) (people int, effective float64) {
+	c := t.each[id]
+	if c.known == 0 {
+		return 0, 0
+	}
+	sum := float64(c.labelled + c.profiled)
+	return int(c.known), sum * sum * squareScale / c.knownSquares.Float()
+}
+
 // KernelSum returns M, the total multiplicity of the kernel's sources.
 func (t *Tallies) KernelSum(id CommunityID) float64 {
 	return float64(t.each[id].members - t.each[id].labelled)

@@ -51,6 +51,8 @@ type Tallies struct {
 // community is the part of the statistics that belongs to one community.
 type community struct {
 	members, labelled, profiled uint64
+	known                       uint64       // different members with a label or a prediction
+	knownSquares                Sum          // of their multiplicities, times squareScale
 	squares                     Sum          // of the profiled members' multiplicities, times squareScale
 	anchored                    []uint64     // K
 	versions                    []uint64     // profiled multiplicity by model version
@@ -230,6 +232,9 @@ func (s *state) labelled() bool { return s.label.Class != event.NoClass }
 
 func (s *state) audited() bool { return s.audit.Class != event.NoClass }
 
+// known reports whether an estimate can say something of the vertex: it has a label or a prediction.
+func (s *state) known() bool { return s.labelled() || s.profile.own != nil }
+
 // alike reports whether a member counts the same in both states, whatever is predicted of one that is not audited.
 func (s *state) alike(o *state) bool {
 	return s.label == o.label && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version &&
@@ -258,6 +263,10 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 	m := uint64(sign) * uint64(multiplicity) // two's complement: -1 subtracts
 	c.members += m
+	if s.known() {
+		c.known += uint64(sign)
+		c.knownSquares.Add(float64(multiplicity)*float64(multiplicity)*squareScale, sign)
+	}
 	if s.audited() {
 		c.countAudit(s, float64(multiplicity), sign)
 	}
