@@ -115,9 +115,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !s.hosts[hostName(r.Host)]:
 		fail(w, http.StatusMisdirectedRequest, "this host name is not served; name it in the configuration's hosts")
-	case r.Method != http.MethodGet:
-		h.Set("Allow", http.MethodGet)
-		fail(w, http.StatusMethodNotAllowed, "only GET is served")
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		fail(w, http.StatusMethodNotAllowed, "only GET and HEAD are served")
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		h.Set("Connection", "close")
 		fail(w, http.StatusRequestEntityTooLarge, "no request has a body here")

@@ -77,7 +77,7 @@ func hostileRequests() []hostileRequest {
 		421,
 	)
 	for _, method := range []string{
-		"POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT", "QUERY",
+		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT", "QUERY",
 	} {
 		add(
 			"method "+method,
@@ -86,6 +86,7 @@ func hostileRequests() []hostileRequest {
 			400,
 		)
 	}
+	add("head", "HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 200)
 	add("override", plainGet("/api/v1/nothing", ok, "X-HTTP-Method-Override: DELETE"), 404)
 	add("body", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", 413)
 	add(

@@ -1,7 +1,11 @@
 // Talks to the server: questions, and what has changed, once a second.
 
+// apiURL returns the address of a path of the API, below the address of the page: a proxy may serve
+// both under a path of its own, such as /gql/.
+export const apiURL = (path) => new URL(path.replace(/^\/+/, ""), document.baseURI);
+
 export async function get(path, params, signal) {
-  const url = new URL(path, location.origin);
+  const url = apiURL(path);
   for (const [key, value] of Object.entries(params || {})) {
     for (const one of [value].flat()) if (one !== "" && one !== undefined && one !== null) url.searchParams.append(key, one);
   }

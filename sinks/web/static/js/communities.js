@@ -1,7 +1,7 @@
 // The list of communities. The server searches, sorts and pages; this view keeps
 // the pages around the visible rows and draws only those rows.
 
-import { get } from "./api.js";
+import { apiURL, get } from "./api.js";
 import { h, setText, setAttr, download } from "./dom.js";
 import { community, link as linkTo, replace, whole } from "./address.js";
 import { percent, points, interval, count, compact, age } from "./format.js";
@@ -198,7 +198,7 @@ export function communities(info, at) {
   }
 
   async function saveRows() {
-    const url = new URL("/api/v1/communities", location.origin);
+    const url = apiURL("/api/v1/communities");
     for (const [field, value] of Object.entries({ ...chosen(), limit: "all", format: "csv" })) if (value !== "") url.searchParams.set(field, value);
     const reply = await fetch(url);
     if (reply.ok) download("communities.csv", await reply.blob());

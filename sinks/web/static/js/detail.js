@@ -1,6 +1,6 @@
 // One community: its shares now, its series with the interval, its flags.
 
-import { get } from "./api.js";
+import { apiURL, get } from "./api.js";
 import { h, setText, download } from "./dom.js";
 import { percent, interval } from "./format.js";
 import { distinct, colour, colourValue } from "./palette.js";
@@ -217,7 +217,7 @@ export function detail(info, at, follow) {
   async function saveRows() {
     const latest = current().last.e;
     const texts = await Promise.all([{ name, method: state.method }, ...state.others].map(async (line) => {
-      const url = new URL(`${path(line)}/history`, location.origin);
+      const url = apiURL(`${path(line)}/history`);
       for (const [field, value] of Object.entries({ method: line.method, points: pointsWanted, format: "csv", ...span(latest) })) if (value) url.searchParams.set(field, value);
       const reply = await fetch(url);
       return reply.ok ? reply.text() : "";
