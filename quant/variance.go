@@ -32,7 +32,7 @@ func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q
 			weights[z] = 1 / max(x, fitFloor)
 		}
 	}
-	h, hc := m.sensitivity(weights)
+	h, hc, pull := m.sensitivity(weights)
 	hp, hfit := make([]float64, k), make([]float64, k)
 	products(hp, h, p)
 	products(hfit, h, fit)
@@ -62,10 +62,12 @@ func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q
 	}
 	ans.exact = r.hard || m.rows != nil
 	w.addUnseen(ans, m, p)
+	ans.addUntold(m, pull)
 }
 
-// sensitivity returns H, k x z, and H c_i in row i of a k x k matrix.
-func (m *confusion) sensitivity(weights []float64) (h, hc []float64) {
+// sensitivity returns H, k x z, H c_i in row i of a k x k matrix, and e A, k x k: the part of the
+// answer that the regularization decides, because the profiles of the classes do not differ there.
+func (m *confusion) sensitivity(weights []float64) (h, hc, pull []float64) {
 	k := m.k
 	g, ridge := m.ridged(weights)
 	inverse, ones := invertOnSimplex(g, k)
@@ -84,7 +86,8 @@ func (m *confusion) sensitivity(weights []float64) (h, hc []float64) {
 			hc[i*k+a] = delta(a, i) - ones[a]/total - ridge*inverse[a*k+i]
 		}
 	}
-	return h, hc
+	scaleTo(inverse, ridge, inverse)
+	return h, hc, inverse
 }
 
 // ridged returns C' diag(weights) C + e I, k x k, and e.
@@ -157,6 +160,22 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 	for _, i := range m.class {
 		share := w.shares[i] / total
 		ans.v[i] += scale * share * (1 - share)
+	}
+}
+
+// addUntold adds the variance of shares that the profiles cannot tell apart. Row a of E = e A says how
+// far each class would move the share of class a if its own share were not known, so the share has at
+// most the standard deviation
+//
+//	worstDeviation (max_b E_ab - min_b E_ab).
+//
+// E vanishes where the classes have different profiles. Where all have the same one the deviation is
+// worstDeviation, as where nothing is known. Without this term the variance would be zero there:
+// profiles that do not react to the shares do not spread them either.
+func (ans *answer) addUntold(m *confusion, pull []float64) {
+	for a, i := range m.class {
+		row := pull[a*m.k : (a+1)*m.k]
+		ans.v[i] += square(worstDeviation * (slices.Max(row) - slices.Min(row)))
 	}
 }
 
