@@ -43,7 +43,8 @@ const rollupDecimals = 1e6
 
 // Rollup describes what was published of a community by a method in a period of log time.
 // Low is the least lower bound and High the largest upper one of each class; both are
-// empty where no record had an interval. Shares have six decimals.
+// empty where no record had an interval. Moved and Revised are the sums of those of the records,
+// so that a chart can add to earlier shares what was learned since. Shares have six decimals.
 type Rollup struct {
 	Time     time.Time `json:"time"`     // beginning of the period
 	Until    time.Time `json:"until"`    // log time of the last record
@@ -53,22 +54,42 @@ type Rollup struct {
 	Mean     []float64 `json:"mean"`
 	Low      []float64 `json:"low,omitempty"`
 	High     []float64 `json:"high,omitempty"`
+	Moved    []float64 `json:"moved,omitempty"`
+	Revised  []float64 `json:"revised,omitempty"`
 	Flags    []string  `json:"flags,omitempty"` // met, sorted
+
+	ModelVersion string `json:"model_version,omitempty"` // of the last record
+	Posterior    uint64 `json:"posterior,omitempty"`     // the same
 }
 
 // begin returns the beginning of the period or chunk of a length in which a time lies.
 func begin(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
-// take counts a record of the period. sum holds the sums of the shares of those before it, and is
-// moved. The lists are new ones: whoever has read the roll-up may keep what it read.
-func (r *Rollup) take(e *quant.Estimate, at int64, sum []float64) {
-	for k, x := range e.Prevalence {
-		sum[k] += x
+// periodSums holds the exact sums over the records of a period, K each.
+type periodSums struct{ Shares, Moved, Revised []float64 }
+
+func newPeriodSums(classes int) periodSums {
+	return periodSums{
+		make([]float64, classes),
+		make([]float64, classes),
+		make([]float64, classes),
 	}
+}
+
+// take counts a record of the period. sums holds those of the records before it, and is
+// updated. The lists of the roll-up are new ones: its readers may keep those that they have.
+func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
+	addTo(sums.Shares, e.Prevalence)
+	addTo(sums.Moved, e.Moved)
+	addTo(sums.Revised, e.Revised)
 	r.Until, r.Position, r.Count = time.Unix(0, at).UTC(), e.Position, r.Count+1
-	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sum, float64(r.Count))
-	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(sum) &&
-		len(high) == len(sum) {
+	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sums.Shares, float64(r.Count))
+	if len(e.Moved) > 0 {
+		r.Moved, r.Revised = rounded(sums.Moved, 1), rounded(sums.Revised, 1)
+	}
+	r.ModelVersion, r.Posterior = e.ModelVersion, e.Posterior
+	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(r.Last) &&
+		len(high) == len(r.Last) {
 		for k := range r.Low {
 			low[k], high[k] = min(low[k], r.Low[k]), max(high[k], r.High[k])
 		}
@@ -77,6 +98,13 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sum []float64) {
 	r.Flags = slices.Concat(r.Flags, e.Flags)
 	slices.Sort(r.Flags)
 	r.Flags = slices.Compact(r.Flags)
+}
+
+// addTo adds a list, which may be empty.
+func addTo(sum, list []float64) {
+	for k, x := range list {
+		sum[k] += x
+	}
 }
 
 func rounded(list []float64, divisor float64) []float64 {
@@ -88,11 +116,11 @@ func rounded(list []float64, divisor float64) []float64 {
 }
 
 // rolled is one community by one method: for each resolution the roll-ups that are in no chunk yet,
-// oldest first, and the sums of the shares in the last one, which may still take records.
+// oldest first, and the sums over the last one, which may still take records.
 type rolled struct {
 	Community, Method string
 	Rollups           [len(resolutions)][]Rollup
-	Sums              [len(resolutions)][]float64
+	Sums              [len(resolutions)]periodSums
 }
 
 // rollupChunk is a message of a stream of roll-ups, packed with gzip.
@@ -117,20 +145,15 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 		start := time.Unix(0, begin(at, row.period)).UTC()
 		n := len(s.Rollups[i])
 		if n == 0 || s.Rollups[i][n-1].Time.Before(start) {
-			s.Rollups[i], s.Sums[i] = append(
-				s.Rollups[i],
-				Rollup{Time: start},
-			), make(
-				[]float64,
-				len(e.Prevalence),
-			)
+			s.Rollups[i] = append(s.Rollups[i], Rollup{Time: start})
+			s.Sums[i] = newPeriodSums(len(e.Prevalence))
 			n++
 		}
 		last := &s.Rollups[i][n-1]
-		if len(s.Sums[i]) != len(e.Prevalence) {
-			*last, s.Sums[i] = Rollup{Time: last.Time}, make([]float64, len(e.Prevalence))
+		if len(s.Sums[i].Shares) != len(e.Prevalence) {
+			*last, s.Sums[i] = Rollup{Time: last.Time}, newPeriodSums(len(e.Prevalence))
 		}
-		last.take(e, at, s.Sums[i])
+		last.take(e, at, &s.Sums[i])
 	}
 }
 

@@ -61,7 +61,11 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 			}
 			if name == "c" {
 				one.Low, one.High = nil, nil
+			} else {
+				moved, revised := random.NormFloat64()/50, random.NormFloat64()/50
+				one.Moved, one.Revised = []float64{moved, -moved}, []float64{revised, -revised}
 			}
+			one.ModelVersion = "v" + string(rune('0'+position/5000))
 			one.Flags = [][]string{nil, {"thin"}, {"shift", "thin"}}[random.IntN(3)]
 			e.decoded = append(e.decoded, one)
 		}
@@ -98,11 +102,17 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 			Until:    until,
 			Position: last.Position,
 			Count:    uint64(len(all)),
+
+			ModelVersion: last.ModelVersion,
 		}
 		for k := range 2 {
 			sum, low, high := 0.0, 1.0, 0.0
+			moved, revised := 0.0, 0.0
 			for _, e := range all {
 				sum += e.Prevalence[k]
+				if len(e.Moved) > 0 {
+					moved, revised = moved+e.Moved[k], revised+e.Revised[k]
+				}
 				if len(e.Low) > 0 {
 					low, high = min(low, e.Low[k]), max(high, e.High[k])
 				}
@@ -116,6 +126,9 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 			)
 			if len(last.Low) > 0 {
 				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
+			}
+			if len(last.Moved) > 0 {
+				r.Moved, r.Revised = append(r.Moved, round(moved)), append(r.Revised, round(revised))
 			}
 		}
 		for _, e := range all {
