@@ -57,8 +57,7 @@ type Config struct {
 	// members of their communities. nil means all. It decides no result.
 	Owned []int `json:"-"`
 
-	Patient bool    `json:"-"` // all variances are counted at the first emission, however long that takes
-	Missed  float64 `json:"-"` // see posterior.New; a log's own is 0
+	Patient bool `json:"-"` // all variances are counted at the first emission, however long that takes
 
 	sketchEarned float64 // for tests, as the next three; 0 is the constant
 	emissionWork float64

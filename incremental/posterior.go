@@ -54,7 +54,7 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.Missed, c.tallies.Rows)}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.tallies.Rows)}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }

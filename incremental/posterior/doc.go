@@ -24,10 +24,12 @@
 // float64, and a vertex without a prediction has no posterior. The package draws
 // nothing and iterates over sorted slices only: equal graphs give equal bits.
 //
-// An edge moves next to nothing of what vertices two steps away read; New says how far
-// their posteriors may lag. What neighbours tell is rounded to 2^-16, and a vertex of more
-// than 65,535 of them reads g in place of h, and no c2.
+// An edge moves next to nothing of what vertices two steps away read: they read it when they
+// are computed for another reason, and at the latest in the next Flush. Until then the shares of
+// a simulated network lag by .01 standard errors in the median and by .08 to .14 at the 99th
+// percentile. g and c1/d of neighbours are rounded to 2^-16, and a vertex of more than 65,535 of
+// them reads g in place of h, and no c2.
 //
-// Cost: O(K) a vertex, O(degree K) a change beside it, O(K²) an edge and O(labels (K + 10)²) a Newton step
-// for an epoch. It knows no kernel and no estimator.
+// Cost: O(degree K) a vertex that is computed, O(1) to note a change, O(K²) an edge and
+// O(labels (K + 10)²) a Newton step for an epoch. It knows no kernel and no estimator.
 package posterior

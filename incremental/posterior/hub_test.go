@@ -8,14 +8,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// A vertex of more neighbours than their sums hold reads its own neighbours alone, and the sums again once it has fewer.
+// A vertex of more neighbours than their sums hold reads its own neighbours alone, and two steps
+// away again once it has fewer.
 func TestHubReadsItsOwnNeighbours(t *testing.T) {
 	store, err := graphstore.New(graphstore.Config{Classes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	sums, state := neighborhood.New(2, false), New(2, 0, labelsOf(store))
+	sums, state := neighborhood.New(2, false), New(2, labelsOf(store))
 	batch := &event.Batch{}
 	apply := func() {
 		delta, refused := store.Apply(batch)
@@ -53,9 +54,6 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		}
 		if in.normalize(); in.next[0] < .24 || in.next[0] > .26 || (in.two.all > 0) != labels {
 			t.Errorf("the hub hears %v, and %v labels two steps away", in.next, in.two.all)
-		}
-		if err := state.around.check(store.View(), sums); err != nil {
-			t.Error(err)
 		}
 	}
 	check(false)

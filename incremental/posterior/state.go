@@ -19,8 +19,6 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
-	// manyClasses is the number of classes from which on more may be missed; see New.
-	manyClasses = 5
 	// listedPart is the part of all vertices above which those that were touched are found by a look at all.
 	listedPart = 64
 )
@@ -28,10 +26,10 @@ const (
 // State holds the posteriors of all vertices and follows the graph. One goroutine owns
 // it; between two changes any number may read it.
 //
-// A posterior is a function of the graph and of the epoch alone, but for what is missed (see
-// New). Update notes what changed, and Ready computes anew the posteriors of labels and
-// members that this concerns. They equal those of Rebuild under the same epoch: within what is
-// missed, and after Flush bit for bit.
+// Update notes what changed. Ready computes the posteriors of labels and members whose own
+// inputs changed, for the graph as it is; see Update. What changed two steps away is read with
+// the next such computation, and at the latest by Flush: after it, all posteriors equal those
+// of Rebuild under the same epoch bit for bit.
 type State struct {
 	classes int
 	around  around
@@ -51,36 +49,30 @@ type State struct {
 	computed []Vertex  // by the last computeTouched
 	moves    []float64 // how far each of them moved
 	before   []float64 // scratch
-
-	missed float64 // see New
 }
 
-// New returns the state of an empty graph with K classes. labels lists L, the calibration labels that have a prediction,
-// by vertex.
-//
-// By missed g or c1/d of a vertex may have moved, in every class, before its neighbours are told. What they told may have
-// moved on average by as much before a posterior is computed anew. From manyClasses on it is twice as much that is not
-// told, and 2 + K/10 times as much that is not read: with more classes a posterior is dearer, and shares have more noise of
-// their own. So every h(v) is within the sum of both of what it is for the graph, and every c2(v) within it for each
-// neighbour. 0 is 1/256, as the built-in classifier diffusion has it; below 0 nothing is missed.
-func New(classes int, missed float64, labels func() []Vertex) *State {
-	return &State{classes: classes, missed: missed, labels: labels, around: newAround(classes), inside: newInside()}
+// New returns the state of an empty graph with K classes. labels lists L, the calibration labels
+// that have a prediction, by vertex.
+func New(classes int, labels func() []Vertex) *State {
+	return &State{
+		classes: classes, labels: labels, around: around{classes: classes}, inside: newInside(),
+	}
 }
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	version := s.version
-	*s = *New(s.classes, s.missed, s.labels)
+	*s = *New(s.classes, s.labels)
 	s.version = version
-	s.recount(view, sums)
+	s.recount(view)
 	s.begin(view, sums, weight, now)
 }
 
 // recount counts everything but the posteriors from nothing.
-func (s *State) recount(view graphstore.View, sums *neighborhood.Sums) {
+func (s *State) recount(view graphstore.View) {
 	s.grow(view.Vertices())
-	s.around.recount(view, sums)
+	s.around.recount(view)
 	s.inside.recount(view)
 }
 
@@ -109,7 +101,6 @@ func (s *State) model(view graphstore.View) (version uint32) {
 
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
-	s.tellAll(view, sums)
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums)
@@ -129,9 +120,7 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.dirty)
 	s.touched = s.touched[:0]
 	s.forgetCrowds()
-	for v := range s.has {
-		*s.around.unread(Vertex(v)) = 0
-	}
+	clear(s.around.changed)
 	if s.epoch == nil {
 		return
 	}
@@ -160,39 +149,6 @@ func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
-// bars are by how much a vertex may have moved unsaid, and by how much what it heard unread; see New.
-type bars struct{ untold, unread uint32 } // in units of 1/unit
-
-func (s *State) bars() bars {
-	m := uint32(unit / 256)
-	if s.missed != 0 {
-		m = uint32(max(s.missed, 0) * unit)
-	}
-	if s.classes < manyClasses {
-		return bars{m, m}
-	}
-	return bars{2 * m, m * uint32(20+s.classes) / 10}
-}
-
-// spread has vertices that moved tell their neighbours.
-func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m bars) {
-	for _, v := range s.around.moved {
-		s.around.marked[v] = false
-		s.around.spread(view, sums, v, m, s.touch)
-	}
-	s.around.moved = s.around.moved[:0]
-}
-
-// tellAll has all vertices tell their neighbours how they moved, however little.
-func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
-	s.spread(view, sums, bars{})
-	for v, late := range s.around.late {
-		if late {
-			s.around.spread(view, sums, Vertex(v), bars{}, s.touch)
-		}
-	}
-}
-
 // Ready computes the posteriors of labels and of members of communities anew where
 // their inputs changed. It returns those vertices, valid until the next call, and whether an
 // epoch began, with which all were.
@@ -201,7 +157,6 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		s.begin(view, sums, weight, now)
 		return nil, true
 	}
-	s.spread(view, sums, s.bars())
 	s.computeTouched(view, sums)
 	return s.computed, false
 }
@@ -226,12 +181,14 @@ func (s *State) sortTouched() {
 // It returns the vertices that it computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
 	s.forgetCrowds() // as Restore has none
-	s.tellAll(view, sums)
-	for v := range Vertex(len(s.has)) {
-		if *s.around.unread(v) > 0 {
-			s.touch(v)
+	for v, changed := range s.around.changed {
+		if changed {
+			for _, u := range view.Neighbors(Vertex(v)) {
+				s.touch(u)
+			}
 		}
 	}
+	clear(s.around.changed)
 	s.computeTouched(view, sums)
 	return s.computed
 }
@@ -251,7 +208,6 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	s.sortTouched()
 	for _, v := range s.touched {
 		s.dirty[v] = false
-		*s.around.unread(v) = 0
 	}
 	if s.epoch != nil {
 		reader := s.Reader(view, sums)
@@ -314,9 +270,11 @@ func (s *State) Epochs() []Epoch {
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
-func Restore(classes int, missed float64, labels func() []Vertex, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
-	s := New(classes, missed, labels)
-	s.recount(view, sums)
+func Restore(classes int, labels func() []Vertex, e Epoch, view graphstore.View,
+	sums *neighborhood.Sums,
+) (*State, error) {
+	s := New(classes, labels)
+	s.recount(view)
 	s.version = e.Version
 	if len(e.Prior) == 0 {
 		return s, nil

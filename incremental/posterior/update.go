@@ -10,12 +10,14 @@ import (
 )
 
 // Update follows the graph from before delta to view; votes are those whose sums over
-// neighbours changed.
+// neighbours changed. The next Ready computes the vertices whose own inputs changed: their
+// prediction, their edges, the predictions and the labels of their neighbours. Flush computes
+// the neighbours of these as well, which read them two steps away.
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex) {
 	s.grow(view.Vertices())
 	s.inside.update(view, delta, s.Posterior, s.touch, func(v Vertex) { s.has[v] = false })
 	move := func(v Vertex) {
-		s.around.move(v)
+		s.around.changed[v] = true
 		s.touch(v)
 	}
 	for _, v := range votes {
@@ -25,7 +27,6 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		if sign := neighborhood.Appeared(e); sign != 0 {
 			move(e.U)
 			move(e.V)
-			s.around.link(e.U, e.V, sign)
 			s.around.count(e.V, classBefore(view, delta, e.U), sign)
 			s.around.count(e.U, classBefore(view, delta, e.V), sign)
 		}
@@ -47,7 +48,7 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 	}
 }
 
-// follow tells the neighbours of v that it has become, or is no longer, in L, or that
+// follow counts at the neighbours of v that it has become, or is no longer, in L, or that
 // its class there changed.
 func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, move func(Vertex)) {
 	before, after := classBefore(view, delta, v), calibrates(view, v)

@@ -44,8 +44,9 @@ type Reader struct {
 	sums     *neighborhood.Sums
 	around   *around
 	classes  int
-	walks    words     // K: scratch
-	scores   []float64 // K: the same
+	means    []uint32  // K: scratch of readNext
+	walks    []uint32  // K: the same
+	scores   []float64 // K: scratch
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
 
@@ -65,7 +66,8 @@ func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior [
 	row := func() []float64 { return make([]float64, k) }
 	in := &Reader{
 		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior,
-		walks: make(words, k), scores: row(), logPrior: row(), own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
+		means: make([]uint32, k), walks: make([]uint32, k), scores: row(), logPrior: row(),
+		own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
@@ -109,26 +111,20 @@ func (in *Reader) read(v Vertex) bool {
 	} else {
 		copy(in.near, in.own)
 	}
-	hears, heard, walks, ok := in.around.heard(in.view, v)
-	if ok && hears > 0 {
-		raise(in.next, heard, float64(hears)*unit)
+	clear(in.means)
+	clear(in.walks)
+	if n := len(in.view.Neighbors(v)); n > 0 && n <= neighboursMost {
+		in.readNext(in.view.Neighbors(v), calibrates(in.view, v))
+		raise(in.next, in.means, float64(n)*unit)
 	} else {
 		copy(in.next, in.near)
 	}
-	if !ok {
-		walks = in.walks
-		clear(walks)
-	} else if own := calibrates(in.view, v); own != event.NoClass {
-		copy(in.walks, walks)
-		walks = in.walks
-		walks[own] -= min(walks[own], in.around.own(in.view, v, own))
-	}
 	labels, sum := uint32(0), uint32(0)
-	for i, n := range in.around.counts[int(v)*in.classes:][:in.classes] {
+	for i, n := range in.around.of(v) {
 		labels += n
 		in.one.each[i] = float64(int32(n))
 	}
-	for i, n := range walks {
+	for i, n := range in.walks {
 		sum += n
 		in.two.each[i] = float64(int64(n)) * (1. / unit)
 	}
