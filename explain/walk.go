@@ -47,7 +47,6 @@ func (o *Options) config() incremental.Config {
 	c.Communities = []graphstore.Rule{{Name: o.Community}}
 	c.Estimates = []quant.Options{o.Estimate}
 	c.Tolerance, c.MembersMin, c.CompactEvery = tolerance, 0, -1
-	c.Missed = -1                                              // a combination is worth the same whichever way led to it
 	c.Emit = incremental.Emit{}                                // the second state is estimated however little has moved
 	c.Limits, c.Windows = event.Limits{}, graphstore.Windows{} // nothing ends on the way
 	c.Engine = incremental.EnginePrimal                        // no second moments that are old
@@ -127,6 +126,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	}
 	at := w.core.Position() + 1
 	w.batch.First, w.batch.Last, w.batch.Emit = at, at, emit
+	w.batch.EmitAll = emit // a combination is worth the same whichever way led to it
 	if w.options.Config.HalfLife > 0 {
 		w.batch.Time = endOfTime
 	}
