@@ -117,7 +117,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			view := store.View()
 			k := len(want.Posterior.B)
 			sums := neighborhood.Recount(view, k, false)
-			s := posterior.New(k, 0, tally.New(k, tally.Families{Means: true}, view, sums).Rows)
+			s := posterior.New(k, tally.New(k, tally.Families{Means: true}, view, sums).Rows)
 			s.Rebuild(view, sums, nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {
