@@ -1,13 +1,11 @@
 package sinks
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,37 +272,3 @@ func Token(name string) string {
 
 // escapedBytes turns the escapes of a query, which has three more bytes that stand for themselves, into those of a token.
 var escapedBytes = strings.NewReplacer("%", "=", "+", "=20", ".", "=2E", "~", "=7E")
-
-const secretBytesMax = 4096
-
-// ReadSecret reads a file that nobody else may read, and returns its text without outer space.
-func ReadSecret(path string, bytesMin int) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf(
-			"%s has mode %#o, others can read it: chmod 600 it",
-			path,
-			info.Mode().Perm(),
-		)
-	case info.Size() > secretBytesMax:
-		return nil, fmt.Errorf(
-			"%s has %d bytes, at most %d are read",
-			path,
-			info.Size(),
-			secretBytesMax,
-		)
-	}
-	data, err := os.ReadFile(path)
-	if data = bytes.TrimSpace(data); err == nil && len(data) < bytesMin {
-		err = fmt.Errorf(
-			"the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'",
-			path,
-			len(data),
-			bytesMin,
-		)
-	}
-	return data, err
-}

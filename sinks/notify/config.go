@@ -24,7 +24,7 @@ type Config struct {
 type Webhook struct {
 	Name       string          `yaml:"name"`
 	URL        string          `yaml:"url"`
-	SecretFile string          `yaml:"secret_file"` // of mode 0600 with the key; empty: not signed
+	SecretFile string          `yaml:"secret_file"` // with the key; empty: not signed
 	Template   string          `yaml:"template"`    // of the body (text/template), "slack" or "teams"; empty: the transition's JSON
 	Rules      alerts.Patterns `yaml:"rules"`       // none: every rule
 	RetryFor   time.Duration   `yaml:"retry_for"`   // since the transition was stored; 0: RetryForDefault
@@ -35,7 +35,7 @@ type Webhook struct {
 type Alertmanager struct {
 	Name      string          `yaml:"name"`
 	URL       string          `yaml:"url"`
-	TokenFile string          `yaml:"token_file"` // of mode 0600 with a bearer token; empty: none
+	TokenFile string          `yaml:"token_file"` // with a bearer token; empty: none
 	Rules     alerts.Patterns `yaml:"rules"`      // none: every rule
 }
 
