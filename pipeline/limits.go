@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path"
 	"runtime/debug"
@@ -82,26 +80,29 @@ func (s *shownStatus) watchFill(
 }
 
 // machineMemory returns the bytes of memory that the process may take: those of the machine,
-// of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
+// of its container, or of the runtime's memory limit, whichever is least; 0 if none is known.
+// root is the root of the files that are read, "" but in tests.
 func machineMemory(root string) uint64 {
-	const none = math.MaxInt64 // the value of GOMEMLIMIT where there is none
-	least := uint64(none)
-	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
+	return leastMemory(append(containerMemory(root), systemMemory(), uint64(debug.SetMemoryLimit(-1))))
+}
+
+// memoryUnlimited is no amount of memory: control groups of version 1 and the runtime write "no
+// limit" as a number near the largest.
+const memoryUnlimited = 1 << 60
+
+// leastMemory returns the least of several limits, without those that are 0 or unlimited; 0 if
+// there is no other.
+func leastMemory(limits []uint64) uint64 {
+	least := uint64(memoryUnlimited)
+	for _, bytes := range limits {
 		if bytes > 0 {
 			least = min(least, bytes)
 		}
 	}
-	if least == none {
+	if least == memoryUnlimited {
 		return 0
 	}
 	return least
-}
-
-func meminfoTotal(root string) (kib uint64) {
-	text, _ := os.ReadFile(root + "/proc/meminfo")
-	_, rest, _ := strings.Cut(string(text), "MemTotal:")
-	_, _ = fmt.Sscanf(rest, "%d kB", &kib)
-	return kib << 10
 }
 
 // containerMemory returns the limits of the control groups that the process is in, of
@@ -144,9 +145,17 @@ func collectorPercent(live uint64) int {
 	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
 }
 
-// TuneCollector applies collectorPercent from now on, unless GOGC or GOMEMLIMIT is set.
+// TuneCollector applies collectorPercent from now on, unless GOGC or GOMEMLIMIT is set, and lets
+// the collector keep the process below the memory of its machine or container, unless GOMEMLIMIT
+// says where.
 func TuneCollector() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if memory := machineMemory(""); memory > 0 {
+		debug.SetMemoryLimit(int64(memoryGoal(memory)))
+	}
+	if os.Getenv("GOGC") != "" {
 		return
 	}
 	go func() {
@@ -158,6 +167,11 @@ func TuneCollector() {
 		}
 	}()
 }
+
+// memoryGoal returns the runtime's memory limit on a machine or in a container: seven eighths of
+// its memory. The rest is for what the runtime does not count, such as the pages of files that the
+// embedded server and checkpoints write, which a control group counts.
+func memoryGoal(memory uint64) uint64 { return memory - memory/8 }
 
 const collectorLookEvery = 200 * time.Millisecond
 

@@ -1,0 +1,13 @@
+package pipeline
+
+import "golang.org/x/sys/unix"
+
+// systemMemory returns the bytes of memory of the machine; 0 if it is not known. The system call
+// answers where /proc/meminfo is hidden, as systemd does with ProcSubset=pid.
+func systemMemory() uint64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return uint64(info.Totalram) * uint64(info.Unit)
+}
