@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +23,7 @@ import (
 type HTTP struct {
 	Listen    string   `yaml:"listen"`     // empty: ListenDefault; port 0: any free one; ListenOff: no page
 	Hosts     []string `yaml:"hosts"`      // further host names or addresses that requests may name
-	TokenFile string   `yaml:"token_file"` // file of mode 0600 with the access token; empty: none is asked for
+	TokenFile string   `yaml:"token_file"` // file with the access token; empty: none is asked for
 	CertFile  string   `yaml:"cert_file"`  // PEM certificate chain; with KeyFile, serves TLS
 	KeyFile   string   `yaml:"key_file"`
 }
@@ -148,7 +151,34 @@ func (c HTTP) allowedHosts() map[string]bool {
 	for _, h := range c.Hosts {
 		hosts[bareHost(h)] = true
 	}
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && !isLoopback(host) {
+		hosts[machineName()] = true
+	}
+	delete(hosts, "")
 	return hosts
+}
+
+// machineName returns the name that the machine has, "" if it has none that a request can have.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return bareHost(name)
+}
+
+// publicAddress returns the host and port of an address listened on. Every address stands for the
+// machine's name if hosts has it, or else for the first of hosts.
+func (c HTTP) publicAddress(listened net.Addr) string {
+	tcp, ok := listened.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return listened.String()
+	}
+	host := machineName()
+	if len(c.Hosts) > 0 && (host == "" || !slices.Contains(c.Hosts, host)) {
+		host = strings.Trim(c.Hosts[0], "[]")
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
 // bareHost returns a configured host as hostName returns that of a request.

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -113,7 +114,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
 	switch {
-	case !s.hosts[hostName(r.Host)]:
+	case !s.hosts[hostName(r.Host)] && !isOwnAddress(r):
 		fail(w, http.StatusMisdirectedRequest, "this host name is not served; name it in the configuration's hosts")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
@@ -129,6 +130,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	return false
+}
+
+// isOwnAddress reports whether a request names the address that its connection came to. No site can
+// lead a browser here under another name by that.
+func isOwnAddress(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && hostName(r.Host) == local.IP.String()
 }
 
 // hostName returns the host of a Host header in lower case, without the port; "" when it is not well formed.

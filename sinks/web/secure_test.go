@@ -153,6 +153,44 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 	}
 }
 
+// Where every address is listened on, the machine's name and the address that a connection came to
+// are served, so that a scrape by either works, and the address of the page is one that can be opened.
+func TestOwnNamesAreServed(t *testing.T) {
+	cert, key, _ := certificate(t)
+	s := serve(t, func(c *Config) {
+		c.Listen, c.Hosts = "0.0.0.0:0", []string{"gql.example"}
+		c.TokenFile, c.CertFile, c.KeyFile = tokenFile(t, testToken, 0o600), cert, key
+	})
+	_, port, _ := net.SplitHostPort(s.Addr().String())
+	if want := "https://gql.example:" + port + "/"; s.URL() != want {
+		t.Errorf("the page is at %s, want %s", s.URL(), want)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	for _, c := range []struct {
+		dial, host string
+		code       int
+	}{
+		{"127.0.0.2", "127.0.0.2", 200},
+		{"127.0.0.2", "127.0.0.3", 421},
+		{"127.0.0.1", machineName(), 200},
+		{"127.0.0.1", "evil.example", 421},
+	} {
+		request, err := http.NewRequest("GET", "https://"+c.dial+":"+port+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = c.host + ":" + port
+		reply, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Body.Close(); reply.StatusCode != c.code {
+			t.Errorf("%s by %s: code %d, want %d", c.host, c.dial, reply.StatusCode, c.code)
+		}
+	}
+}
+
 // certificate writes a certificate for gql.example and returns its files.
 func certificate(t testing.TB) (cert, key string, pool *x509.CertPool) {
 	t.Helper()

@@ -154,7 +154,8 @@ func (s *Server) serve() {
 // Addr returns the address listened on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL returns the address of the page, "" where there is none.
+// URL returns the address of the page, "" where there is none. Where every address is listened on,
+// it has a name that requests may use.
 func (s *Server) URL() string {
 	if s.http == nil {
 		return ""
@@ -163,7 +164,7 @@ func (s *Server) URL() string {
 	if s.config.CertFile != "" {
 		scheme = "https://"
 	}
-	return scheme + s.listener.Addr().String() + "/"
+	return scheme + s.config.publicAddress(s.listener.Addr()) + "/"
 }
 
 // Close lets the requests finish for up to five seconds, and frees the address. Later calls return the same.
