@@ -17,15 +17,18 @@ import (
 )
 
 type checkCmd struct {
-	File string `arg:"" type:"existingfile" help:"The configuration to check."`
+	File      string `arg:"" type:"existingfile" help:"The configuration to check."`
+	Elsewhere bool   `help:"Do not look for the files that it names (secrets, certificates): they are on another machine."`
 }
 
 func (*checkCmd) Help() string {
 	return `Reads a configuration strictly, reports every mistake with its place, and prints the configuration
 in effect, defaults filled in. A key that is not printed is off, or is decided when the pipeline runs.
+The files of secrets and certificates that it names must be there, as for a run.
 
-Example:
-  gqlstream check gqlstream.yaml`
+Examples:
+  gqlstream check gqlstream.yaml
+  gqlstream check --elsewhere gqlstream.yaml`
 }
 
 // Run checks one file.
@@ -40,7 +43,13 @@ func (c *checkCmd) Run(con console) error {
 	steps, _ := settings.Steps() // whose error is one of the core's
 	_, _, namesErr := settings.Names()
 	_, _, listenErr := broker.ListenAddress(cmp.Or(settings.NATS.Listen, "127.0.0.1:0"))
-	if err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr, settings.HTTP.Validate()); err != nil {
+	err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr,
+		settings.HTTP.Validate())
+	if !c.Elsewhere {
+		err = errors.Join(err, settings.HTTP.ValidateFiles(), targets.ValidateFiles(),
+			settings.NATS.ValidateFiles())
+	}
+	if err != nil {
 		err = config.Usagef(
 			"%s: %s",
 			c.File,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,5 +53,24 @@ func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 		strings.Count(out, "https://hooks.example/xxxxx") != 2 ||
 		!strings.Contains(out, "https://hooks.example/\n") {
 		t.Errorf("exit %d\n%s%s", code, out, said)
+	}
+}
+
+// A configuration whose files are not there must not pass, unless they are on another machine.
+func TestCheckLooksForTheFilesNamed(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "gqlstream.yaml")
+	for _, keys := range []string{
+		"http: {token_file: %s}", "http: {cert_file: %s, key_file: %[1]s}",
+		"nats: {url: nats://localhost, credentials: %s}", "nats: {url: nats://localhost, ca_file: %s}",
+		"notify: {webhooks: [{name: a, url: http://localhost, secret_file: %s}]}",
+		"notify: {alertmanagers: [{name: a, url: http://localhost, token_file: %s}]}",
+	} {
+		writeConfig(t, config, "classes: 2\n"+fmt.Sprintf(keys, filepath.Join(dir, "missing"))+"\n")
+		if code, _, said := runCommand("check", config); code != exitUsage ||
+			!strings.Contains(said, "missing: no such file") {
+			t.Errorf("%s: exit %d\n%s", keys, code, said)
+		}
+		mustRun(t, "check", "--elsewhere", config)
 	}
 }

@@ -51,6 +51,20 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	return options, nil
 }
 
+// ValidateFiles reports which of the files that it names cannot be read.
+func (c *ConnectConfig) ValidateFiles() error {
+	var errs []error
+	for _, path := range []string{c.Credentials, c.CAFile, c.CertFile, c.KeyFile} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(path); err != nil {
+			errs = append(errs, fmt.Errorf("broker: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // readCredentials returns the option for a credentials file, which holds a JWT, or for a
 // file with the seed of an nkey alone.
 func readCredentials(path string) (nats.Option, error) {
