@@ -65,6 +65,7 @@ type cli struct {
 	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry what was refused."`
 	Group       groupCmd       `cmd:"" help:"List the workers of a group, or let one hand its shards over."`
 	Notify      notifyCmd      `cmd:"" help:"Tell the targets of a configuration one sample alert."`
+	Health      healthCmd      `cmd:"" help:"Ask the run on this machine whether it is well."`
 	Version     versionCmd     `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }
 
