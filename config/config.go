@@ -38,18 +38,20 @@ type Settings struct {
 	Step        Step               `yaml:"step"`
 	Emit        Emit               `yaml:"emit"`
 	Windows     graphstore.Windows `yaml:"windows"`
-	Late        Late               `yaml:"late"`
-	Control     Control            `yaml:"control"`
-	Privacy     Privacy            `yaml:"privacy"`
-	Limits      event.Limits       `yaml:"limits"`
-	State       string             `yaml:"state"`
-	Checkpoint  Checkpoint         `yaml:"checkpoint"`
-	NATS        NATS               `yaml:"nats"`
-	Group       Group              `yaml:"group"`
-	Output      Output             `yaml:"output"`
-	HTTP        web.HTTP           `yaml:"http"`
-	Alerts      []Alert            `yaml:"alerts"`
-	Notify      notify.Config      `yaml:"notify"`
+
+	Evidence   graphstore.EvidenceConfig `yaml:"evidence"`
+	Late       Late                      `yaml:"late"`
+	Control    Control                   `yaml:"control"`
+	Privacy    Privacy                   `yaml:"privacy"`
+	Limits     event.Limits              `yaml:"limits"`
+	State      string                    `yaml:"state"`
+	Checkpoint Checkpoint                `yaml:"checkpoint"`
+	NATS       NATS                      `yaml:"nats"`
+	Group      Group                     `yaml:"group"`
+	Output     Output                    `yaml:"output"`
+	HTTP       web.HTTP                  `yaml:"http"`
+	Alerts     []Alert                   `yaml:"alerts"`
+	Notify     notify.Config             `yaml:"notify"`
 }
 
 // Classes is a list of class names, or a number of classes named 0, 1, ...
@@ -188,7 +190,7 @@ func (c Settings) Core() (incremental.Config, error) {
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: c.Limits, CompactEvery: c.Checkpoint.Every,
-		Windows: c.Windows, HalfLife: c.HalfLife, Models: c.Models, Shards: c.Group.Shards,
+		Windows: c.Windows, Evidence: c.Evidence, HalfLife: c.HalfLife, Models: c.Models, Shards: c.Group.Shards,
 	}
 	steps, stepsErr := c.Steps()
 	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), c.Control.Configure == "deny"

@@ -27,13 +27,14 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 		"edges":       &p.Edges,
 		"labels":      &p.Labels,
 		"predictions": &p.Predictions,
+		"posts":       &p.Posts,
 		"members":     &p.Members,
 	}
 	for _, kind := range c.Divert {
 		refused, ok := kinds[kind]
 		if !ok {
 			return p, fmt.Errorf(
-				"late.divert: %q is none of edges, labels, predictions, members",
+				"late.divert: %q is none of edges, labels, predictions, posts, members",
 				kind,
 			)
 		}

@@ -8,11 +8,11 @@ import (
 )
 
 // Apply applies the events of a batch and returns what changed, and what was
-// refused. Order: vertices, edges, labels, predictions, members; edges, labels and
+// refused. Order: vertices, edges, labels, predictions, posts, members; edges, labels and
 // predictions whose time has run out at b.Time end after what the batch says of
 // their kind. Of several assertions about one thing the last stands, whatever their
-// times, so a batch costs what it changes. Both results are valid until the next
-// Apply; strings of the batch are not kept.
+// times, so a batch costs what it changes; posts add up, in any order. Both results are
+// valid until the next Apply; strings of the batch are not kept.
 //
 // A refused event changes nothing. Assertions that something is absent (an edge
 // removed, a label or prediction withdrawn, a member leaving) do not create the vertices and
@@ -22,11 +22,12 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.begin(b)
 	s.assertVertices(b)
 	s.assertEdges(b)
-	s.edges.apply(&s.step)
 	s.labelling.expire(s.step.now)
 	s.assertLabels(b)
-	s.labelling.applyLabels(&s.step)
 	s.assertPredictions(b)
+	s.assertPosts(b)
+	s.edges.apply(&s.step)
+	s.labelling.applyLabels(&s.step)
 	s.labelling.applyPredictions(&s.step)
 	s.assertMembers(b)
 	s.members.applyEgos(s.graph(), &s.step.delta)

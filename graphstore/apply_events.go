@@ -22,7 +22,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 		u, known := s.ids.Lookup(e.Src)
 		v, both := s.ids.Lookup(e.Dst)
 		return edgeKeyOf(u, v), known && both
-	case !(e.Weight > 0 && e.Weight <= event.WeightMax && e.Weight == event.RoundWeight(e.Weight)):
+	case !goodWeight(e.Weight):
 		reason = event.BadWeight
 	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
 		reason = event.BadID
@@ -37,9 +37,14 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	return 0, false
 }
 
-// countNew returns how many of two different vertices there are not yet.
-func (s *Store) countNew(src, dst event.ID) (n int) {
-	for _, id := range [...]event.ID{src, dst} {
+// goodWeight reports whether an edge can have a weight.
+func goodWeight(w float64) bool {
+	return w > 0 && w <= event.WeightMax && w == event.RoundWeight(w)
+}
+
+// countNew returns how many of some different vertices there are not yet.
+func (s *Store) countNew(ids ...event.ID) (n int) {
+	for _, id := range ids {
 		if _, known := s.ids.Lookup(id); !known {
 			n++
 		}

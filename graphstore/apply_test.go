@@ -161,9 +161,10 @@ func TestRefusals(t *testing.T) {
 	want := []string{
 		"vertex 0/0 bad-value", "vertex 0/2 limit-exceeded",
 		"edge 7/0 self-loop", "edge 7/1 bad-weight", "edge 7/2 bad-weight", "edge 7/3 bad-weight", "edge 7/4 bad-weight",
-		"edge 8/4 bad-id", "edge 8/5 limit-exceeded", "edge 8/2 limit-exceeded",
+		"edge 8/4 bad-id", "edge 8/5 limit-exceeded",
 		"label 0/0 unknown-class", "label 0/1 unknown-class", "label 0/2 bad-value", "label 0/3 bad-id", "label 0/5 limit-exceeded",
 		"prediction 0/0 wrong-classes", "prediction 0/1 not-normal", "prediction 0/3 limit-exceeded",
+		"edge 8/2 limit-exceeded",
 		"member 0/0 bad-value", "member 0/1 missing-field", "member 0/3 limit-exceeded",
 	}
 	if !slices.Equal(got, want) {

@@ -94,7 +94,7 @@ func (l *labelling) check(n int, now event.Time) error {
 			n,
 		)
 	}
-	return cmp.Or(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
+	return cmp.Or(l.checkColumns(n, now), l.checkAudits(), l.checkModels(), l.checkEnds(now))
 }
 
 // checkEnds checks that every label and prediction that ends is there. Those that a

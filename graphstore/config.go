@@ -29,6 +29,8 @@ type Config struct {
 
 	Windows Windows // how long assertions hold that have no time to live
 
+	Evidence EvidenceConfig // how long observations of a person stay evidence
+
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
 	Limits event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
@@ -44,7 +46,7 @@ type Config struct {
 
 // Validate reports every violation.
 func (c *Config) Validate() error {
-	errs := []error{validateRules(c.Communities)}
+	errs := []error{validateRules(c.Communities), c.Evidence.validate()}
 	want := func(holds bool, format string, args ...any) {
 		if !holds {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -94,6 +96,7 @@ func (c *Config) withDefaults() Config {
 	})
 	d.versionsMax = cmp.Or(d.versionsMax, NamesMaxDefault)
 	d.attributesMax = cmp.Or(d.attributesMax, KeysMaxDefault)
+	d.Evidence.EdgeTTL = cmp.Or(d.Evidence.EdgeTTL, EdgeTTLDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)
 	d.LapseAfter = cmp.Or(d.LapseAfter, LapseAfterDefault)
 	return d

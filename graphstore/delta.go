@@ -40,6 +40,7 @@ type Delta struct {
 	Labels      []LabelChange      // by V
 	Audits      []AuditChange      // by V
 	Predictions []PredictionChange // by V
+	Evidence    []EvidenceChange   // by V: what predictions rest on
 	Members     []MemberChange     // by (Community, V); rule-based memberships included
 }
 
@@ -68,6 +69,13 @@ type PredictionChange struct {
 	V             Vertex
 	Before, After []uint32 // K units, nil when there is none
 	VersionBefore uint32   // index into View.Versions, meaningless without a prediction
+}
+
+// EvidenceChange is a change of what the prediction of V rests on: an observation was added
+// or replaced, whether or not the prediction moved, or all went with the prediction.
+type EvidenceChange struct {
+	V      Vertex
+	Before Evidence
 }
 
 // MemberChange is a change of the multiplicity of V in a community.

@@ -31,7 +31,7 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 	s.derived = Delta{
 		Position: s.step.delta.Position, Time: s.step.delta.Time,
 		FirstVertex: Vertex(s.ids.len()), FirstCommunity: Community(len(s.members.communities)),
-		Predictions: s.derived.Predictions[:0],
+		Predictions: s.derived.Predictions[:0], Evidence: s.derived.Evidence[:0],
 	}
 	s.derivedUnits = s.derivedUnits[:0]
 	for _, d := range list {
@@ -41,11 +41,11 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 				fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict", d.V),
 			)
 		}
-		of := version
+		now := said{units: d.Units, version: version}
 		if d.Units == nil {
-			of = noVersion
+			now.version = noVersion
 		}
-		s.labelling.setPrediction(&s.derived, &s.derivedUnits, d.V, d.Units, of)
+		s.labelling.setPrediction(&s.derived, &s.derivedUnits, d.V, now)
 	}
 	return &s.derived
 }

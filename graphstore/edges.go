@@ -19,17 +19,36 @@ type edges struct {
 	window time.Duration // how long an edge holds that does not say; 0 is for ever
 	most   int           // edges at most
 
-	asserted []entry // of the batch: edges, then the ends of those that changed
-	read     uint64  // keeps the compiler from leaving out reads whose values nobody uses
+	asserted []entry    // of the batch: edges, then the ends of those that changed
+	mentions []postEdge // of the batch: edges that posts assert
+	read     uint64     // keeps the compiler from leaving out reads whose values nobody uses
 }
 
 // begin empties what is kept of a batch.
 func (g *edges) begin() {
-	g.asserted = emptied(g.asserted)
+	g.asserted, g.mentions = emptied(g.asserted), emptied(g.mentions)
+}
+
+// postEdge is an edge that a post asserts.
+type postEdge struct {
+	key  uint64
+	post uint32 // of the batch
+	end  event.Time
+}
+
+// mention says that a post asserts the edge of that key, until a time.
+func (g *edges) mention(key uint64, post uint32, end event.Time) {
+	g.mentions = append(g.mentions, postEdge{key, post, end})
 }
 
 // edgeKeyOf packs an edge into a key that sorts as Delta.Edges does.
 func edgeKeyOf(u, v Vertex) uint64 { return pair(uint32(min(u, v)), uint32(max(u, v))) }
+
+// endsOf returns the ends of the edge of a key.
+func endsOf(key uint64) (u, v Vertex) {
+	high, low := unpair(key)
+	return Vertex(high), Vertex(low)
+}
 
 // assert says that edge event at is about the edge of that key.
 func (g *edges) assert(key uint64, at uint32) { g.asserted = append(g.asserted, entry{key, at}) }
@@ -60,6 +79,7 @@ func (g *edges) apply(p *step) {
 		g.ends.clear(e.key)
 		g.change(p, e.key, 0)
 	}
+	g.applyMentions(p)
 	if ended := g.ends.due(p.now, g.asserted[:0]); len(ended) > 0 {
 		for _, e := range ended {
 			g.change(p, e.key, 0)
@@ -68,6 +88,60 @@ func (g *edges) apply(p *step) {
 		slices.SortFunc(p.delta.Edges, compareEdges)
 	}
 	g.listEnds(p)
+}
+
+// applyMentions sets the edges that posts assert. An edge that is there already keeps its
+// weight and its end where they are greater, so posts may come in any order. A post whose
+// edge has no room is refused whole.
+func (g *edges) applyMentions(p *step) {
+	if len(g.mentions) == 0 {
+		return
+	}
+	slices.SortStableFunc(g.mentions, func(a, b postEdge) int { return cmp.Compare(a.key, b.key) })
+	explicit := len(p.delta.Edges)
+	for _, m := range g.mentions {
+		if slices.Contains(p.roomless, m.post) {
+			continue
+		}
+		weight := g.weight(endsOf(m.key))
+		end := m.end
+		if weight > 0 {
+			held, limited := g.ends.at[m.key]
+			if end = max(end, held); !limited {
+				end = forever
+			}
+		}
+		if !g.change(p, m.key, max(weight, p.batch.Posts[m.post].Weight)) {
+			p.refuse(event.KindPost, int(m.post), event.LimitExceeded, "edges")
+			p.roomless = append(p.roomless, m.post)
+			continue
+		}
+		g.ends.set(m.key, end)
+	}
+	if len(p.delta.Edges) > explicit {
+		p.delta.Edges = netEdges(p.delta.Edges)
+	}
+}
+
+// netEdges sorts changes and makes one of those of one edge, which stand in their order.
+func netEdges(changes []EdgeChange) []EdgeChange {
+	slices.SortStableFunc(changes, compareEdges)
+	net := changes[:0]
+	for _, c := range changes {
+		last := len(net) - 1
+		if last >= 0 && compareEdges(net[last], c) == 0 {
+			net[last].After = c.After
+			continue
+		}
+		if last >= 0 && net[last].Before == net[last].After {
+			net = net[:last]
+		}
+		net = append(net, c)
+	}
+	if last := len(net) - 1; last >= 0 && net[last].Before == net[last].After {
+		net = net[:last]
+	}
+	return net
 }
 
 // compareEdges orders changes by their edges.
@@ -92,8 +166,7 @@ func (g *edges) applyEvent(p *step, entry entry) {
 // change gives an edge a weight, 0 to remove it, and lists the change. It reports
 // whether there was room.
 func (g *edges) change(p *step, key uint64, after float64) bool {
-	high, low := unpair(key)
-	u, v := Vertex(high), Vertex(low)
+	u, v := endsOf(key)
 	before := g.weight(u, v)
 	if before == after {
 		return true

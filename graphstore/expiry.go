@@ -97,6 +97,14 @@ func (x *ends) set(key uint64, end event.Time) {
 	}
 }
 
+// end returns when a thing ends.
+func (x *ends) end(key uint64) event.Time {
+	if end, known := x.at[key]; known {
+		return end
+	}
+	return forever
+}
+
 // clear lets a thing live on.
 func (x *ends) clear(key uint64) { delete(x.at, key) }
 

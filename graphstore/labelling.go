@@ -25,10 +25,12 @@ type labelling struct {
 	times   column[event.Time] // n: when the label was asserted; 0 for none, and where LabelTimes was not set
 	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
 
-	units    column[uint32] // n x K
-	version  column[uint32] // n: model version of the prediction, or noVersion
+	units    column[uint32]  // n x K
+	version  column[uint32]  // n: model version of the prediction, or noVersion
+	evidence evidenceColumns // n: what the prediction rests on
 	versions names
 	models   models
+	mean     mean // of the posts of one author in a batch
 
 	labelEnds, predictionEnds ends // by vertex; never those of Derive
 
@@ -46,13 +48,8 @@ func newLabelling(config *Config) labelling {
 
 // begin empties what is kept of a batch and drops a roll-out that has been silent.
 func (l *labelling) begin(now event.Time) {
-	l.labels, l.predictions, l.pending = emptied(
-		l.labels,
-	), emptied(
-		l.predictions,
-	), emptied(
-		l.pending,
-	)
+	l.labels, l.predictions = emptied(l.labels), emptied(l.predictions)
+	l.pending = emptied(l.pending)
 	l.before = emptied(l.before)
 	l.lapse(now)
 }
@@ -64,24 +61,19 @@ func (l *labelling) grow(n int) {
 	l.times.resize(n)
 	l.units.resize(n * l.config.Classes)
 	l.version.append(noVersion)
+	l.evidence.resize(n)
 	if l.models.incoming != noVersion {
 		l.models.pending.resize(n * l.config.Classes)
+		l.models.evidence.resize(n)
 	}
 }
 
 // forget asserts that v has neither label nor prediction.
 func (l *labelling) forget(v Vertex) {
 	nothing := entry{uint64(v), fromErasure}
-	l.labels, l.predictions, l.pending = append(
-		l.labels,
-		nothing,
-	), append(
-		l.predictions,
-		nothing,
-	), append(
-		l.pending,
-		nothing,
-	)
+	l.labels = append(l.labels, nothing)
+	l.predictions = append(l.predictions, nothing)
+	l.pending = append(l.pending, nothing)
 }
 
 // Label returns the true class of v as far as it is known.

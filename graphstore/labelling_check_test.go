@@ -7,7 +7,7 @@ import (
 )
 
 // checkColumns checks every label and prediction by itself.
-func (l *labelling) checkColumns(n int) error {
+func (l *labelling) checkColumns(n int, now event.Time) error {
 	for v := range Vertex(n) {
 		label := l.Label(v)
 		if label.Class < event.NoClass || int(label.Class) >= l.config.Classes ||
@@ -16,6 +16,9 @@ func (l *labelling) checkColumns(n int) error {
 		}
 		if at := l.LabelTime(v); at != 0 && label.Class == event.NoClass {
 			return fmt.Errorf("vertex %d has no label, of the time %d", v, at)
+		}
+		if err := l.checkEvidence(v, now); err != nil {
+			return err
 		}
 		sum := uint64(0)
 		for _, unit := range l.units.data[int(v)*l.config.Classes:][:l.config.Classes] {
@@ -27,6 +30,18 @@ func (l *labelling) checkColumns(n int) error {
 		case version != noVersion && int(version) >= len(l.versions.names):
 			return fmt.Errorf("vertex %d has version %d of %d", v, version, len(l.versions.names))
 		}
+	}
+	return nil
+}
+
+// checkEvidence checks that the predictions that events asserted rest on something, and no
+// others.
+func (l *labelling) checkEvidence(v Vertex, now event.Time) error {
+	e, version := l.Evidence(v), l.version.data[v]
+	asserted := version != noVersion && !IsDerived(l.versions.names[version])
+	if asserted != (e.Weight > 0) || e.Time > now || e.Changed > now ||
+		!asserted && e != (Evidence{}) {
+		return fmt.Errorf("vertex %d of version %d has the evidence %+v", v, version, e)
 	}
 	return nil
 }

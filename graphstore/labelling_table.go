@@ -62,6 +62,8 @@ type pendingRow struct {
 	Vertex        Vertex
 	Probabilities []float64 `list:"fixed"`
 	End           nullable[event.Time]
+
+	evidenceRow
 }
 
 // pendingRows visits the predictions of the incoming version by vertex.
@@ -73,9 +75,11 @@ func (l *labelling) pendingRows(yield func(pendingRow) bool) {
 			continue
 		}
 		end, known := l.models.waiting.at[uint64(v)]
-		if !yield(
-			pendingRow{v, probabilitiesOf(row, probabilities), nullable[event.Time]{end, known}},
-		) {
+		if !yield(pendingRow{
+			v, probabilitiesOf(row, probabilities),
+			nullable[event.Time]{end, known},
+			evidenceRowOf(l.models.evidence.at(v)),
+		}) {
 			return
 		}
 	}
@@ -88,6 +92,7 @@ func (l *labelling) loadPending(r *pendingRow) error {
 		return fmt.Errorf("waiting prediction of vertex %d: %w", r.Vertex, errTable)
 	}
 	copyUnits(l.models.pending.data[at:], r.Probabilities)
+	l.models.evidence.set(r.Vertex, r.value())
 	if r.End.Valid {
 		l.models.waiting.set(uint64(r.Vertex), r.End.Value)
 	}
@@ -119,6 +124,7 @@ func (l *labelling) save(r *vertexRow, probabilities []float64) {
 	r.Role = nullable[string]{label.Role.String(), labelled}
 	r.Version = nullable[uint32]{l.Version(r.Vertex), predicted}
 	r.Probabilities = nullable[[]float64]{probabilitiesOf(units, probabilities), predicted}
+	r.evidenceRow = evidenceRowOf(l.evidence.at(r.Vertex))
 	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled && l.config.LabelTimes}
 }
 
@@ -136,6 +142,7 @@ func (l *labelling) load(r *vertexRow) {
 	if r.Version.Valid {
 		l.version.data[v] = r.Version.Value
 		copyUnits(l.units.data[v*l.config.Classes:], r.Probabilities.Value)
+		l.evidence.set(Vertex(v), r.value())
 	}
 }
 

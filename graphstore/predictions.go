@@ -23,32 +23,43 @@ func (l *labelling) Version(v Vertex) uint32 {
 	return 0
 }
 
-// refusePrediction returns why a prediction cannot be asserted, nothing when it can. A
-// version that is new gets an index, even when its vertex is refused afterwards.
+// refusePrediction returns why a prediction cannot be asserted, nothing when it can.
 func (l *labelling) refusePrediction(e *event.Prediction) (event.Reason, string) {
-	if IsDerived(e.Version) {
-		return event.BadValue, "model versions that begin with " + DerivedPrefix + " are reserved"
+	if e.Units == nil { // withdrawn
+		if IsDerived(e.Version) {
+			return event.BadValue, reservedVersion
+		}
+		return "", ""
 	}
-	if e.Units == nil {
-		return "", "" // withdrawn
+	return l.refuseUnits(e.Units, e.Version)
+}
+
+// reservedVersion says why a version is refused.
+const reservedVersion = "model versions that begin with " + DerivedPrefix + " are reserved"
+
+// refuseUnits returns why what a model version says cannot be asserted, nothing when it
+// can. A version that is new gets an index, even when its vertex is refused afterwards.
+func (l *labelling) refuseUnits(units []uint32, version string) (event.Reason, string) {
+	if IsDerived(version) {
+		return event.BadValue, reservedVersion
 	}
-	if len(e.Units) != l.config.Classes {
+	if len(units) != l.config.Classes {
 		return event.WrongClasses, ""
 	}
 	sum := uint64(0)
-	for _, unit := range e.Units {
+	for _, unit := range units {
 		sum += uint64(unit)
 	}
 	if sum != event.One {
 		return event.NotNormal, ""
 	}
-	if _, known := l.versions.index[e.Version]; !known {
+	if _, known := l.versions.index[version]; !known {
 		if len(l.versions.names) >= l.config.versionsMax {
 			return event.LimitExceeded, ""
 		}
-		l.versions.add(e.Version)
+		l.versions.add(version)
 	}
-	if l.models.late(l.versions.index[e.Version]) {
+	if l.models.late(l.versions.index[version]) {
 		return event.Late, "a newer model version is being rolled out"
 	}
 	return "", ""
@@ -73,41 +84,52 @@ func (l *labelling) assertPrediction(p *step, v Vertex, at int) {
 // applyPredictions sets or removes the predictions that stand, and lists those that
 // changed. Those of an incoming model version change nothing before it is switched to.
 func (l *labelling) applyPredictions(p *step) {
-	l.predictions = p.standing(l.predictions)
-	for _, e := range l.predictions {
-		units, version, end := []uint32(nil), noVersion, forever
-		if e.at != fromErasure {
-			units, version, end = l.predicts(&p.batch.Predictions[e.at], p.now)
-		}
-		l.setPrediction(&p.delta, &l.before, Vertex(e.key), units, version)
-		l.predictionEnds.set(e.key, end)
+	l.predictions = p.sorted(l.predictions)
+	for entries := range runs(l.predictions) {
+		v := Vertex(entries[0].key)
+		now := l.fold(p, entries, l.said(v))
+		l.setPrediction(&p.delta, &l.before, v, now)
+		l.predictionEnds.set(entries[0].key, now.end)
 	}
 	l.applyPending(p)
 }
 
-// predicts returns the prediction that an event asserts, and its end.
-func (l *labelling) predicts(
-	e *event.Prediction,
-	now event.Time,
-) (units []uint32, version uint32, end event.Time) {
-	end = endOf(e.Time, now, e.TTL, l.config.Windows.Predictions)
-	if e.Units == nil || end <= now { // withdrawn, or it has ended already
-		return nil, noVersion, forever
+// said returns the prediction of v as far as events asserted it.
+func (l *labelling) said(v Vertex) said {
+	version := l.version.data[v]
+	if version == noVersion || IsDerived(l.versions.names[version]) {
+		return nothingSaid
 	}
-	return e.Units, l.versions.index[e.Version], end
+	return said{l.Prediction(v), version, l.evidence.at(v), l.predictionEnds.end(uint64(v))}
 }
 
-// setPrediction replaces the prediction of v (no units: removes it) and lists
-// the change in delta, if it is one; backing holds what was there before.
-func (l *labelling) setPrediction(
-	delta *Delta,
-	backing *[]uint32,
-	v Vertex,
-	after []uint32,
-	version uint32,
-) {
-	before := l.Prediction(v)
-	if l.version.data[v] == version && slices.Equal(before, after) {
+// predicts returns the prediction that an entry of the batch asserts which is not a post.
+func (l *labelling) predicts(p *step, at entry) said {
+	if at.at == fromErasure {
+		return nothingSaid
+	}
+	e := &p.batch.Predictions[at.at]
+	end := endOf(e.Time, p.now, e.TTL, l.config.Windows.Predictions)
+	if e.Units == nil || end <= p.now { // withdrawn, or it has ended already
+		return nothingSaid
+	}
+	now := said{units: e.Units, version: l.versions.index[e.Version], end: end}
+	now.evidence = Evidence{Time: p.ownTime(e.Time), Changed: p.now}
+	now.evidence.Weight, now.evidence.Epoch = l.config.Evidence.observe(now.evidence.Time)
+	return now
+}
+
+// setPrediction replaces the prediction of v and lists the change in delta, if it is one;
+// backing holds what was there before. A built-in classifier that says the same again is
+// no change.
+func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now said) {
+	before, was := l.Prediction(v), l.evidence.at(v)
+	same := l.version.data[v] == now.version && slices.Equal(before, now.units)
+	if was != now.evidence {
+		l.evidence.set(v, now.evidence)
+		delta.Evidence = append(delta.Evidence, EvidenceChange{V: v, Before: was})
+	}
+	if same {
 		return
 	}
 	change := PredictionChange{V: v, VersionBefore: l.Version(v)}
@@ -115,14 +137,14 @@ func (l *labelling) setPrediction(
 		change.Before = keep(backing, before)
 	}
 	l.count(v, -1)
-	l.version.data[v] = version
+	l.version.data[v] = now.version
 	l.count(v, 1)
 	k := l.config.Classes
 	row := l.units.data[int(v)*k:][:k:k]
-	if after == nil {
+	if now.units == nil {
 		clear(row)
 	} else {
-		copy(row, after)
+		copy(row, now.units)
 		change.After = row
 	}
 	delta.Predictions = append(delta.Predictions, change)

@@ -27,10 +27,11 @@ const (
 // Invariant: every prediction in the columns that no built-in classifier made is
 // of the active version, and counts are those of a recount.
 type models struct {
-	active   uint32         // noVersion before the first prediction
-	incoming uint32         // noVersion without a roll-out
-	seen     event.Time     // log time of the last prediction of incoming
-	pending  column[uint32] // n x K units of incoming, all zero where there are none; empty without a roll-out
+	active   uint32          // noVersion before the first prediction
+	incoming uint32          // noVersion without a roll-out
+	seen     event.Time      // log time of the last prediction of incoming
+	pending  column[uint32]  // n x K units of incoming, all zero where there are none; empty without a roll-out
+	evidence evidenceColumns // n: what those of incoming rest on; empty without a roll-out
 	counts   RollOut
 	waiting  ends // by vertex: when predictions in pending end
 	came     bool // whether the batch asserted one of incoming
@@ -75,6 +76,7 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 		l.drop()
 		m.incoming = version
 		m.pending.resize(len(l.units.data))
+		m.evidence.resize(len(l.version.data))
 		l.recountModels()
 		l.pending = l.pending[:0] // of a version that it takes over from
 	}
@@ -84,7 +86,8 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 // drop ends a roll-out and forgets what had come of it.
 func (l *labelling) drop() {
 	m := &l.models
-	m.pending, m.incoming, m.seen, m.counts, m.waiting = column[uint32]{}, noVersion, 0, RollOut{}, ends{}
+	m.pending, m.evidence, m.waiting = column[uint32]{}, evidenceColumns{}, ends{}
+	m.incoming, m.seen, m.counts = noVersion, 0, RollOut{}
 }
 
 // lapse drops a roll-out that has been silent for too long.
@@ -151,14 +154,16 @@ func (l *labelling) applyPending(p *step) {
 	if m.incoming == noVersion {
 		return
 	}
-	l.pending = p.standing(l.pending)
-	for _, e := range l.pending {
-		units, end := []uint32(nil), forever
-		if e.at != fromErasure {
-			units, _, end = l.predicts(&p.batch.Predictions[e.at], p.now)
+	l.pending = p.sorted(l.pending)
+	for entries := range runs(l.pending) {
+		v := Vertex(entries[0].key)
+		held := nothingSaid
+		if units := l.waiting(v); units != nil {
+			held = said{units, m.incoming, m.evidence.at(v), m.waiting.end(uint64(v))}
 		}
-		l.setWaiting(Vertex(e.key), units)
-		m.waiting.set(e.key, end)
+		now := l.fold(p, entries, held)
+		l.setWaiting(v, now)
+		m.waiting.set(entries[0].key, now.end)
 	}
 	if m.came && m.counts.Coverage() >= l.config.SwitchAt {
 		l.switchModel(&p.delta)
@@ -166,12 +171,16 @@ func (l *labelling) applyPending(p *step) {
 }
 
 // setWaiting replaces the prediction of the incoming version for v.
-func (l *labelling) setWaiting(v Vertex, units []uint32) {
+func (l *labelling) setWaiting(v Vertex, now said) {
 	k := l.config.Classes
 	row := l.models.pending.data[int(v)*k:][:k]
 	l.count(v, -1)
-	clear(row)
-	copy(row, units)
+	l.models.evidence.set(v, now.evidence)
+	if now.units == nil {
+		clear(row)
+	} else {
+		copy(row, now.units)
+	}
 	l.count(v, 1)
 }
 
@@ -183,6 +192,7 @@ func (l *labelling) switchModel(d *Delta) {
 	m, k := &l.models, l.config.Classes
 	listed := slices.Clone(d.Predictions)
 	d.Predictions = d.Predictions[:0]
+	l.switchEvidence(d)
 	for v := range Vertex(len(l.classes.data)) {
 		row, after := l.units.data[int(v)*k:][:k:k], l.waiting(v)
 		change := PredictionChange{V: v}
@@ -210,4 +220,26 @@ func (l *labelling) switchModel(d *Delta) {
 	m.active = m.incoming
 	l.predictionEnds = m.waiting
 	l.drop()
+}
+
+// switchEvidence replaces what predictions rest on with what those of the incoming version
+// do, before these replace them, and lists the changes, net.
+func (l *labelling) switchEvidence(d *Delta) {
+	listed := slices.Clone(d.Evidence)
+	d.Evidence = d.Evidence[:0]
+	for v := range Vertex(len(l.classes.data)) {
+		before := l.evidence.at(v)
+		if len(listed) > 0 && listed[0].V == v {
+			before, listed = listed[0].Before, listed[1:]
+		}
+		switch {
+		case l.waiting(v) != nil:
+			l.evidence.set(v, l.models.evidence.at(v))
+		case l.version.data[v] == l.models.active:
+			l.evidence.set(v, Evidence{})
+		}
+		if before != l.evidence.at(v) {
+			d.Evidence = append(d.Evidence, EvidenceChange{V: v, Before: before})
+		}
+	}
 }

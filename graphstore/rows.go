@@ -81,6 +81,8 @@ func typeOf(t reflect.Type) arrow.DataType {
 		return arrow.PrimitiveTypes.Uint8
 	case reflect.Int32:
 		return arrow.PrimitiveTypes.Int32
+	case reflect.Int64:
+		return arrow.PrimitiveTypes.Int64
 	case reflect.Uint32:
 		return arrow.PrimitiveTypes.Uint32
 	case reflect.Uint64:
@@ -159,6 +161,8 @@ func appendCell(column array.Builder, at unsafe.Pointer, valid []bool) (size int
 		column.AppendValues(one[uint8](at), valid)
 	case *array.Int32Builder:
 		column.AppendValues(one[int32](at), valid)
+	case *array.Int64Builder:
+		column.AppendValues(one[int64](at), valid)
 	case *array.Uint32Builder:
 		column.AppendValues(one[uint32](at), valid)
 	case *array.Uint64Builder:
@@ -246,6 +250,8 @@ func readCell(column arrow.Array, i int, at unsafe.Pointer, copied bool) {
 		*(*uint8)(at) = column.Value(i)
 	case *array.Int32:
 		*(*int32)(at) = column.Value(i)
+	case *array.Int64:
+		*(*int64)(at) = column.Value(i)
 	case *array.Uint32:
 		*(*uint32)(at) = column.Value(i)
 	case *array.Uint64:
@@ -289,7 +295,7 @@ func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 
 // EncodeRows returns structs as an uncompressed Arrow IPC file with a column for
 // each field, those of embedded structs included, named as the field in lower
-// case. A field is a bool, uint32, uint64, float64, event.Time, string, []byte,
+// case. A field is a bool, uint32, uint64, int64, float64, event.Time, string, []byte,
 // []uint32 or []float64, or of a type made of one of these; it panics on another.
 // Empty slices come back as nil.
 func EncodeRows[T any](rows []T) ([]byte, error) {

@@ -22,7 +22,9 @@ func dump(s *Store) map[string]any {
 		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
 		"hubs":    s.edges.hubs,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
-		"versions": s.labelling.versions, "keys": s.View().AttributeKeys(),
+		"evidence":         dumpEvidence(&s.labelling.evidence),
+		"waiting evidence": dumpEvidence(&s.labelling.models.evidence),
+		"versions":         s.labelling.versions, "keys": s.View().AttributeKeys(),
 		"by name":      s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
 		"edges end":  s.edges.ends.sorted(),
@@ -57,6 +59,11 @@ func dump(s *Store) map[string]any {
 		d["attribute "+key] = *column
 	}
 	return d
+}
+
+// dumpEvidence returns the values of the columns.
+func dumpEvidence(c *evidenceColumns) string {
+	return fmt.Sprint(c.weights.data, c.epochs.data, c.times.data, c.changed.data)
 }
 
 // differ returns the first part in which two stores differ. Empty and nil are

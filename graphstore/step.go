@@ -1,6 +1,8 @@
 package graphstore
 
 import (
+	"iter"
+
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
 )
@@ -18,6 +20,8 @@ type step struct {
 	delta   Delta
 	refused []event.Refusal
 
+	roomless []uint32 // posts of the batch whose edges had no room
+
 	originals []byte  // backing of Refusal.Original
 	scratch   []entry // the other buffer of sortEntries
 }
@@ -32,9 +36,11 @@ func (p *step) begin(b *event.Batch) {
 		Edges: emptied(
 			d.Edges,
 		), Ends: emptied(d.Ends), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
-		Predictions: emptied(d.Predictions), Members: emptied(d.Members),
+		Predictions: emptied(d.Predictions), Evidence: emptied(d.Evidence),
+		Members: emptied(d.Members),
 	}
 	clear(p.refused)
+	p.roomless = p.roomless[:0]
 	p.refused, p.originals, p.scratch = emptied(p.refused), emptied(p.originals), emptied(p.scratch)
 }
 
@@ -50,9 +56,39 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
+// ownTime returns the time of an event that says t: now where it says none, and for what is
+// younger than the log.
+func (p *step) ownTime(t event.Time) event.Time {
+	if t == 0 || t > p.now {
+		return p.now
+	}
+	return t
+}
+
+// sorted sorts assertions by key. Those about one key stay in their order.
+func (p *step) sorted(asserted []entry) []entry {
+	asserted, p.scratch = sortEntries(asserted, p.scratch)
+	return asserted
+}
+
+// runs visits the entries of each key, of entries that are sorted.
+func runs(sorted []entry) iter.Seq[[]entry] {
+	return func(yield func([]entry) bool) {
+		for from, i := 0, 1; i <= len(sorted); i++ {
+			if i < len(sorted) && sorted[i].key == sorted[from].key {
+				continue
+			}
+			if !yield(sorted[from:i]) {
+				return
+			}
+			from = i
+		}
+	}
+}
+
 // standing sorts assertions by key and keeps the last about each key.
 func (p *step) standing(asserted []entry) []entry {
-	asserted, p.scratch = sortEntries(asserted, p.scratch)
+	asserted = p.sorted(asserted)
 	kept := asserted[:0]
 	for i, e := range asserted {
 		if i+1 == len(asserted) || asserted[i+1].key != e.key {

@@ -106,7 +106,7 @@ func (s *Store) copyVertices() *Store {
 	l := &s.labelling
 	c.labelling = labelling{
 		config: &c.config, classes: l.classes.clone(), roles: l.roles.clone(), times: l.times.clone(),
-		units: l.units.clone(), version: l.version.clone(),
+		units: l.units.clone(), version: l.version.clone(), evidence: l.evidence.clone(),
 	}
 	copying.Wait()
 	return c

@@ -35,7 +35,7 @@ func Tables() []Table {
 }
 
 // snapshotFormat is the version of the tables' meaning.
-const snapshotFormat = 2
+const snapshotFormat = 3
 
 // errTable says that values of a table do not belong together.
 var errTable = errors.New("the table contradicts itself or another one")
@@ -225,6 +225,32 @@ type vertexRow struct {
 	Degree        float64
 	Probabilities nullable[[]float64]  `list:"fixed"`
 	LabelTime     nullable[event.Time] `column:"label_time"` // null where times are not kept
+
+	evidenceRow
+}
+
+// evidenceRow is what a prediction rests on; null without one that events asserted.
+type evidenceRow struct {
+	Weight  nullable[uint32]
+	Epoch   nullable[int64]
+	Time    nullable[event.Time] `column:"prediction_time"`
+	Changed nullable[event.Time] `column:"prediction_changed"`
+}
+
+// evidenceRowOf returns evidence as columns have it.
+func evidenceRowOf(e Evidence) evidenceRow {
+	known := e.Weight > 0
+	return evidenceRow{
+		nullable[uint32]{e.Weight, known},
+		nullable[int64]{e.Epoch, known},
+		nullable[event.Time]{e.Time, known},
+		nullable[event.Time]{e.Changed, known},
+	}
+}
+
+// value returns what a row says.
+func (r *evidenceRow) value() Evidence {
+	return Evidence{r.Weight.Value, r.Epoch.Value, r.Time.Value, r.Changed.Value}
 }
 
 func (s *Store) vertexRows(yield func(vertexRow) bool) {

@@ -45,8 +45,9 @@ type Config struct {
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
 	// HalfLife is the age at which a calibration label counts half as much as a fresh
 	// one; 0: they do not age.
-	HalfLife time.Duration    `json:",omitempty"`
-	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
+	HalfLife time.Duration             `json:",omitempty"`
+	Evidence graphstore.EvidenceConfig `json:",omitzero"` // how long observations stay evidence
+	Late     event.LatePolicy          `json:",omitzero"` // carried out by the source, which has the messages
 
 	Cut           string `json:",omitempty"` // how the source cuts the log into steps; see ingest.StepConfig.Cut
 	DenyConfigure bool   `json:",omitempty"` // refuse configure events, where publishers must not change which communities are tracked
@@ -156,8 +157,8 @@ func (c Config) Digest() string {
 func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, Limits: c.Limits, Windows: c.Windows,
-		LabelTimes: c.HalfLife > 0,
-		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
+		LabelTimes: c.HalfLife > 0, Evidence: c.Evidence,
+		SwitchAt: c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
 	}
 }
 

@@ -52,7 +52,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
 		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
 		{"classes: 2\nwindows: {lables: 1h}", `did you mean "labels"?`},
-		{"classes: 2\nlate: {after: 5m, divert: [vertices]}", `late.divert: "vertices" is none of edges, labels, predictions, members`},
+		{"classes: 2\nlate: {after: 5m, divert: [vertices]}", `late.divert: "vertices" is none of edges, labels, predictions, posts, members`},
 		{"classes: 2\ncontrol: {configure: no}", `control.configure: "no" is neither allow nor deny`},
 		{"classes: 2\nlate: {divert: [labels]}", "late.after: missing"},
 		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},

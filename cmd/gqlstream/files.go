@@ -25,6 +25,7 @@ type fileFlags struct {
 	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
 	Predictions []string          `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p_left,p_right,... or vertex,p0,p1,... or vertex,class."`
+	Posts       []string          `type:"existingfile" placeholder:"FILE" help:"Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or author,class."`
 	Members     []string          `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
 	Vertices    []string          `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
 	Log         []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
@@ -56,7 +57,14 @@ func (f *fileFlags) inputs() (inputs []files.Input) {
 	for _, table := range []struct {
 		kind  event.Kind
 		paths []string
-	}{{event.KindVertex, f.Vertices}, {event.KindLabel, f.Labels}, {event.KindPrediction, f.Predictions}, {event.KindEdge, f.Edges}, {event.KindMember, f.Members}} {
+	}{
+		{event.KindVertex, f.Vertices},
+		{event.KindLabel, f.Labels},
+		{event.KindPrediction, f.Predictions},
+		{event.KindPost, f.Posts},
+		{event.KindEdge, f.Edges},
+		{event.KindMember, f.Members},
+	} {
 		for _, path := range table.paths {
 			inputs = append(inputs, files.Input{Path: path, Kind: table.kind})
 		}

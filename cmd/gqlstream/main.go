@@ -95,9 +95,9 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 }
 
 // words are those that flags take.
-var words = kong.Vars{"reasons": listed(event.Reasons), "kinds": listed([]event.Kind{
-	event.KindEdge, event.KindLabel, event.KindPrediction, event.KindMember, event.KindVertex, event.KindControl,
-})}
+var words = kong.Vars{
+	"reasons": listed(event.Reasons), "kinds": listed(event.KindNames()),
+}
 
 // execute runs one command line and returns the exit code. Tests call it too.
 func execute(ctx context.Context, args []string, con console) int {

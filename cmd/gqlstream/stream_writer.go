@@ -37,11 +37,15 @@ func newStreamWriter(
 	return streamWriter{publisher, nc.MaxPayload(), limiter}, err
 }
 
+// writeKinds are the kinds of events in the order in which those of a batch are published.
+var writeKinds = event.EachKindOnce(
+	event.KindVertex, event.KindMember, event.KindEdge, event.KindLabel,
+	event.KindPrediction, event.KindPost, event.KindControl,
+)
+
 // write publishes the events of b, kind by kind.
 func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
-	for _, kind := range []event.Kind{
-		event.KindVertex, event.KindMember, event.KindEdge, event.KindLabel, event.KindPrediction, event.KindControl,
-	} {
+	for _, kind := range writeKinds {
 		n := b.Count(kind)
 		for from := 0; from < n; from += messageEventsMax {
 			if err := s.publish(ctx, kind, b, from, min(from+messageEventsMax, n)); err != nil {

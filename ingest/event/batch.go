@@ -16,7 +16,7 @@ func take[T any](memory *[]T, n, least int) []T {
 	return (*memory)[at : at+n : at+n]
 }
 
-// Units returns a fresh slice of k units for a Prediction of this batch, all
+// Units returns a fresh slice of k units for a Prediction or a Post of this batch, all
 // zero. It is owned by the batch and valid until the next Reset.
 func (b *Batch) Units(k int) []uint32 {
 	units := take(&b.units, k, 1024)
@@ -61,14 +61,13 @@ func (l *list[T]) count() int                   { return len(*l) }
 func (l *list[T]) extend()                      { *l = append(*l, *new(T)) }
 func (l *list[T]) copyFrom(other events, i int) { *l = append(*l, (*other.(*list[T]))[i]) }
 
-func (l *list[T]) cut(
-	n int,
-) {
+// cut clears what it takes out, because it may hold pointers.
+func (l *list[T]) cut(n int) {
 	clear((*l)[n:])
 	*l = (*l)[:n]
-} // they may hold pointers
+}
 
-// of returns the events of a kind.
+// of returns the events of a kind. It panics on a kind that has no list.
 func (b *Batch) of(k Kind) events {
 	switch k {
 	case KindEdge:
@@ -77,12 +76,16 @@ func (b *Batch) of(k Kind) events {
 		return (*list[Label])(&b.Labels)
 	case KindPrediction:
 		return (*list[Prediction])(&b.Predictions)
+	case KindPost:
+		return (*list[Post])(&b.Posts)
 	case KindMember:
 		return (*list[Member])(&b.Members)
 	case KindVertex:
 		return (*list[Vertex])(&b.Vertices)
+	case KindControl:
+		return (*list[Control])(&b.Controls)
 	}
-	return (*list[Control])(&b.Controls)
+	panic("event: a batch has no list of " + k.String() + " events")
 }
 
 // Count returns the number of events of a kind in the batch.
@@ -106,12 +109,16 @@ func (b *Batch) At(k Kind, i int) (*Position, *uint32, *Time) {
 		return &b.Labels[i].Position, &b.Labels[i].Index, &b.Labels[i].Time
 	case KindPrediction:
 		return &b.Predictions[i].Position, &b.Predictions[i].Index, &b.Predictions[i].Time
+	case KindPost:
+		return &b.Posts[i].Position, &b.Posts[i].Index, &b.Posts[i].Time
 	case KindMember:
 		return &b.Members[i].Position, &b.Members[i].Index, &b.Members[i].Time
 	case KindVertex:
 		return &b.Vertices[i].Position, &b.Vertices[i].Index, &b.Vertices[i].Time
+	case KindControl:
+		return &b.Controls[i].Position, &b.Controls[i].Index, &b.Controls[i].Time
 	}
-	return &b.Controls[i].Position, &b.Controls[i].Index, &b.Controls[i].Time
+	panic("event: a batch has no list of " + k.String() + " events")
 }
 
 // Stamp returns the position and the time of event i of a kind.

@@ -1,4 +1,4 @@
-// Package event is the vocabulary of what can happen to a graph: six kinds of event,
+// Package event is the vocabulary of what can happen to a graph: seven kinds of event,
 // the Batch that carries the events of one step through the pipeline, the reasons
 // for refusing an event, and the limits of what is read.
 //
@@ -6,9 +6,9 @@
 //
 //   - ids, names of communities, versions and attributes are 1 to 256 bytes of
 //     UTF-8 (a version may be absent), and "42" is the integer 42;
-//   - the weight of an edge that is not removed is a positive multiple of
+//   - the weight of an edge that is not removed, and of a post, is a positive multiple of
 //     WeightUnit up to WeightMax, and its ends differ;
-//   - the units of a prediction are K integers that sum to exactly One;
+//   - the units of a prediction or a post are K integers that sum to exactly One;
 //   - classes lie in [0, K) or are NoClass, times within TimeMax of the epoch;
 //   - a message is applied whole, but for events that Refused lists, or not at all.
 //

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -36,18 +37,41 @@ const One = 1 << 30
 // Kind names the subject matter of an event. The subject of a message names it.
 type Kind uint8
 
-// The six kinds of event.
+// The seven kinds of event.
 const (
 	KindEdge Kind = iota
 	KindLabel
 	KindPrediction
+	KindPost
 	KindMember
 	KindVertex
 	KindControl
 	Kinds int = iota
 )
 
-var kindNames = [Kinds]string{"edge", "label", "prediction", "member", "vertex", "control"}
+// kindNames are the names of all kinds, by kind.
+var kindNames = [...]string{
+	KindEdge: "edge", KindLabel: "label", KindPrediction: "prediction", KindPost: "post",
+	KindMember: "member", KindVertex: "vertex", KindControl: "control",
+}
+
+// KindNames returns the names of all kinds in the order of the constants.
+func KindNames() []string { return slices.Clone(kindNames[:]) }
+
+// EachKindOnce returns its arguments, which must name every kind once: a list that lacks a
+// kind would lose the events of this kind in silence, so it panics.
+func EachKindOnce(kinds ...Kind) []Kind {
+	sorted := slices.Sorted(slices.Values(kinds))
+	for i, k := range sorted {
+		if int(k) != i {
+			panic(fmt.Sprintf("event: %v are not every kind once", kinds))
+		}
+	}
+	if len(sorted) != Kinds {
+		panic(fmt.Sprintf("event: %v are %d of %d kinds", kinds, len(sorted), Kinds))
+	}
+	return kinds
+}
 
 // String returns the kind's name, which is also the last token of its subject.
 func (k Kind) String() string {
@@ -56,6 +80,9 @@ func (k Kind) String() string {
 	}
 	return kindNames[k]
 }
+
+// Predicts reports whether events of the kind carry the probabilities of a classifier.
+func (k Kind) Predicts() bool { return k == KindPrediction || k == KindPost }
 
 // ParseKind is the inverse of String.
 func ParseKind(name string) (Kind, bool) {
@@ -160,6 +187,29 @@ type Prediction struct {
 	Index    uint32
 }
 
+// Reference names a vertex, or none.
+type Reference struct {
+	ID    ID
+	Given bool // false: the ID is the zero ID and means nothing
+}
+
+// Post is something that its author said. It adds to what is known of the author: the
+// author's prediction is the mean of the author's posts, each weighted by its age. A post
+// that answers or repeats an author asserts an edge between both as well.
+type Post struct {
+	Author   ID
+	Units    []uint32      // what a classifier says of the post, as of a Prediction; never nil
+	Version  string        // model version; may be empty
+	ID       string        // of the post; may be empty
+	ReplyTo  Reference     // the author that it answers
+	RepostOf Reference     // the author that it repeats
+	Weight   float64       // of its edges: > 0, a multiple of WeightUnit
+	TTL      time.Duration // > 0: its edges hold so long; 0: as the configuration says
+	Time     Time
+	Position Position
+	Index    uint32
+}
+
 // Member asserts a vertex's multiplicity in an explicit community; zero means it is not a member.
 type Member struct {
 	Community    string
@@ -251,6 +301,7 @@ type Batch struct {
 	Edges       []Edge
 	Labels      []Label
 	Predictions []Prediction
+	Posts       []Post
 	Members     []Member
 	Vertices    []Vertex
 	Controls    []Control
@@ -268,7 +319,7 @@ func (b *Batch) Reset() {
 	b.Rollback(Mark{})
 	clear(b.attributes)
 	*b = Batch{
-		Edges: b.Edges, Labels: b.Labels, Predictions: b.Predictions,
+		Edges: b.Edges, Labels: b.Labels, Predictions: b.Predictions, Posts: b.Posts,
 		Members: b.Members, Vertices: b.Vertices, Controls: b.Controls,
 		Refused: b.Refused, units: b.units[:0], attributes: b.attributes[:0],
 		text: b.text[:0],
@@ -276,9 +327,11 @@ func (b *Batch) Reset() {
 }
 
 // Events returns the number of events in the batch.
-func (b *Batch) Events() int {
-	return len(b.Edges) + len(b.Labels) + len(b.Predictions) + len(b.Members) +
-		len(b.Vertices) + len(b.Controls)
+func (b *Batch) Events() (n int) {
+	for k := range Kind(Kinds) {
+		n += b.Count(k)
+	}
+	return n
 }
 
 // Reason says in one word why an event or a message was refused. Counters and

@@ -101,7 +101,7 @@ type LatePolicy struct {
 
 	// The kinds whose late events are refused, with the reason Late. Those of other
 	// kinds apply in their place in the log and are counted.
-	Edges, Labels, Predictions, Members bool
+	Edges, Labels, Predictions, Posts, Members bool
 }
 
 // Validate reports every violation at once.
@@ -136,6 +136,7 @@ func (p LatePolicy) Problem(b *Batch, k Kind, t, now Time) *Problem {
 		KindEdge:       p.Edges,
 		KindLabel:      p.Labels,
 		KindPrediction: p.Predictions,
+		KindPost:       p.Posts,
 		KindMember:     p.Members,
 	}
 	if !refused[k] {

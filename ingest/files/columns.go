@@ -99,7 +99,7 @@ func (c *columns) check(names []string) error {
 			missing = append(missing, strconv.Quote(column.Names[0]))
 		}
 	}
-	if c.kind == event.KindPrediction && len(missing) == 0 {
+	if c.kind.Predicts() && len(missing) == 0 {
 		if c.highest == 0 && !c.has(c.slot("class")) && !c.has(c.slot("probabilities")) {
 			missing = append(missing, `"p0", "p1", ... or "class"`)
 		}
@@ -173,7 +173,7 @@ func (c *columns) resolve(name string) int {
 		}
 	}
 	switch c.kind {
-	case event.KindPrediction:
+	case event.KindPrediction, event.KindPost:
 		if k, ok := c.probability(ours); ok {
 			c.highest = max(c.highest, k+1)
 			return c.grow(c.base() + k)

@@ -70,6 +70,15 @@ func randomTables(r *rand.Rand, n int) []testTable {
 	vertices := testTable{
 		kind: event.KindVertex, columns: []string{"id", "language", "views"}, types: []string{"int", "text", "int"},
 	}
+	posts := testTable{
+		kind: event.KindPost,
+		columns: []string{
+			"author", "p0", "p1", "p2", "version", "id", "reply_to", "repost_of", "weight", "time",
+		},
+		types: []string{
+			"text", "float", "float", "float", "text", "text", "text", "text", "float", "int",
+		},
+	}
 	for i := range n {
 		a, b := id(), id()
 		if a == b {
@@ -92,6 +101,11 @@ func randomTables(r *rand.Rand, n int) []testTable {
 			), float64(p) / 16, float64(q) / 16, float64(16-p-q) / 16, maybe(r, "m,1"),
 			pick(r, nil, "36h", "5"),
 		})
+		posts.rows = append(posts.rows, []any{
+			id(), float64(p) / 16, float64(q) / 16, float64(16-p-q) / 16, maybe(r, "m,1"),
+			maybe(r, "post "+strconv.Itoa(i)), maybe(r, id()), maybe(r, id()),
+			maybe(r, float64(1+r.IntN(64))/8), maybe(r, int64(1_700_000_000+i)),
+		})
 		members.rows = append(members.rows, []any{
 			pick(
 				r,
@@ -104,7 +118,7 @@ func randomTables(r *rand.Rand, n int) []testTable {
 			int64(r.IntN(1000)), pick(r, nil, "de", "pt-BR", "x y"), maybe(r, int64(r.IntN(1e6))),
 		})
 	}
-	return []testTable{edges, labels, predictions, members, vertices}
+	return []testTable{edges, labels, predictions, posts, members, vertices}
 }
 
 func maybe(r *rand.Rand, x any) any { return pick(r, x, x, nil) }

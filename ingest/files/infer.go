@@ -29,7 +29,7 @@ import (
 func inferClasses(inputs []Input, columns map[string]string, ordered bool) (event.ClassSet, error) {
 	found := classFinder{names: map[string]string{}, ordered: ordered}
 	for _, input := range inputs {
-		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
+		if !input.Log && !slices.Contains(classKinds, input.Kind) {
 			continue
 		}
 		file, err := openStream(input, &Config{Columns: columns}, nil)
@@ -46,6 +46,9 @@ func inferClasses(inputs []Input, columns map[string]string, ordered bool) (even
 	return found.classes()
 }
 
+// classKinds are the kinds of events that speak of classes.
+var classKinds = []event.Kind{event.KindLabel, event.KindPrediction, event.KindPost}
+
 // classFinder collects what files say of classes.
 type classFinder struct {
 	ordered  bool              // the alphabet is no order
@@ -57,14 +60,14 @@ type classFinder struct {
 	numberer string            // a file that says one of these two
 }
 
-// read reads the labels or predictions of a table, or both of a log.
+// read reads the labels, predictions or posts of a table, or all of a log.
 func (f *classFinder) read(s *fileStream) error {
 	path, isLog, columns := s.input.Path, s.input.Log, s.columns
 	if !isLog && columns.header && columns.highest > 0 {
 		return f.sawColumns(columns, path) // no need to read the rows
 	}
 	ofLog := map[event.Kind]*jsonTable{}
-	for _, kind := range []event.Kind{event.KindLabel, event.KindPrediction} {
+	for _, kind := range classKinds {
 		ofLog[kind] = &jsonTable{columns: newColumns(kind, nil, nil)}
 	}
 	for {

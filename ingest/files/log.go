@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -106,7 +107,8 @@ func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event
 // kindPrefix is the beginning of the lines of LogWriter.
 var kindPrefix = []byte(`{"kind":"`)
 
-const wantKind = "want edge, label, prediction, member, vertex or control"
+// wantKind lists the kinds that a line may say.
+var wantKind = "want " + strings.Join(event.KindNames(), ", ")
 
 // kindOf returns the kind that the event on a line says.
 func (t *jsonTable) kindOf(line []byte) (event.Kind, *event.Problem) {
@@ -185,7 +187,7 @@ func CreateLog(path string) (*LogWriter, error) {
 }
 
 // Write writes the events of b in the order of their positions. Those of one position stay in the
-// order of their kind; kinds come in the order vertex, label, prediction, edge, member, control.
+// order of their kind; kinds come in the order of logKinds.
 func (l *LogWriter) Write(b *event.Batch) error {
 	for _, run := range Runs(b) {
 		for i := run.From; i < run.To; i++ {
@@ -204,9 +206,10 @@ func (l *LogWriter) Write(b *event.Batch) error {
 }
 
 // logKinds are the kinds of events in the order in which a log holds those of one position.
-var logKinds = [...]event.Kind{
-	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindEdge, event.KindMember, event.KindControl,
-}
+var logKinds = event.EachKindOnce(
+	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindPost,
+	event.KindEdge, event.KindMember, event.KindControl,
+)
 
 // Run is the events [From, To) of a kind, which follow each other in a log.
 type Run struct {

@@ -32,6 +32,8 @@ type Input struct {
 //	labels       vertex, label [, role] [, pi] [, time] [, ttl]    a null or -1 is no label
 //	predictions  vertex, p0, p1, ... [, version] [, time] [, ttl]
 //	             vertex, class [, version] [, time] [, ttl]
+//	posts        author, p0, p1, ... [, time] [, reply_to] [, repost_of] [, id] [, version]
+//	             [, weight] [, ttl]; or class in place of p0, p1, ...
 //	members      community, vertex [, multiplicity] [, op] [, time]
 //	vertices     vertex [, erase] [, time], and every other column an attribute
 //
@@ -41,7 +43,7 @@ type Input struct {
 // an empty value, as a null elsewhere, removes the attribute.
 //
 // The log holds the rows without a time first, in the order of Inputs and of their rows.
-// Vertices, labels, predictions, edges, members, logs is a good one: a core that
+// Vertices, labels, predictions, posts, edges, members, logs is a good one: a core that
 // reads them estimates nothing, and is fast, until it has the whole graph. The
 // rows with a time follow in its order; at the same time, in the order above. A
 // table whose rows are not in the order of time is read into memory and sorted,

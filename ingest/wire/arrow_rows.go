@@ -117,7 +117,13 @@ func (d *Decoder) readID(r *record, c *column, row int) bool {
 		return false
 	}
 	r.seen |= 1 << c.spec.field
-	*c.spec.value(d.batch, r.at).(*event.ID) = event.NumberID(wordAt(c.data, row, c.width))
+	id := event.NumberID(wordAt(c.data, row, c.width))
+	switch v := c.spec.value(d.batch, r.at).(type) {
+	case *event.ID:
+		*v = id
+	case *event.Reference:
+		*v = event.Reference{ID: id, Given: true}
+	}
 	return true
 }
 

@@ -117,7 +117,7 @@ func (t *table) readSchema(blk *block) *event.Problem {
 			)
 		}
 	}
-	if t.kind != event.KindPrediction {
+	if !t.kind.Predicts() {
 		return nil
 	}
 	return t.checkProbabilities(given)
@@ -170,7 +170,7 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 			)
 		}
 		*given |= 1 << c.spec.field
-	case t.kind == event.KindPrediction && numbered:
+	case t.kind.Predicts() && numbered:
 		if k >= t.k {
 			return event.Problemf(
 				event.WrongClasses,
@@ -228,7 +228,7 @@ func (t *table) checkProbabilities(given uint32) *event.Problem {
 	switch {
 	case !lists && len(t.classes) == 0 && given>>fieldClass&1 == 0:
 		return event.Problemf(event.MissingField,
-			"prediction events without columns p0 to p%d, probabilities or class", t.k-1)
+			"%v events without columns p0 to p%d, probabilities or class", t.kind, t.k-1)
 	case lists && len(t.classes) > 0:
 		return event.Problemf(
 			event.BadValue,

@@ -23,6 +23,13 @@ func edges(payload string, whole bool, reason event.Reason, detail string) badCa
 	return badCase{detail, event.KindEdge, payload, whole, reason, detail}
 }
 
+// post is one post of these members.
+func post(members string, reason event.Reason, detail string) badCase {
+	return badCase{
+		"post: " + detail, event.KindPost, "{" + members + "}", false, reason, detail,
+	}
+}
+
 // twoClasses are the classes of the cases.
 var twoClasses = event.ClassSet{Names: []string{"left", "right"}}
 
@@ -462,6 +469,22 @@ var badJSON = []badCase{
 		"version is empty",
 	},
 
+	post(`"author":1`, event.MissingField, "post event without probabilities or class"),
+	post(`"p":[0,1]`, event.MissingField, "post event without author"),
+	post(`"author":"","class":0`, event.BadID, "author is empty"),
+	post(`"author":-1,"class":0`, event.BadID, "not -1"),
+	post(`"author":1,"class":0,"p":[0,1]`, event.BadValue, "exclude each other"),
+	post(`"author":1,"class":"middle"`, event.UnknownClass, `class "middle"`),
+	post(`"author":1,"p":[1]`, event.WrongClasses, "1 probabilities for 2 classes"),
+	post(`"author":1,"p":[0.5,0.6]`, event.NotNormal, "sum to 1.1"),
+	post(`"author":1,"class":0,"reply_to":""`, event.BadID, "reply_to is empty"),
+	post(`"author":1,"class":0,"repost_of":1.5`, event.BadID, "repost_of must be a string"),
+	post(`"author":1,"class":0,"weight":0`, event.BadWeight, "weight 0 must be"),
+	post(`"author":1,"class":0,"ttl":-1`, event.BadValue, "must be positive"),
+	post(`"author":1,"class":0,"id":""`, event.BadID, "id is empty"),
+	post(`"author":1,"class":0,"vertex":1`, event.UnknownField, `no field "vertex"`),
+	post(`"author":1,"class":0,"time":"soon"`, event.BadTime, "neither RFC 3339"),
+
 	{
 		"no community",
 		event.KindMember,
@@ -651,7 +674,7 @@ var badJSON = []badCase{
 		event.Malformed,
 		"more than 8",
 	},
-	{"no such kind", event.Kind(6), `{}`, true, event.UnknownKind, "kind(6)"},
+	{"no such kind", event.Kind(event.Kinds), `{}`, true, event.UnknownKind, "kind(7)"},
 }
 
 // manyAttributes returns the members of an object.
@@ -668,8 +691,13 @@ func manyAttributes(n int) string {
 
 // goodJSON is an event of each kind that is accepted.
 var goodJSON = [event.Kinds]string{
-	`{"src":1,"dst":2}`, `{"vertex":1,"class":0}`, `{"vertex":1,"p":[0.25,0.75]}`,
-	`{"vertex":1,"community":"a"}`, `{"vertex":1}`, `{"op":"tick"}`,
+	event.KindEdge:       `{"src":1,"dst":2}`,
+	event.KindLabel:      `{"vertex":1,"class":0}`,
+	event.KindPrediction: `{"vertex":1,"p":[0.25,0.75]}`,
+	event.KindPost:       `{"author":1,"p":[0.25,0.75],"reply_to":1}`,
+	event.KindMember:     `{"vertex":1,"community":"a"}`,
+	event.KindVertex:     `{"vertex":1}`,
+	event.KindControl:    `{"op":"tick"}`,
 }
 
 // Every bad input is refused for its reason, with its position in the error, and

@@ -157,10 +157,10 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	)
 }
 
-// eventsMax bounds the events of a message of a kind. A prediction can take far
+// eventsMax bounds the events of a message of a kind. A prediction or a post can take far
 // more room decoded than encoded, so with many classes there may be fewer.
 func (d *Decoder) eventsMax(kind event.Kind) int {
-	if kind == event.KindPrediction {
+	if kind.Predicts() {
 		return min(event.EventsPerMessageLimit, event.UnitsPerMessageMax/d.k)
 	}
 	return event.EventsPerMessageLimit

@@ -18,6 +18,10 @@ const (
 	fieldTTL
 	fieldTime
 	fieldVertex
+	fieldAuthor
+	fieldID
+	fieldReplyTo
+	fieldRepostOf
 	fieldClass
 	fieldRole
 	fieldPi
@@ -64,6 +68,10 @@ var (
 	vertexColumns  = []string{"vertex", "id"}
 	labelColumns   = []string{"label", "class"}
 	versionColumns = []string{"version", "model", "model_version"}
+	authorColumns  = []string{"author", "author_id", "user", "user_id"}
+	postIDColumns  = []string{"id", "post_id"}
+	replyColumns   = []string{"reply_to", "in_reply_to_user_id", "reply_to_user_id"}
+	repostColumns  = []string{"repost_of", "repost_of_user_id", "retweeted_user_id"}
 )
 
 // fields holds the fields of each kind in the order in which the encoders write
@@ -93,6 +101,48 @@ var fields = [event.Kinds][]fieldSpec{
 		{fieldVersion, "version", "model", versionColumns, false, &nameType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Version }},
 		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].TTL }},
 		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Time }},
+	},
+	event.KindPost: {
+		{
+			fieldAuthor, "author", "", authorColumns, true, &idType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].Author },
+		},
+		{
+			fieldProbabilities, "probabilities", "p", nil, false, &unitsType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].Units },
+		},
+		{
+			fieldClass, "class", "", nil, false, &classType, nil,
+			func(*event.Batch, int) any { return nil },
+		},
+		{
+			fieldVersion, "version", "model", versionColumns, false, &nameType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].Version },
+		},
+		{
+			fieldID, "id", "", postIDColumns, false, &nameType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].ID },
+		},
+		{
+			fieldReplyTo, "reply_to", "", replyColumns, false, &idType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].ReplyTo },
+		},
+		{
+			fieldRepostOf, "repost_of", "", repostColumns, false, &idType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].RepostOf },
+		},
+		{
+			fieldWeight, "weight", "", nil, false, &numberType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].Weight },
+		},
+		{
+			fieldTTL, "ttl", "", nil, false, &ttlType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].TTL },
+		},
+		{
+			fieldTime, "time", "", timeColumns, false, &timeType, nil,
+			func(b *event.Batch, i int) any { return &b.Posts[i].Time },
+		},
 	},
 	event.KindMember: {
 		{fieldOp, "op", "", nil, false, &choiceType, memberOps, func(b *event.Batch, i int) any { return (*leaving)(&b.Members[i].Multiplicity) }},

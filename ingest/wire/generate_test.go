@@ -140,6 +140,32 @@ func genPrediction(k int) func(t *rapid.T) event.Prediction {
 	}
 }
 
+func genPost(k int) func(t *rapid.T) event.Post {
+	return func(t *rapid.T) event.Post {
+		e := event.Post{
+			Author: genID.Draw(t, "author"), Units: genUnits(k)(t), Time: genTime.Draw(t, "time"),
+			ReplyTo: genReference(t), RepostOf: genReference(t), Weight: 1, TTL: genTTL(t),
+		}
+		if rapid.Bool().Draw(t, "weighted") {
+			e.Weight = float64(rapid.Int64Range(1, 1<<44).Draw(t, "weight")) * event.WeightUnit
+		}
+		if rapid.Bool().Draw(t, "versioned") {
+			e.Version = genText.Draw(t, "version")
+		}
+		if rapid.Bool().Draw(t, "named") {
+			e.ID = genText.Draw(t, "id")
+		}
+		return e
+	}
+}
+
+func genReference(t *rapid.T) event.Reference {
+	if rapid.Bool().Draw(t, "given") {
+		return event.Reference{ID: genID.Draw(t, "reference"), Given: true}
+	}
+	return event.Reference{}
+}
+
 func genMember(t *rapid.T) event.Member {
 	return event.Member{
 		Community: genText.Draw(t, "community"), Vertex: genID.Draw(t, "vertex"),
@@ -207,6 +233,8 @@ func genBatch(kind event.Kind, k int) func(t *rapid.T) *event.Batch {
 				b.Labels = append(b.Labels, genLabel(k)(t))
 			case event.KindPrediction:
 				b.Predictions = append(b.Predictions, genPrediction(k)(t))
+			case event.KindPost:
+				b.Posts = append(b.Posts, genPost(k)(t))
 			case event.KindMember:
 				b.Members = append(b.Members, genMember(t))
 			case event.KindVertex:

@@ -12,9 +12,9 @@ import (
 func (s *fieldSpec) get(v any, c *Cell) {
 	switch v := v.(type) {
 	case *event.ID:
-		if c.setText(TextCell, v.Name); v.Name == "" {
-			c.Kind, c.Integer = UintCell, v.Number
-		}
+		c.setID(*v, true)
+	case *event.Reference:
+		c.setID(v.ID, v.Given)
 	case *string:
 		c.setText(TextCell, *v)
 	case *float64:
@@ -69,6 +69,13 @@ func (s *fieldSpec) get(v any, c *Cell) {
 	}
 }
 
+// setID makes c a vertex id, if there is one.
+func (c *Cell) setID(id event.ID, given bool) {
+	if c.setText(TextCell, id.Name); given && id.Name == "" {
+		c.Kind, c.Integer = UintCell, id.Number
+	}
+}
+
 // setText makes c a text, or an object by its JSON, unless there is none.
 func (c *Cell) setText(kind CellKind, s string) {
 	if s != "" {
@@ -88,6 +95,8 @@ func keep(b *event.Batch, kind event.Kind, i int) {
 		switch v := s.value(b, i).(type) {
 		case *event.ID:
 			v.Name = b.Keep(v.Name)
+		case *event.Reference:
+			v.ID.Name = b.Keep(v.ID.Name)
 		case *string:
 			*v = b.Keep(*v)
 		case *[]uint32:

@@ -16,7 +16,7 @@ type record struct {
 
 	leaves        bool        // the operation of a member
 	share         float64     // probability pi of having been drawn
-	class         event.Class // of a prediction
+	class         event.Class // of a prediction or a post
 	probabilities []float64
 	given         int // how many probabilities there were
 	attributes    []event.Attribute
@@ -47,6 +47,8 @@ func (d *Decoder) begin(kind event.Kind) *record {
 	switch kind {
 	case event.KindEdge:
 		b.Edges[r.at].Weight = 1
+	case event.KindPost:
+		b.Posts[r.at].Weight = 1
 	case event.KindMember:
 		b.Members[r.at].Multiplicity = 1
 	}
@@ -97,7 +99,14 @@ func (d *Decoder) complete(r *record) *event.Problem {
 	case event.KindLabel:
 		return r.completeLabel(&b.Labels[r.at])
 	case event.KindPrediction:
-		return d.completePrediction(r, &b.Predictions[r.at])
+		return d.completeUnits(r, &b.Predictions[r.at].Units)
+	case event.KindPost:
+		e := &b.Posts[r.at]
+		var p *event.Problem
+		if e.Weight, p = checkWeight(e.Weight); p != nil {
+			return p
+		}
+		return d.completeUnits(r, &e.Units)
 	case event.KindMember:
 		if r.leaves {
 			b.Members[r.at].Multiplicity = 0
@@ -165,8 +174,8 @@ func (r *record) completeLabel(l *event.Label) *event.Problem {
 	return nil
 }
 
-// completePrediction makes units of what is predicted.
-func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Problem {
+// completeUnits makes units of the probabilities or the class of a prediction or a post.
+func (d *Decoder) completeUnits(r *record, units *[]uint32) *event.Problem {
 	certain := r.has(fieldClass) && r.class != event.NoClass
 	switch {
 	case !r.has(fieldProbabilities) && !certain:
@@ -176,12 +185,12 @@ func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Prob
 	case !certain && r.given != d.k:
 		return event.Problemf(event.WrongClasses, "%d probabilities for %d classes", r.given, d.k)
 	}
-	e.Units = d.batch.Units(d.k)
+	*units = d.batch.Units(d.k)
 	if certain {
-		e.Units[r.class] = event.One
+		(*units)[r.class] = event.One
 		return nil
 	}
-	return event.Quantise(e.Units, r.probabilities[:d.k])
+	return event.Quantise(*units, r.probabilities[:d.k])
 }
 
 // checkEdge makes e canonical (weight rounded to its grain; no weight and no time to
@@ -194,17 +203,22 @@ func checkEdge(e *event.Edge) *event.Problem {
 		e.Weight, e.TTL = 0, 0
 		return nil
 	}
-	if e.Weight-e.Weight != 0 {
-		return event.Problemf(event.NotFinite, "weight is %v", e.Weight)
+	w, p := checkWeight(e.Weight)
+	if p == nil {
+		e.Weight = w
 	}
-	w := event.RoundWeight(e.Weight)
+	return p
+}
+
+// checkWeight returns the weight of an edge, rounded to its grain, or what is wrong with it.
+func checkWeight(x float64) (float64, *event.Problem) {
+	if x-x != 0 {
+		return x, event.Problemf(event.NotFinite, "weight is %v", x)
+	}
+	w := event.RoundWeight(x)
 	if !(w > 0 && w <= event.WeightMax) {
-		return event.Problemf(
-			event.BadWeight,
-			"weight %v must be at least 2^-21 and at most 2^24",
-			e.Weight,
-		)
+		return x, event.Problemf(
+			event.BadWeight, "weight %v must be at least 2^-21 and at most 2^24", x)
 	}
-	e.Weight = w
-	return nil
+	return w, nil
 }

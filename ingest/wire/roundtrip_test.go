@@ -115,6 +115,8 @@ func drop(b *event.Batch, kind event.Kind, n int) {
 		b.Labels = b.Labels[n:]
 	case event.KindPrediction:
 		b.Predictions = b.Predictions[n:]
+	case event.KindPost:
+		b.Posts = b.Posts[n:]
 	case event.KindMember:
 		b.Members = b.Members[n:]
 	case event.KindVertex:

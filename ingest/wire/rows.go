@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 
 	"gqlstream/ingest/event"
@@ -13,7 +14,7 @@ type Column struct {
 }
 
 // Columns returns the columns of a kind: one for each of its fields, in their order.
-// Predictions may have p0, p1, ... besides, and vertices any other column.
+// Predictions and posts may have p0, p1, ... besides, and vertices any other column.
 func Columns(kind event.Kind) []Column {
 	all := make([]Column, len(fields[kind]))
 	for i, s := range fields[kind] {
@@ -32,7 +33,7 @@ func Columns(kind event.Kind) []Column {
 type RowDefaults struct {
 	Kind    event.Kind
 	Untyped bool   // every value is text
-	Version string // of predictions without one
+	Version string // of predictions and posts without one
 }
 
 // NoColumn blames no column in particular.
@@ -76,12 +77,11 @@ func (d *Decoder) row(
 			return i, p
 		}
 	}
-	if at, p := d.setFurther(f, r, cells, names); p != nil || row.Kind != event.KindPrediction {
+	if at, p := d.setFurther(f, r, cells, names); p != nil || !row.Kind.Predicts() {
 		return at, p
 	}
-	if e := &d.batch.Predictions[r.at]; e.Version == "" {
-		e.Version = row.Version
-	}
+	version := specOf(row.Kind, fieldVersion).value(d.batch, r.at).(*string)
+	*version = cmp.Or(*version, row.Version)
 	if r.has(fieldProbabilities) {
 		r.seen &^= 1 << fieldClass // the probabilities say it better
 	}
@@ -115,7 +115,7 @@ func (d *Decoder) setFurther(
 ) (int, *event.Problem) {
 	base := len(fields[r.kind])
 	switch r.kind {
-	case event.KindPrediction:
+	case event.KindPrediction, event.KindPost:
 		if !slices.ContainsFunc(cells[base:], func(c Cell) bool { return !c.Missing() }) {
 			return NoColumn, nil
 		}

@@ -25,6 +25,9 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 	switch v := s.value(d.batch, r.at).(type) {
 	case *event.ID:
 		*v, p = d.id(f, s, c)
+	case *event.Reference:
+		v.ID, p = d.id(f, s, c)
+		v.Given = p == nil
 	case *string:
 		*v, p = d.name(f, s, c)
 	case *float64:
@@ -37,7 +40,7 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 		*v, p = c.lifetime()
 	case *event.Class:
 		*v, p = d.class(f, c)
-	case nil: // the class of a prediction
+	case nil: // the class of a prediction or a post
 		r.class, p = d.class(f, c)
 	case *event.Role:
 		word, p = s.word(f, c)

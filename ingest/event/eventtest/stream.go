@@ -25,6 +25,7 @@ type Config struct {
 	Withdraw    bool // some predictions are withdrawn, which no wire form can say
 	Audits      bool // some labels are of the role audit
 	RollOuts    bool // one model version replaces another now and then
+	Posts       bool // some predictions come as posts
 
 	Times uint32 // [1] every multiplicity, of 1 to 5, is so many times as large
 }
@@ -87,6 +88,10 @@ func (s *Stream) add(b *event.Batch) {
 	case n < 68:
 		b.Labels = append(b.Labels, s.label())
 	case n < 82:
+		if s.Config.Posts && s.rand.IntN(2) == 0 {
+			b.Posts = append(b.Posts, s.post())
+			return
+		}
 		b.Predictions = append(b.Predictions, s.prediction())
 	case n < 94:
 		b.Members = append(b.Members, s.member())
@@ -185,6 +190,29 @@ func (s *Stream) prediction() event.Prediction {
 	if s.Config.Withdraw && s.rand.IntN(5) == 0 {
 		p.Units, p.Version, p.TTL = nil, "", 0
 	}
+	return p
+}
+
+// post draws a post, some of them late and some an answer or a repeat, now and then of the
+// author's own.
+func (s *Stream) post() event.Post {
+	p := event.Post{
+		Author: s.ID(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.version()),
+		Weight: 1, Time: s.now, Position: s.next,
+	}
+	if s.rand.IntN(4) == 0 {
+		p.Time -= event.Time(s.rand.IntN(30)) * event.Time(time.Second)
+	}
+	if s.rand.IntN(3) == 0 {
+		p.ReplyTo = event.Reference{ID: s.ID(s.vertex()), Given: true}
+	}
+	if s.rand.IntN(4) == 0 {
+		p.RepostOf = event.Reference{ID: s.ID(s.vertex()), Given: true}
+	}
+	if s.Config.Weighted && s.rand.IntN(2) == 0 {
+		p.Weight = event.RoundWeight(0.01 + 5*s.rand.Float64())
+	}
+	p.TTL = s.ttl()
 	return p
 }
 

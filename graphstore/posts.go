@@ -1,0 +1,225 @@
+package graphstore
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// said is a prediction as events assert it.
+type said struct {
+	units    []uint32 // nil: there is none
+	version  uint32   // noVersion: there is none
+	evidence Evidence
+	end      event.Time
+}
+
+// nothingSaid is the prediction that events withdraw.
+var nothingSaid = said{version: noVersion, end: forever}
+
+// assertPosts tells the labelling and the edges what the batch says in posts.
+func (s *Store) assertPosts(b *event.Batch) {
+	for i := range b.Posts {
+		e := &b.Posts[i]
+		reason, detail := s.labelling.refuseUnits(e.Units, e.Version)
+		if reason == "" {
+			reason, detail = s.refusePost(e)
+		}
+		if reason != "" {
+			s.step.refuse(event.KindPost, i, reason, detail)
+			continue
+		}
+		author, _ := s.vertex(e.Author)
+		s.labelling.assertPost(&s.step, author, i)
+		end := s.labelling.postEdgeEnd(e, s.step.now)
+		for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
+			if other.Given && other.ID != e.Author && end > s.step.now {
+				v, _ := s.vertex(other.ID)
+				s.edges.mention(edgeKeyOf(author, v), uint32(i), end)
+			}
+		}
+	}
+}
+
+// refusePost returns why a post cannot be asserted for another reason than what it predicts.
+func (s *Store) refusePost(e *event.Post) (event.Reason, string) {
+	ids := []event.ID{e.Author}
+	for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
+		if other.Given && !slices.Contains(ids, other.ID) {
+			ids = append(ids, other.ID)
+		}
+	}
+	for _, id := range ids {
+		if len(id.Name) > IDBytesMax {
+			return event.BadID, "vertex"
+		}
+	}
+	switch {
+	case !goodWeight(e.Weight):
+		return event.BadWeight, ""
+	case !s.roomFor(len(ids)) && !s.roomFor(s.countNew(ids...)):
+		return event.LimitExceeded, "vertices"
+	}
+	return "", ""
+}
+
+// assertPost says that post event at, which was not refused, is by v.
+func (l *labelling) assertPost(p *step, v Vertex, at int) {
+	entry := entry{uint64(v), uint32(len(p.batch.Predictions) + at)}
+	if !l.admit(l.versions.index[p.batch.Posts[at].Version]) {
+		l.predictions = append(l.predictions, entry)
+		return
+	}
+	l.pending = append(l.pending, entry)
+	l.models.seen, l.models.came = p.now, true
+}
+
+// postEdgeEnd returns when the edges of a post end.
+func (l *labelling) postEdgeEnd(e *event.Post, now event.Time) event.Time {
+	ttl := cmp.Or(e.TTL, l.config.Evidence.EdgeTTL)
+	return endOf(e.Time, now, max(ttl, 0), 0)
+}
+
+// fold returns the prediction of a vertex after what the entries of a batch assert of it, in
+// the order of the log: the last plain prediction stands, and the posts are added to it, or
+// to what was held. Entries of posts come after the others. The units may be scratch memory,
+// valid until the next call.
+func (l *labelling) fold(p *step, entries []entry, held said) said {
+	posts := len(entries)
+	for posts > 0 && p.isPost(entries[posts-1]) {
+		posts--
+	}
+	if posts > 0 {
+		held = l.predicts(p, entries[posts-1])
+	}
+	if entries = entries[posts:]; len(entries) == 0 {
+		return held
+	}
+	m := &l.mean
+	m.begin(l.config.Classes, held)
+	for _, e := range entries {
+		if l.counts(p, e) {
+			_, epoch := l.config.Evidence.observe(p.ownTime(p.post(e).Time))
+			m.raise(epoch)
+		}
+	}
+	for _, e := range entries {
+		if !l.counts(p, e) {
+			continue
+		}
+		post := p.post(e)
+		t := p.ownTime(post.Time)
+		weight, epoch := l.config.Evidence.observe(t)
+		m.add(post.Units, weight, epoch)
+		held.version = l.versions.index[post.Version]
+		held.evidence.Time = max(held.evidence.Time, t)
+		held.evidence.Changed = p.now
+		end := endOf(post.Time, p.now, 0, l.config.Windows.Predictions)
+		if held.end = max(held.end, end); held.units == nil && m.first {
+			held.end = end
+		}
+		m.first = false
+	}
+	return m.result(held)
+}
+
+// counts reports whether a post is evidence: its edges had room, and no window leaves it out.
+func (l *labelling) counts(p *step, e entry) bool {
+	post := p.post(e)
+	return endOf(post.Time, p.now, 0, l.config.Windows.Predictions) > p.now &&
+		!slices.Contains(p.roomless, e.at-uint32(len(p.batch.Predictions)))
+}
+
+// isPost reports whether an entry is that of a post.
+func (p *step) isPost(e entry) bool {
+	return e.at != fromErasure && int(e.at) >= len(p.batch.Predictions)
+}
+
+// post returns the post of an entry.
+func (p *step) post(e entry) *event.Post {
+	return &p.batch.Posts[int(e.at)-len(p.batch.Predictions)]
+}
+
+// mean adds observations to a prediction. Sums are integers, so those of one step may come
+// in any order.
+type mean struct {
+	sums   []uint64 // K, in units of 2^-30 times those of weight
+	weight uint64
+	epoch  int64
+	first  bool // nothing was added so far
+
+	shares []float64 // K, scratch
+	units  []uint32  // K, the result
+}
+
+// weightMax bounds a sum of weights, so that its products with units fit 64 bits.
+const weightMax = 1 << 32
+
+// begin starts from a prediction, which may be none.
+func (m *mean) begin(classes int, held said) {
+	if len(m.sums) != classes {
+		m.sums, m.shares = make([]uint64, classes), make([]float64, classes)
+		m.units = make([]uint32, classes)
+	}
+	clear(m.sums)
+	m.weight, m.epoch, m.first = uint64(held.evidence.Weight), held.evidence.Epoch, true
+	for k, unit := range held.units {
+		m.sums[k] = uint64(unit) * m.weight
+	}
+	if m.weight == 0 {
+		m.epoch = math.MinInt64
+	}
+}
+
+// raise lets the sums count from a later epoch.
+func (m *mean) raise(epoch int64) {
+	if epoch <= m.epoch {
+		return
+	}
+	by := uint64(epoch) - uint64(m.epoch)
+	if m.epoch = epoch; by > 63 {
+		by = 63
+	}
+	m.weight >>= by
+	for k := range m.sums {
+		m.sums[k] >>= by
+	}
+	if m.weight == 0 { // too old to count
+		clear(m.sums)
+	}
+}
+
+// add adds an observation of an epoch that is not later than that of the sums.
+func (m *mean) add(units []uint32, weight uint32, epoch int64) {
+	by := min(uint64(m.epoch)-uint64(epoch), 63)
+	w := uint64(weight) >> by
+	if m.weight+w >= weightMax {
+		m.raise(m.epoch + 1)
+		w >>= 1
+	}
+	m.weight += w
+	for k, unit := range units {
+		m.sums[k] += uint64(unit) * w
+	}
+}
+
+// result returns the prediction that the sums make of held.
+func (m *mean) result(held said) said {
+	if m.first {
+		return held
+	}
+	total := uint64(0)
+	for _, sum := range m.sums {
+		total += sum
+	}
+	for k, sum := range m.sums {
+		m.shares[k] = float64(sum) / float64(total)
+	}
+	if p := event.Quantise(m.units, m.shares); p != nil {
+		panic("graphstore: the mean of posts: " + p.Error()) // they are distributions
+	}
+	held.units, held.evidence.Weight, held.evidence.Epoch = m.units, uint32(m.weight), m.epoch
+	return held
+}
