@@ -96,7 +96,7 @@ func (c *Config) withDefaults() Config {
 	})
 	d.versionsMax = cmp.Or(d.versionsMax, NamesMaxDefault)
 	d.attributesMax = cmp.Or(d.attributesMax, KeysMaxDefault)
-	d.Evidence.EdgeTTL = cmp.Or(d.Evidence.EdgeTTL, EdgeTTLDefault)
+	d.Evidence.EdgeTTL = cmp.Or(d.Evidence.EdgeTTL, edgeTTLDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)
 	d.LapseAfter = cmp.Or(d.LapseAfter, LapseAfterDefault)
 	return d

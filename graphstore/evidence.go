@@ -9,14 +9,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// EdgeTTLDefault is how long an edge holds that a post asserts.
-const EdgeTTLDefault = 30 * 24 * time.Hour
+// edgeTTLDefault is how long an edge holds that a post asserts.
+const edgeTTLDefault = 30 * 24 * time.Hour
 
 // EvidenceConfig says how long observations of a person stay evidence.
 type EvidenceConfig struct {
 	// HalfLife is the age at which a prediction or a post weighs half; 0: never.
 	HalfLife time.Duration `yaml:"half_life" json:",omitempty"`
-	// EdgeTTL is the time to live of edges that posts assert; 0 is EdgeTTLDefault, < 0 for ever.
+	// EdgeTTL is the time to live of edges that posts assert; 0 is edgeTTLDefault, < 0 for ever.
 	EdgeTTL time.Duration `yaml:"edge_ttl" json:",omitempty"`
 }
 
