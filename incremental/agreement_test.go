@@ -74,7 +74,9 @@ func TestMembersOfAPlaceVaryTogetherAsStated(t *testing.T) {
 			sum, variance, ends, degrees := make([]float64, classes), 0.0, 0.0, 0.0
 			for _, v := range members {
 				sum[classOf[view.ID(v)]]++
-				for i, p := range core.posteriors.state.Posterior(v) {
+				pi := make([]float64, classes)
+				core.posteriors.state.Reader(view, core.sums).Posterior(pi, v)
+				for i, p := range pi {
 					sum[i] -= p
 					variance += p * (1 - p)
 				}

@@ -60,10 +60,9 @@ type Config struct {
 
 	Patient bool `json:"-"` // all variances are counted at the first emission, however long that takes
 
-	sketchEarned float64 // for tests, as the next three; 0 is the constant
-	emissionWork float64
-	crowdMembers int
-	fieldsMax    int
+	sketchEarned  float64 // for tests, as the next two; 0 is the constant
+	emissionWork  float64
+	summedMembers int
 }
 
 // Emit bounds the movement of an estimate that is not published again. Its zero value
@@ -178,10 +177,13 @@ func (c Config) families() tally.Families {
 	return f
 }
 
-// mayShare reports whether one dual may come to serve all communities: it keeps the kernel ppr only, since the
-// others are no solutions of a linear system of the labels, and masses of whole classes only.
-func (c Config) mayShare() bool {
-	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.families().ClassMasses
+// sharesKernels reports whether one dual keeps the kernel masses of all communities. It keeps the
+// kernel ppr only, since the others solve no linear system of the labels, and masses of whole
+// classes only. Where a method weighs cells by the kernel, or the kernel is another one, every
+// community has a field of its own.
+func (c Config) sharesKernels() bool {
+	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR &&
+		c.families().ClassMasses
 }
 
 // pairClassesMax bounds the classes of methods that look at pairs of classes: matrices of

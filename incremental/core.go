@@ -71,13 +71,13 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.count(view, delta)
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
-	if b.Emit && c.waits(b.EmitAll) {
+	if b.Emit && c.loadsHistory(b.EmitAll) {
 		result.Behind = true
 	} else if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
 		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
-		waits := soon && !b.EmitAll && !c.config.Patient // for the next emission
+		bounded := soon && !b.EmitAll && !c.config.Patient
 		c.prepareEmission(view, b.EmitAll)
-		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, waits)
+		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, bounded)
 	}
 	c.carryOut(b, &result)
 	c.compact(b, before, &result)
@@ -139,7 +139,7 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 		c.store.Compact()
 		if c.warm() {
 			c.flush(c.store.View())
-			c.tallies.ForgetPassed()
+			c.tallies.TouchUnpublished()
 		}
 		result.Compacted = true
 		if c.erasures.owed > 0 {

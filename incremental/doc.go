@@ -9,11 +9,13 @@
 //
 //   - Cold: it stores events and keeps the neighbours' sums, and nothing else. New and
 //     RestoreGraph return a cold core. A one-shot estimate and a long backfill want this.
-//   - Warm, with fields: everything follows every step. prepareEmission warms a core up at
-//     its first emission: it counts from nothing what lives beside the graph, and solves for
-//     one field a community (or evaluates another kernel than ppr, at every emission).
-//   - Warm, with a dual: where no method weighs cells, one structure serves all communities
-//     once they, or labels, are many; prepareEmission solves for it, see outgrown.
+//   - Warm, with a dual: everything follows every step, and one structure keeps the kernel masses
+//     of all communities. So it is where no method weighs cells by the kernel, as with auto.
+//   - Warm, with fields: the same, with a field for each community. So it is where a method weighs
+//     cells, or the kernel is another one than ppr.
+//
+// The configuration decides between the last two. A core warms up at its first emission: it counts
+// from nothing what lives next to the graph, and solves for the dual or the fields.
 //
 // A configure event that is carried out makes the core cold, since it replaces the
 // communities. Restore goes straight to the state that was saved. Step does not know which

@@ -21,7 +21,7 @@ import (
 // those that some methods read, or none.
 func dualConfig(seed uint64, classes int) Config {
 	config := sharing(allMethods(classes))
-	config.Engine, config.crowdMembers = EngineDual, int(seed%3%2) // 0: communities of these histories are too small for sums
+	config.Engine, config.summedMembers = EngineDual, int(seed%3%2) // 0: communities of these histories are too small for sums
 	if seed%4 == 1 {
 		config.Estimates = config.Estimates[:0]
 		for _, m := range []quant.Method{quant.PACC, quant.NACC, quant.ACC, quant.Auto}[seed/4%4:] {
@@ -205,7 +205,7 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 // What one pass over the vertices gathers for all communities must be, bit for bit, what their members say one
 // community after the other; and what is kept of those of many members what these say, but for rounding.
 func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
-	core := newCore(t, Config{Classes: 3, Engine: EngineDual, crowdMembers: 60})
+	core := newCore(t, Config{Classes: 3, Engine: EngineDual, summedMembers: 60})
 	compared, kept := 0, 0
 	for b := range simulatedSteps(t, 3, 2000, 40, .01, 3*time.Second, 2*time.Second) {
 		core.Step(b)
@@ -219,7 +219,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 			all = append(all, id)
 		}
 		sums := map[graphstore.Community][]float64{}
-		for _, id := range core.crowds(view) {
+		for _, id := range core.summed(view) {
 			sums[id], _ = dual.Estimate(id, view)
 		}
 		dual.ForgetSums()
@@ -242,7 +242,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 				t.Fatalf("at %d the dual says %v of %v sources of community %d, its members %v of %v", b.Last, got, n, id, want[id], sources[id])
 			}
 		}
-		dual.SumResiduals(view, core.crowds(view))
+		dual.SumResiduals(view, core.summed(view))
 	}
 	if compared < 1000 || kept < 100 {
 		t.Errorf("%d values were compared, %d that were kept", compared, kept)
@@ -271,7 +271,7 @@ func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
 	for _, seed := range []uint64{20, 101, 222, 353} {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
 		config := allMethods(stream.Config.Classes)
-		config.Engine, config.crowdMembers, config.Estimates = EngineDual, int(seed%3%2), optionsOf(quant.Auto)
+		config.Engine, config.summedMembers, config.Estimates = EngineDual, int(seed%3%2), optionsOf(quant.Auto)
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
 		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}

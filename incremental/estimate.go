@@ -2,7 +2,6 @@ package incremental
 
 import (
 	"cmp"
-	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -15,11 +14,12 @@ import (
 	"gqlstream/quant"
 )
 
-// A record is published again when it says something else: when its shares have moved by
-// Emit.Threshold of their standard errors, by first order, or its effective labels by a
-// tenth; when what it is flagged for has changed, or the model; and in any case once it is
-// older than Emit.AtLeastEvery and anything moved at all. What was not published stays
-// moved, so that small changes add up.
+// At an emission every community that was touched is solved, oldest first within a bound of work. A
+// record is published if it says something else than the last one: a share has moved by
+// Emit.Threshold of its standard errors, or a standard error by that part of itself; the effective
+// labels of a class have changed by a tenth; its flags, its model or its coefficients are others; and
+// in any case once the last record is older than Emit.AtLeastEvery and anything moved at all. Changes
+// that were not published add up, since they are measured from the last record.
 const (
 	emitAtLeastEvery = 10 * time.Second
 	emitThresholdMax = 10.0
@@ -27,23 +27,25 @@ const (
 
 // gate holds all that decides when the next record of a community is due.
 type gate struct {
-	Version uint32 // model version of the last record
-	Solved  event.Time
+	Version   uint32     // model version of the last record
+	Published event.Time // when the last record was made
+	Solved    event.Time // when the community was solved last
 
 	// What the last record said beside its shares.
-	Suppressed, Mixed, Switching, CutShort, Drift, Refitted bool
+	Suppressed, Mixed, Switching, CutShort, Drift bool
 }
 
 // publication keeps the parts of a community's last records that its next ones need.
 type publication struct {
 	gate
-	snapshots []*quant.Snapshot // by the estimate's place in the configuration; none before the first record with shares
-	inside    insideRoom
+	// snapshots lists the estimates of the last record in the order of the configuration; none
+	// before the first record with shares.
+	snapshots []*quant.Snapshot
 }
 
-// says reports whether the last record says what is to be said now. New coefficients are said once.
+// says reports whether the last record says what is to be said now.
 func (g gate) says(now gate) bool {
-	now.Refitted, now.Solved = g.Refitted, g.Solved
+	now.Published, now.Solved = g.Published, g.Solved
 	return g == now || g.Suppressed && now.Suppressed
 }
 
@@ -65,35 +67,10 @@ func (g gate) flags(flags []string) []string {
 // exists reports whether there was a record.
 func (p *publication) exists() bool { return len(p.snapshots) > 0 || p.Suppressed }
 
-// grow makes room for so many estimates.
-func (p *publication) grow(estimates int) {
-	if p.snapshots == nil {
-		p.snapshots = make([]*quant.Snapshot, estimates)
-	}
-}
-
-// replace keeps what the next change needs of the solver's last estimate, the i-th of the community, and writes to
-// its record how it differs from the one before. It reports whether the coefficients of its posterior are others.
-func (p *publication) replace(
-	i int,
-	solver *quant.Solver,
-	turnover quant.Turnover,
-	record *quant.Estimate,
-) (refitted bool) {
-	now := &quant.Snapshot{}
-	solver.Snapshot(now)
-	before := p.snapshots[i]
-	p.snapshots[i] = now
-	if before == nil {
-		return false
-	}
-	divideChange(record, before, now, solver, turnover)
-	return before.Posterior != now.Posterior
-}
-
-// waits reports whether an emission may wait, because a history is being read: labels come so fast that estimates are
-// others before anybody reads them. Second moments wait until labels have come.
-func (c *Core) waits(all bool) (waits bool) {
+// loadsHistory notes whether a history is being read: labels come so fast that estimates are others
+// before anybody reads them. It reports whether the emission may wait for them. Second moments wait
+// until labels have come.
+func (c *Core) loadsHistory(all bool) (waits bool) {
 	c.loading = false
 	if c.posteriors != nil && !all && c.config.Emit.Threshold > 0 {
 		c.loading, waits = c.posteriors.state.Loads(c.time)
@@ -101,206 +78,79 @@ func (c *Core) waits(all bool) (waits bool) {
 	return c.loading && waits
 }
 
-// estimate solves the communities whose records are due, and returns their records by community name.
-// If somebody waits for the next emission, as many as this one can bear, else all; behind says that some are left.
-func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.Estimate, behind bool) {
+// estimate solves the communities that were touched, and returns the records that are due, by
+// community name. If bounded, it solves as many as one emission can bear; behind says that some are
+// left for the next one.
+func (c *Core) estimate(view graphstore.View, all, bounded bool) (records []quant.Estimate, behind bool) {
 	for len(c.solvers) < runtime.GOMAXPROCS(0) {
 		c.solvers = append(c.solvers, quant.Solver{})
 	}
-	due, behind := c.due(view, all, waits)
-	each := make([][]quant.Estimate, len(due))
-	parallel.Each(len(due), func(i, worker int) {
-		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
+	all = all || c.config.Emit.Threshold == 0
+	list, behind := c.toSolve(view, bounded && !all)
+	if d, shared := c.masses.(*sharedDual); shared {
+		diffusion.Gather([]*diffusion.Dual{d.dual}, list, view)
+	}
+	each := make([][]quant.Estimate, len(list))
+	parallel.Each(len(list), func(i, worker int) {
+		each[i] = c.solve(list[i], view, &c.solvers[worker], all)
 	})
-	c.flagged = append(c.flagged, due...)
+	for i, id := range list {
+		if each[i] == nil {
+			c.tallies.SetUnpublished(id)
+		} else {
+			c.tallies.SetProgress(id, tally.Progress{})
+		}
+	}
 	records = slices.Concat(each...)
-	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+	slices.SortStableFunc(records, func(a, b quant.Estimate) int {
+		return cmp.Compare(a.Community, b.Community)
+	})
 	return records, behind
 }
 
-// moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
-// nothing moved: to alerts such a record says nothing.
-func (c *Core) moveFlagged() {
-	slices.Sort(c.flagged)
-	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), func(id graphstore.Community) bool { return !c.published[id].Refitted })
-	for _, id := range c.flagged {
-		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-			c.tallies.Move(id)
-		}
-	}
-}
+// emissionWork is what an emission can bear of one shard, in classes times cells: about a quarter of
+// a second of one core. A community costs solveWork besides. More shards bear more, as they are for
+// more workers.
+const emissionWork, solveWork = 1 << 23, 512
 
-// urgency says why a community is solved.
-type urgency uint8
-
-const (
-	notDue  urgency = iota // it moved by too little
-	overdue                // it has no record, or an old one
-	differs                // its record would say something else
-)
-
-// due lists the communities whose records are due at an emission, in order: all that moved, or moved by
-// enough. What an emission cannot bear stays moved, for the next one.
-func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
-	c.moveFlagged()
-	moved := c.disown(c.tallies.Moved(nil), view)
-	c.gather(moved, view)
-	if all || c.config.Emit.Threshold == 0 {
-		return moved, false
-	}
+// toSolve lists the communities to solve, in order: those that were touched, and those whose last
+// record is older than Emit.AtLeastEvery though something has changed. If bounded, it takes those
+// that were solved longest ago, as many as an emission can bear; behind says that some are left.
+func (c *Core) toSolve(view graphstore.View, bounded bool) (list []graphstore.Community, behind bool) {
 	shards := make([][]graphstore.Community, c.shards())
-	for _, id := range moved {
-		shard := &shards[c.shardOf(id, view)]
-		*shard = append(*shard, id)
-	}
-	for _, moved := range shards {
-		list, more := c.dueOfShard(moved, view, waits)
-		due, behind = append(due, list...), behind || more
-	}
-	slices.Sort(due)
-	return due, behind
-}
-
-// gather reads what duals say of communities in one pass, if that is cheaper.
-func (c *Core) gather(moved []graphstore.Community, view graphstore.View) {
-	d, shared := c.masses.(*sharedDual)
-	if !shared {
-		return
-	}
-	asked := slices.DeleteFunc(slices.Clone(moved), c.passed)
-	diffusion.Gather([]*diffusion.Dual{d.dual}, asked, view)
-}
-
-const (
-	// emissionWork is what an emission can bear of one shard, in classes times members that are read: about
-	// a quarter of a second of one core. More shards bear more, as they are for more workers.
-	emissionWork = 1 << 21
-	// solveMembers are the members whose reading costs what a community costs besides.
-	solveMembers = 512
-	// askedTogether is the number of communities that are asked before it is seen whether an emission can bear more.
-	askedTogether = 32
-)
-
-// dueOfShard is due for the communities of one shard. Where an emission is bounded, those come first that waited
-// longest, and once there are more that differ than it can bear, nobody younger is asked.
-func (c *Core) dueOfShard(moved []graphstore.Community, view graphstore.View, waits bool) (due []graphstore.Community, behind bool) {
-	work := math.Inf(1)
-	if waits {
-		work = cmp.Or(c.config.emissionWork, emissionWork)
-		slices.SortStableFunc(moved, func(a, b graphstore.Community) int { return cmp.Compare(c.published[a].Solved, c.published[b].Solved) })
-	}
-	cost := func(id graphstore.Community) float64 {
-		return float64(c.config.Classes * (c.tallies.Vertices(id, view) + solveMembers))
-	}
-	lists, costs, why := [2][]graphstore.Community{}, [2]float64{}, make([]urgency, askedTogether)
-	for some := range slices.Chunk(moved, askedTogether) {
-		if behind = costs[1] >= max(work/2, work-costs[0]); behind {
-			break
+	c.tallies.Changed(func(id graphstore.Community, touched bool) {
+		if touched || c.overdue(id) {
+			shard := &shards[c.shardOf(id, view)]
+			*shard = append(*shard, id)
 		}
-		parallel.Each(len(some), func(i, worker int) { why[i] = c.matters(some[i], view, &c.solvers[worker]) })
-		for i, id := range some {
-			if why[i] == notDue {
-				c.tallies.Pass(id)
-				continue
-			}
-			list := why[i] - overdue
-			lists[list], costs[list] = append(lists[list], id), costs[list]+cost(id)
+	})
+	k := c.config.Classes
+	most := int(cmp.Or(c.config.emissionWork, emissionWork) / float64(8*k*k+solveWork))
+	for _, changed := range shards {
+		changed = c.disown(changed, view)
+		if bounded && len(changed) > most {
+			slices.SortStableFunc(changed, func(a, b graphstore.Community) int {
+				return cmp.Compare(c.published[a].Solved, c.published[b].Solved)
+			})
+			changed, behind = changed[:most], true
 		}
+		list = append(list, changed...)
 	}
-	due = bear(lists, costs, work, cost)
-	return due, behind || len(due) < len(lists[0])+len(lists[1])
+	slices.Sort(list)
+	return list, behind
 }
 
-// bear returns how much of two lists, those overdue and those that differ, an emission can bear: each has half of
-// the work, and what the other one leaves. A crowd of new communities does not keep what moves waiting, and what
-// moves all the time does not keep new ones out.
-func bear(lists [2][]graphstore.Community, costs [2]float64, work float64, cost func(graphstore.Community) float64) (due []graphstore.Community) {
-	for i, list := range lists {
-		room := max(work/2, work-costs[1-i])
-		for n := 0; n < len(list) && room > 0; n++ { // the last one may take more
-			room -= cost(list[n])
-			due = append(due, list[n])
-		}
-	}
-	return due
-}
-
-// matters says whether a community that moved is to be solved and published.
-func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *quant.Solver) urgency {
+// overdue reports whether the last record of a community is old.
+func (c *Core) overdue(id graphstore.Community) bool {
 	last := &c.published[id]
-	now, new := c.saysBeside(id, view), !last.exists()
-	switch {
-	case !new && !last.says(now):
-		return differs
-	case new || c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery):
-		return overdue
-	case last.Suppressed || c.passed(id):
-		return notDue
-	}
-	read := c.read(id, view)
-	most := 0.0
-	for i, options := range c.config.Estimates {
-		if most = max(most, solver.Movement(read.Statistics, options, last.snapshots[i])); most > c.config.Emit.Threshold {
-			return differs
-		}
-	}
-	c.makeRoom(id, read, most)
-	return notDue
+	return last.exists() && c.time-last.Published >= event.Time(c.config.Emit.AtLeastEvery)
 }
 
-// read returns all that estimates of one community rest on. What variances alone take is computed when it is asked for.
+// read returns all that estimates of one community rest on.
 func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 	read := c.masses.Statistics(id, view)
 	read.Posterior = c.posteriors.of(id, view, read.Statistics)
 	return read
-}
-
-// insideRoom holds the edges inside a community when it was last given room, and how much of it another one takes.
-type insideRoom struct{ edges, each float64 }
-
-// labelsRoom is the share of the labels of a class that may come or go before a community is asked whether its effective
-// labels are others, however little happened to it.
-const labelsRoom = 0.05
-
-// kernelRoom is how far a residual moves the estimate near it for every unit that is pushed there, times the kernel's weight.
-const kernelRoom = 2
-
-// makeRoom gives room to a community that has moved by this many standard errors since its last record. Whether one has
-// moved by enough takes a pass over its members to say, and most have not: what happens to members is added up, as an
-// estimate of how far the community can have moved, and it is asked when that is as much as it had left.
-func (c *Core) makeRoom(id graphstore.Community, read reading, moved float64) {
-	room, last := tally.Room{}, &c.published[id]
-	p, mass := read.Posterior, 0.0
-	for _, x := range read.ClassA1 {
-		mass += x
-	}
-	if p != nil && p.Gamma == nil && read.engine == EngineDual && read.Audit == nil && c.config.HalfLife == 0 && mass > 0 {
-		room.Left = c.config.Emit.Threshold - moved
-		room.Labels = room.Left / labelsRoom
-		last.inside = insideRoom{edges: p.Inside}
-		for i, o := range c.config.Estimates {
-			s := last.snapshots[i]
-			if o.Method != quant.Auto || !s.Solved || s.Posterior == 0 {
-				c.tallies.SetRoom(id, tally.Room{})
-				return
-			}
-			r := s.Rates()
-			room.Posterior, room.Shared = max(room.Posterior, r.Posterior), max(room.Shared, r.Residual)
-			room.Value = max(room.Value, kernelRoom/mass*max(r.Residual/c.config.residualScale(), r.Mass))
-			last.inside.each = max(last.inside.each, r.Gamma/max(p.Inside, 1))
-		}
-	}
-	c.tallies.SetRoom(id, room)
-}
-
-// passed reports whether a community cannot have moved by enough since it was asked or solved.
-func (c *Core) passed(id graphstore.Community) bool {
-	inside, part := c.published[id].inside, 0.0
-	if c.posteriors != nil {
-		edges, _, _ := c.posteriors.state.Inside(id)
-		part = math.Abs(float64(edges)-inside.edges) * inside.each
-	}
-	return c.tallies.Passed(id, part)
 }
 
 // saysBeside returns the flags and the model version that a record would have now.
@@ -311,47 +161,65 @@ func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 	return g
 }
 
-// solve reads every configured estimate of one community. Unless it is to be exact, its last one may say how large the
-// error of the coefficients is.
-func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver, exact bool) []quant.Estimate {
-	record := c.header(id, view)
-	last := &c.published[id]
-	before := last.gate
-	last.gate, last.Solved = c.saysBeside(id, view), c.time
-	if last.Suppressed {
-		c.tallies.SetProgress(id, tally.Progress{})
-		return []quant.Estimate{suppressed(record)}
+// solve makes every configured estimate of one community, and returns the records if they are to be
+// published, else nil. With all they are published whatever moved, and computed from nothing.
+func (c *Core) solve(
+	id graphstore.Community, view graphstore.View, solver *quant.Solver, all bool,
+) []quant.Estimate {
+	last, now := &c.published[id], c.saysBeside(id, view)
+	publish := all || !last.exists() || !last.says(now) || c.overdue(id)
+	last.Solved = c.time
+	now.Solved, now.Published = c.time, c.time
+	if now.Suppressed {
+		if !publish {
+			return nil
+		}
+		last.gate = now
+		return []quant.Estimate{suppressed(c.header(id, view))}
 	}
-	read := c.read(id, view)
-	if exact && read.Posterior != nil {
-		read.Posterior.Crowd = nil
-	}
-	records := make([]quant.Estimate, len(c.config.Estimates))
 	turnover := c.tallies.Turnover(id)
-	turnover.Reset = last.Version != before.Version
-	last.Switching = last.Switching || turnover.Reset && len(last.snapshots) > 0
-	last.grow(len(records))
+	turnover.Reset = last.exists() && last.Version != now.Version
+	now.Switching = now.Switching || turnover.Reset && len(last.snapshots) > 0
+	read, header := c.read(id, view), c.header(id, view)
+	records := make([]quant.Estimate, len(c.config.Estimates))
+	snapshots := make([]*quant.Snapshot, len(records))
 	for i, options := range c.config.Estimates {
-		records[i] = record
-		if p := read.Posterior; p != nil && !exact && !c.posteriors.state.Held() {
-			p.Last, p.Turnover = last.snapshots[i], turnover
+		records[i] = header
+		var before *quant.Snapshot
+		if len(last.snapshots) > 0 {
+			before = last.snapshots[i]
+		}
+		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
+			p.Last, p.Turnover = before, turnover
 		}
 		if err := solver.Estimate(&records[i], read.Statistics, options); err != nil {
 			panic(err) // the configuration was validated and the tallies have its cells
 		}
-		records[i].Flags = last.flags(records[i].Flags)
-		if read.KernelSum > 0 && options.Method.UsesKernel() {
-			read.varianceAge(c.time, &records[i])
+		snapshots[i] = solver.Snapshot()
+		if before != nil {
+			publish = publish || solver.Distance(before) > c.config.Emit.Threshold
+			divideChange(&records[i], before, snapshots[i], solver, turnover)
 		}
-		if last.replace(i, solver, turnover, &records[i]) {
-			records[i].Flags = append(records[i].Flags, quant.FlagNewPosterior)
-			last.Refitted = true
-		}
+		c.addFlags(&records[i], read, options, now, before)
 	}
-	c.posteriors.keepCrowd(id, view, read.Posterior)
-	c.tallies.SetProgress(id, tally.Progress{})
-	c.makeRoom(id, read, 0)
+	if !publish {
+		return nil
+	}
+	last.gate, last.snapshots = now, snapshots
 	return records
+}
+
+// addFlags adds to a record what does not follow from the statistics of the community alone.
+func (c *Core) addFlags(
+	record *quant.Estimate, read reading, options quant.Options, now gate, before *quant.Snapshot,
+) {
+	record.Flags = now.flags(record.Flags)
+	if read.KernelSum > 0 && options.Method.UsesKernel() {
+		read.varianceAge(c.time, record)
+	}
+	if before != nil && before.Posterior != record.Posterior {
+		record.Flags = append(record.Flags, quant.FlagNewPosterior)
+	}
 }
 
 // header fills what does not depend on the method.

@@ -56,7 +56,7 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 		}
 		k.field.Update(view, delta, c.tallies.Sources(id))
 		if slices.ContainsFunc(k.field.Touched(), c.tallies.Calibrates) {
-			c.tallies.Move(id)
+			c.tallies.Touch(id)
 		}
 	})
 }
@@ -72,7 +72,7 @@ func (f *fields) Ready(view graphstore.View) {
 		}
 		if k.field == nil { // else it follows every step
 			f.compute(id, view)
-			f.core.tallies.Move(id)
+			f.core.tallies.Touch(id)
 		}
 		if k.field != nil {
 			f.retune(id, view)
@@ -88,7 +88,7 @@ func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 	if now := k.field.Tolerance(); now > 2*want || now < want/2 {
 		k.field.Retune(want)
 		k.field.Update(view, nil, nil)
-		c.tallies.Move(id)
+		c.tallies.Touch(id)
 	}
 }
 
@@ -125,6 +125,16 @@ func (f *fields) Statistics(id graphstore.Community, view graphstore.View) readi
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))
 	return reading{Statistics: s}
+}
+
+// labelMasses returns the masses of the calibration labels for one community, in their order.
+func (f *fields) labelMasses(id graphstore.Community) []float64 {
+	rows := f.core.tallies.Rows()
+	masses := make([]float64, len(rows))
+	for i, v := range rows {
+		masses[i] = f.each[id].mass(v)
+	}
+	return masses
 }
 
 // Certificate implements masses: it bounds the sum of the errors of all masses.

@@ -170,7 +170,6 @@ func TestOldRecordsAreRenewed(t *testing.T) {
 func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 	for i, classes := range []int{5, 10, 20} {
 		config := Config{Classes: classes, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Second}}
-		config.fieldsMax = 8 * (i % 2) // fields of 5 and 20 classes, a dual for 10
 		config.Engine = []string{EnginePrimal, "", EngineDual}[i]
 		run := func(processors int, restart bool) (all []quant.Estimate) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
@@ -226,13 +225,17 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 		{"a label's prediction moves by a little", predict(2, event.One/4+event.One/4096, 0), false},
 		{"those of half the labels by much", predict(3, event.One*3/4, 0, 10, 20, 30, 40), true},
 	} {
-		published := len(core.Step(test.batch).Estimates)
+		solved := map[string]bool{}
+		for _, e := range core.Step(test.batch).Estimates {
+			solved[e.Community] = true
+		}
 		for id := range tally.CommunityID(many) {
 			if core.tallies.Progress(id).Moved {
-				published++
+				solved[core.View().CommunityName(id)] = true
 			}
 		}
-		if (published == many) != test.all || published == 0 || !test.all && published > many/4 {
+		published := len(solved)
+		if (published == many) != test.all || !test.all && published > many/4 {
 			t.Errorf("%s: %d of %d communities were solved or have moved", test.name, published, many)
 		}
 	}

@@ -1,29 +1,48 @@
 package incremental
 
 import (
-	"sync"
-
 	"gqlstream/graphstore"
 	"gqlstream/incremental/posterior"
 	"gqlstream/quant"
 )
 
-// countByClass sums the residuals of the labels of each class.
-func (p *posteriors) countByClass(view graphstore.View) {
-	if p.byClass = nil; p.state.Epoch() == nil {
+// slopeLabelsMax bounds the labels that the derivatives of posteriors are computed of; of more,
+// every n-th stands for n.
+const slopeLabelsMax = 512
+
+// countResiduals sums the residuals of the labels: of all, of those of each class, and of those that
+// are members of each community.
+func (p *posteriors) countResiduals(view graphstore.View) {
+	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*quant.Residuals{}
+	if p.state.Epoch() == nil {
 		return
 	}
-	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
-	byClass := make([]*quant.Residuals, p.core.config.Classes)
+	k := p.core.config.Classes
+	p.labels = quant.NewLabelResiduals(k)
+	byClass := make([]*quant.Residuals, k)
 	for i := range byClass {
-		byClass[i] = quant.NewResiduals(p.core.config.Classes)
+		byClass[i] = quant.NewResiduals(k)
 	}
 	weights := p.core.tallies.LabelWeights(view)
 	for _, v := range p.core.tallies.Rows() {
-		class := int(view.Label(v).Class)
-		byClass[class].Add(class, weights(v), p.state.Posterior(v))
+		class, g, pi := int(view.Label(v).Class), weights(v), p.state.LabelPosterior(v)
+		byClass[class].Add(class, g, pi)
+		if p.core.engine() == EnginePrimal {
+			p.labels.Add(class, g, pi)
+		}
+		if !(g > 0) {
+			continue
+		}
+		for _, m := range view.MemberOf(v) {
+			own := p.own[m.Community]
+			if own == nil {
+				own = quant.NewResiduals(k)
+				p.own[m.Community] = own
+			}
+			own.Add(class, float64(g*float64(m.Multiplicity)), pi)
+		}
 	}
-	p.byClass = quant.NewClassResiduals(byClass, p.drawn)
+	p.byClass = quant.NewClassResiduals(byClass)
 }
 
 // posteriorSection has one row: posterior.Epoch.
@@ -54,7 +73,7 @@ func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 		for i, v := range labels {
 			g := weights(v)
 			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
-				sample.Draw(class, g, float64(every), p.state.Posterior(v), views)
+				sample.Draw(class, g, float64(every), p.state.LabelPosterior(v), views)
 			}
 		}
 	}

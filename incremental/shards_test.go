@@ -28,7 +28,6 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 		if seed%3 > 0 {
 			config = dualConfig(seed, stream.Config.Classes)
 			config.Engine = []string{"", EngineDual}[seed%2]
-			config.fieldsMax = 1 + int(seed%4)
 		}
 		config.Shards, config.HalfLife = shards, halfLifeOf(seed)
 		crowded(&config, seed)
@@ -81,7 +80,7 @@ func togetherAreOne(t *testing.T, seed uint64, random *rand.Rand, stream history
 func crowded(config *Config, seed uint64) {
 	if seed/2%2 == 0 {
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
-		config.emissionWork = float64(config.Classes * solveMembers * int(1+seed/4%3*8))
+		config.emissionWork = float64((8*config.Classes*config.Classes + solveWork) * int(1+seed/4%3*8))
 	}
 	if seed%5 < 2 {
 		config.Estimates = optionsOf(quant.Auto)

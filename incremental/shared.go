@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -66,9 +67,23 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
 	}}
 	d.begin(view)
-	d.dual.SumResiduals(view, c.crowds(view))
+	d.dual.SumResiduals(view, c.summed(view))
 	d.measureReach(view, math.Inf(1))
 	return d
+}
+
+// summedMembers is the number of members above which the dual keeps a sum for a community. Of fewer
+// it is cheaper to read the values when they are asked for.
+const summedMembers = 200
+
+// summed lists the communities of more members, of whichever shard, in order.
+func (c *Core) summed(view graphstore.View) (list []graphstore.Community) {
+	for id := range graphstore.Community(view.Communities()) {
+		if c.tallies.Vertices(id, view) > cmp.Or(c.config.summedMembers, summedMembers) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // begin solves for the dual from nothing.
@@ -83,7 +98,7 @@ func (d *sharedDual) begin(view graphstore.View) {
 	d.dual = dual
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, d.changes(view), d.dual.Tolerance()/dualStartShare)
-	c.tallies.MoveAll()
+	c.tallies.TouchAll()
 }
 
 // functions returns how many functions the dual has.
@@ -135,7 +150,7 @@ func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float
 	if len(dst) == k {
 		return
 	}
-	for i, x := range d.core.posteriors.state.Posterior(v) {
+	for i, x := range d.core.posteriors.state.LabelPosterior(v) {
 		if dst[k+i] = -x; i == int(class) {
 			dst[k+i]++
 		}
@@ -192,7 +207,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 // settle pushes what steps and these values have changed. A push touches the communities of the vertex that it moves.
 func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange) {
 	d.dual.Update(view, nil, values)
-	d.core.tallies.MarkMoved(view, d.dual.Touched(), d.dual.Shift)
+	d.core.tallies.TouchSources(view, d.dual.Touched())
 }
 
 // flush makes the dual that of a core that is restored: its sums are counted from nothing.
@@ -245,7 +260,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	d.retune(view)
 	d.settle(view, d.changes(view))
-	d.dual.SumResiduals(view, c.crowds(view))
+	d.dual.SumResiduals(view, c.summed(view))
 	earned, labels := c.config.sketchEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels || d.Waiting > 0 {
 		earned *= sketchArriving
@@ -259,7 +274,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	d.Labels = labels
 	if d.retune(view) {
 		d.settle(view, nil)
-		d.dual.SumResiduals(view, c.crowds(view))
+		d.dual.SumResiduals(view, c.summed(view))
 	}
 }
 

@@ -103,7 +103,7 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 		}
 		core.Step(b)
 		d.settle(view, d.changes(view))
-		d.dual.SumResiduals(view, core.crowds(view))
+		d.dual.SumResiduals(view, core.summed(view))
 		d.sketch(view, math.Inf(1))
 	}
 	var ratios []float64

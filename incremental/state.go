@@ -234,10 +234,8 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if p.state, err = posterior.Restore(c.config.Classes, c.tallies.Rows, epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
-	if c.engine() == EngineDual {
-		p.countByClass(view)
-		p.told[0], p.told[1] = p.byClass.Mean()
-	}
+	p.countResiduals(view)
+	p.told[0], p.told[1] = p.byClass.Mean()
 	return nil
 }
 
@@ -260,7 +258,6 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	}
 	for _, row := range rows {
 		c.published[row.Community].gate = row.gate
-		c.flagged = append(c.flagged, graphstore.Community(row.Community))
 		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
 	}
 	published, err := ownedRows[publishedRow](c, sections, publishedSection)
@@ -272,8 +269,11 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 		if int(p.Place) >= len(c.config.Estimates) {
 			return fmt.Errorf("section %s: estimate %d of community %d", publishedSection, p.Place, p.Community)
 		}
-		c.published[p.Community].grow(len(c.config.Estimates))
-		c.published[p.Community].snapshots[p.Place] = &p.Snapshot
+		last := &c.published[p.Community]
+		if last.snapshots == nil {
+			last.snapshots = make([]*quant.Snapshot, len(c.config.Estimates))
+		}
+		last.snapshots[p.Place] = &p.Snapshot
 	}
 	return nil
 }

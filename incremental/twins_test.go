@@ -82,18 +82,31 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		t.Fatal(err)
 	}
 	twin := &posteriors{core: core, state: state}
-	if core.engine() == EngineDual {
-		twin.countByClass(view)
-	}
-	twin.labels = func() *quant.Residuals { return twin.readLabels(view) }
+	twin.countResiduals(view)
 	twin.within = func() []float64 { return state.Within(view) }
+	twin.sample = func() *quant.LabelSample { return twin.draw(view) }
+	k := core.config.Classes
+	have, want := make([]float64, k), make([]float64, k)
 	for v := range graphstore.Vertex(view.Vertices()) {
-		have, want := mine.state.Posterior(v), state.Posterior(v)
-		for i := range want {
-			if have == nil { // everybody is a member of one community
-				t.Fatalf("seed %d: vertex %d has no posterior", seed, v)
+		h, w := mine.state.LabelPosterior(v), state.LabelPosterior(v)
+		for i := range w {
+			apart = max(apart, math.Abs(h[i]-w[i]))
+		}
+	}
+	for id := range graphstore.Community(view.Communities()) {
+		h, w := mine.state.Histogram(id), state.Histogram(id)
+		members := 0.0
+		clear(have)
+		clear(want)
+		for z, n := range w.Cells {
+			members += float64(n)
+			for i, p := range epoch.Means[z*k : (z+1)*k] {
+				want[i] += float64(n) * p
+				have[i] += float64(h.Cells[z]) * p
 			}
-			apart = max(apart, math.Abs(have[i]-want[i]))
+		}
+		for i := range want {
+			apart = max(apart, math.Abs(have[i]-want[i])/max(members, 1))
 		}
 	}
 	for name, e := range latest {

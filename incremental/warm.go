@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"cmp"
 	"math"
 
 	"gqlstream/graphstore"
@@ -13,15 +12,14 @@ import (
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
 // A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a
-// configure event is carried out. At an emission a dual may replace its fields. There are no other transitions.
+// configure event is carried out. There are no other transitions.
 type live struct {
 	tallies    *tally.Tallies
 	masses     masses
-	walks      *classifier.Diffusion  // where a classifier is configured
-	posteriors *posteriors            // where an estimate reads them
-	published  []publication          // by community
-	flagged    []graphstore.Community // with a record that says that coefficients are new, and some others
-	loading    bool                   // whether a history is being read; see waits
+	walks      *classifier.Diffusion // where a classifier is configured
+	posteriors *posteriors           // where an estimate reads them
+	published  []publication         // by community
+	loading    bool                  // whether a history is being read; see loadsHistory
 }
 
 // warm reports whether the core follows every step.
@@ -53,13 +51,10 @@ func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 }
 
 // prepareEmission makes everything current that estimates read, and a cold core warm. Where all
-// that moved is published, nothing is missed that a checkpoint would compute. Here alone it is decided who keeps the masses.
+// that moved is published, nothing is late that a checkpoint would compute.
 func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	if !c.warm() {
 		c.warmUp(view)
-	}
-	if c.outgrown(view) {
-		c.masses = newShared(c, view)
 	}
 	if all {
 		c.flush(view)
@@ -69,7 +64,6 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
-	c.posteriors.grow(view)
 }
 
 // warmUp counts from nothing what a warm core keeps.
@@ -77,7 +71,11 @@ func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.posteriors = newPosteriors(c, view)
-	c.masses = &fields{core: c}
+	if c.config.sharesKernels() {
+		c.masses = newShared(c, view)
+	} else {
+		c.masses = &fields{core: c}
+	}
 }
 
 // flush computes what was missed, and makes the rest that of a core that is restored, before a checkpoint and before all
@@ -94,10 +92,10 @@ func (c *Core) republishAll() {
 	if !c.warm() {
 		return
 	}
-	c.tallies.MoveAll()
+	c.tallies.TouchAll()
 	for id := range c.published {
 		if last := &c.published[id]; last.exists() {
-			last.Solved = longAgo
+			last.Solved, last.Published = longAgo, longAgo
 		}
 	}
 }
@@ -142,22 +140,8 @@ type reading struct {
 // as none: hardly a walk ends there.
 const reachMin = 0.001
 
-// Fields keep the masses of all communities where methods weigh cells, or the kernel is another one than ppr. Else they
-// keep those of up to fieldsMax communities, and one more for each class; a dual keeps those of more, and takes the place
-// of fields that take more than massesBytesMax, if it takes less.
-//
-// For a handful of communities fields are cheaper, at ten million edges three times, and exact in what a dual estimates,
-// how a class lies over its labels. A core never goes back: a number that hovers around the bar must not make it pay for
-// a change again and again.
-//
-// The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
-// millisecond a community and emission, more than what its functions cost.
-const (
-	fieldsMax      = 8
-	fieldLabelsMax = 10_000
-	massesBytesMax = 1 << 30
-	fieldBytes     = 44 // a vertex
-)
+// fieldBytes is about how much memory a field takes for each vertex.
+const fieldBytes = 44
 
 // engine returns the name of what keeps the masses of a warm core.
 func (c *Core) engine() string {
@@ -165,24 +149,6 @@ func (c *Core) engine() string {
 		return EngineDual
 	}
 	return EnginePrimal
-}
-
-// outgrown reports whether fields must make way for a dual.
-func (c *Core) outgrown(view graphstore.View) bool {
-	if c.engine() == EngineDual || !c.config.mayShare() {
-		return false
-	}
-	if c.config.Engine == EngineDual {
-		return true
-	}
-	vertices, communities := float64(view.Vertices()), view.Communities()
-	own := float64(communities) * vertices * fieldBytes
-	shared := vertices * (16*float64(c.config.functions()) + 20)
-	if shared > max(own, massesBytesMax) {
-		return false
-	}
-	most := cmp.Or(c.config.fieldsMax, fieldsMax+c.config.Classes)
-	return communities > most || own > massesBytesMax || len(c.tallies.Rows()) > fieldLabelsMax && c.config.readsPosterior()
 }
 
 // FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.

@@ -75,9 +75,7 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if err = f.skip(ctx, o.Skip); err != nil {
 		return err
 	}
-	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Kept: f.kept, UntilLast: o.Drain,
-	}
+	c := ingest.JetStreamConfig{Step: f.steps, From: at, Identity: identity, UntilLast: o.Drain}
 	if c.UntilLast {
 		if err := identity.Check(ctx, f.Broker.JS); err != nil {
 			return err // before anything is published to a log that is not ours
@@ -101,24 +99,24 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// skip records that messages are passed over. Some that are applied already cannot be.
-func (f *fold) skip(ctx context.Context, r ingest.Range) error {
+// skip records that a message is passed over. One that is applied already cannot be.
+func (f *fold) skip(ctx context.Context, position event.Position) error {
 	switch {
-	case r == ingest.Range{}:
+	case position == 0:
 		return nil
-	case r.First <= f.core.Position():
+	case position <= f.core.Position():
 		return config.Usagef(
-			"run: --skip %s: the checkpoint at position %d has applied it",
-			r,
+			"run: --skip %d: the checkpoint at position %d has applied it",
+			position,
 			f.core.Position(),
 		)
 	}
 	f.log.Warn(
-		"the messages are passed over from now on, and the log records it",
-		"positions",
-		r,
+		"the message is passed over from now on, and the log records it",
+		"position",
+		position,
 	)
-	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
+	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, position)
 }
 
 // close frees what the fold holds, once its loop has ended.
@@ -231,7 +229,6 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	if batch.Emit {
 		emission := sinks.Emission{
 			Position:  uint64(batch.Last),
-			Digest:    f.source.Identity().Digest.String(),
 			Time:      int64(batch.Time),
 			Estimates: result.Estimates,
 			Cut:       batch.Checkpoint,
@@ -251,9 +248,6 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 		}
 	}
 	f.applied.Store(uint64(batch.Last))
-	if main {
-		return f.reached.note(f.source.Identity(), f.logID)
-	}
 	return nil
 }
 
@@ -291,7 +285,7 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 			b.Last,
 		), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
 		Version: f.version, Written: time.Now().UTC(),
-		Stream:     checkpoint.Stream{Name: id.Stream, Log: f.logID, Digest: id.Digest.String()},
+		Stream:     checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
 		Watermarks: f.outlets.watermarks(), Erased: uint64(f.core.Erased()),
 	}
 }

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 )
 
-// Snapshot holds the parts of an estimate from which the error of a change follows. It holds no
-// reference to the Solver or the Statistics, so it can be kept between emissions
-// and written to a checkpoint.
+// Snapshot holds the parts of an estimate that a later one of the same community needs: to say how
+// it changed and with which error, and to start from. It holds no reference to the Solver or the
+// Statistics, so it can be kept between emissions and written to a checkpoint.
 type Snapshot struct {
 	Solved   bool      // false: the estimate was a stand-in, nothing cancels
 	Open     float64   // share of the members that was estimated, not counted
@@ -21,13 +19,16 @@ type Snapshot struct {
 	Labels   []float64 // K: variance of all shares together from the labels of each class
 	Member   []float64 // K: variance of each share from one member
 
-	Posterior uint64 // version of the coefficients, of auto
-	Audits    uint64 // audit labels that it rests on
-
+	Audits     uint64    // audit labels that it rests on
 	Prevalence []float64 // K: the shares of all members
 	Coverage   float64   // of the unlabelled members by predictions
-	Tangent              // of auto
-	Kept                 // the same
+
+	// Of auto:
+	Posterior uint64    // version of the coefficients
+	Gamma     float64   // how far the community was selected by class
+	Likely    []float64 // K: q(1)
+	Residual  []float64 // K: the part of the labels' mean residual that was added for a place
+	CoefficientError
 }
 
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
@@ -40,22 +41,32 @@ type Turnover struct {
 	Reset                bool // another model's predictions, or another method: nothing cancels
 }
 
-// Snapshot writes what is kept of the Estimate that was made just before to dst. Nobody writes to what it refers to.
-func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.ans.Snapshot }
+// Snapshot returns what is kept of the Estimate that was made just before. Nobody writes to the
+// slices that it refers to.
+func (w *Solver) Snapshot() *Snapshot { return w.last }
 
-// remember completes what Snapshot tells.
-func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
-	a := &w.ans.Snapshot
-	a.Solved, a.Open, a.Profiled, a.Coverage = solved, s.open(), s.Profiled, e.Coverage
-	a.SE, a.Prevalence = slices.Clone(e.SE), slices.Clone(e.Prevalence)
+// snapshot returns what is kept of the estimate e, whose answer is in w.ans.
+func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
+	ans := w.ans
+	kept := &Snapshot{
+		Solved: solved, Open: s.open(), Profiled: s.Profiled, Coverage: e.Coverage,
+		Share: ans.Share, NEff: ans.NEff, Member: ans.Member,
+		SE: slices.Clone(e.SE), Prevalence: slices.Clone(e.Prevalence),
+	}
 	if solved {
-		for of := range slices.Chunk(w.ans.parts, s.K) {
-			a.Labels = append(a.Labels, sum(of))
+		for of := range slices.Chunk(ans.parts, s.K) {
+			kept.Labels = append(kept.Labels, sum(of))
 		}
 	}
-	if w.ans.audited {
-		a.Audits = e.AuditLabels
+	if ans.audited {
+		kept.Audits = e.AuditLabels
 	}
+	if a := ans.auto; a != nil {
+		kept.Posterior, kept.Gamma = uint64(s.Posterior.Version), a.reading.gamma
+		kept.Likely, kept.Residual = a.reading.likely, a.residual
+		kept.CoefficientError = a.CoefficientError
+	}
+	return kept
 }
 
 // SEChange returns the standard errors of the change of the prevalence from prev to the
@@ -70,7 +81,7 @@ func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
 // The result is at most se + se', what errors that go against each other would give; if nothing
 // cancels, sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
 func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
-	cur := &w.ans.Snapshot
+	cur := w.last
 	k := len(cur.SE)
 	if len(prev.SE) != k {
 		panic(fmt.Sprintf("quant: change from %d to %d classes", len(prev.SE), k))
@@ -112,179 +123,42 @@ const (
 	// labelsMoved is the share by which an effective number of labels must differ from that
 	// of a record for the record to be renewed: its standard errors are off by half as much.
 	labelsMoved = 0.1
-	// thinMoved is the same of one that passes thinBelow: labels that come and go there change nothing by themselves.
+	// thinMoved is the same of one that passes thinBelow: labels that come and go there change
+	// nothing by themselves.
 	thinMoved = 0.03
-	// logarithmMin bounds the shares that a logarithm is taken of.
-	logarithmMin = 1e-12
 )
 
-// Tangent describes an estimate of auto to first order: its inputs, and its derivatives by them.
-// It is empty for other methods.
-type Tangent struct {
-	Gamma    float64
-	Lean     float64   // weight of the labels' own shares
-	ByClass  float64   // most that gamma may be
-	Tempered []float64 // K: q(gamma), but for the tolerance the mean responsibility of the members
-	Likely   []float64 // K: q(1)
-	Residual []float64 // K: d
-	Apart    []float64 // K: q(1) less the mean of the members
-	Scatter  []float64 // K: variance of a residual among all labels
-	Around   []float64 // K: variance of d without the members' own labels
-	Noise    []float64 // K: the same with them; see mixOwn
-	Inverse  []float64 // K x K: what multiplies a change of the mean responsibility
-	ByGamma  []float64 // K: derivative of q(gamma) by gamma
-}
-
-// Movement returns by how many of its standard errors the prevalence that last is of has
-// moved, in the class where it has most, if s were estimated now, or, if that is more, by what
-// part of itself its standard error has grown or was too large. It is infinite where the
-// record is to be renewed whatever its shares are: its effective labels of a class have
-// changed by labelsMoved, or what it is flagged for by number.
-//
-// auto is extrapolated: with R the members' responsibilities under the factors of last,
-//
-//	change = J⁺ (mean R - q(gamma)) + (1 - gamma) (d now - d) + (dq/dgamma - d) (gamma now - gamma),
-//
-// which takes one pass over the members and no iteration. Of other methods the shares are
-// solved for, and no variance, but for auto with audit labels, which weighs by variances.
-func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
-	r, _ := o.Method.recipe()
-	o = o.withDefaults(r)
-	var e Estimate
-	w.header(&e, s, o)
-	ok := w.solvable(&e, s, r)
-	if ok != last.Solved || (e.Coverage < coverageLow) != (last.Coverage < coverageLow) {
+// Distance returns how far the Estimate that was made just before differs from last: the largest
+// change of a share in standard errors of last, or of a standard error as a part of itself. It is
+// infinite where the record says something else: it has an answer where last had none, other
+// coefficients, other flags by number, or effective labels that differ by labelsMoved.
+func (w *Solver) Distance(last *Snapshot) (most float64) {
+	now := w.last
+	if now.Solved != last.Solved || now.Posterior != last.Posterior || now.Audits != last.Audits ||
+		(now.Coverage < coverageLow) != (last.Coverage < coverageLow) ||
+		labelsChanged(now.NEff, last.NEff) {
 		return math.Inf(1)
 	}
-	grown := 0.0
-	switch {
-	case ok && r.family == familyAuto && s.Audit == nil:
-		if s.Posterior == nil || uint64(s.Posterior.Version) != last.Posterior {
-			return math.Inf(1)
+	for i, q := range now.Prevalence {
+		se, before := now.SE[i], last.SE[i]
+		if change := math.Abs(q - last.Prevalence[i]); change > 0 {
+			most = max(most, change/before)
 		}
-		grown = w.extrapolate(s, last)
-	case ok:
-		w.sketching = true
-		w.dispatch(s, r, o)
-		w.sketching = false
-	}
-	if labelsChanged(w.ans.NEff, last.NEff) {
-		return math.Inf(1)
-	}
-	return max(grown, w.distance(s, last))
-}
-
-// Rates say by how many standard errors of a record its shares move, about, and in the class where most, for every unit by
-// which something moves.
-type Rates struct {
-	Posterior float64 // that of a member
-	Residual  float64 // the mean residual
-	Mass      float64 // the masses that it is weighted by, as a part of them
-	Gamma     float64 // gamma, as a part of itself
-}
-
-// Rates returns those of an estimate of auto.
-func (s *Snapshot) Rates() (r Rates) {
-	k := len(s.SE)
-	for i, se := range s.SE {
-		unit, members := s.Open*(1-s.Lean)/se, 0.0
-		for _, x := range s.Inverse[i*k : (i+1)*k] {
-			members += math.Abs(x)
+		if se != before {
+			most = max(most, se/before-1, before/se-1)
 		}
-		r.Posterior = max(r.Posterior, unit*members/max(s.Profiled, 1))
-		r.Residual = max(r.Residual, unit*(1-s.Gamma))
-		r.Mass = max(r.Mass, unit*(1-s.Gamma)*math.Abs(s.Residual[i]))
-		r.Gamma = max(r.Gamma, s.Gamma*unit*math.Abs(s.ByGamma[i]-s.Residual[i]), s.Gamma*square(unit*(s.Apart[i]-s.Residual[i]))/4)
 	}
-	return r
+	return most
 }
 
 // labelsChanged reports whether the effective labels of a class are other than they were.
 func labelsChanged(now, then []float64) bool {
 	for i, n := range now {
 		moved := math.Abs(n - then[i])
-		if moved > labelsMoved*then[i] || moved > thinMoved*then[i] && (n < thinBelow) != (then[i] < thinBelow) {
+		passed := (n < thinBelow) != (then[i] < thinBelow)
+		if moved > labelsMoved*then[i] || moved > thinMoved*then[i] && passed {
 			return true
 		}
 	}
 	return false
-}
-
-// distance returns the distance of the prevalence with the shares of w.ans from that of last, in
-// standard errors of last.
-func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
-	for i, q := range w.ans.Share {
-		if change := math.Abs(clamp(s.prevalence(i, q)) - last.Prevalence[i]); change > 0 {
-			most = max(most, change/last.SE[i])
-		}
-	}
-	return most
-}
-
-// extrapolate writes the shares that auto would about have, and its effective labels, to w.ans, and
-// returns by what part of itself the standard error of a class would differ.
-func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
-	p, t, k := s.Posterior, &last.Tangent, s.K
-	weights := s.autoWeights()
-	s.effectiveLabels(w.ans.NEff, weights)
-	d, noise := make([]float64, k), slices.Clone(t.Around)
-	p.Residuals.mean(d, weights)
-	if p.Own != nil {
-		own := make([]float64, k)
-		p.Own.mean(own, constantWeights)
-		axpy(own, -1, d)
-		weight, _ := p.mixOwn(noise, t.Scatter, own, w.ans.effective(s, weights))
-		axpy(d, weight, own)
-	}
-	moved, response := make([]float64, k), make([]float64, k)
-	if p.Crowd.tells() && p.Crowd.tempered(moved, t.Gamma) {
-		axpy(moved, -1, t.Tempered)
-	} else {
-		all, factor := 0.0, factors(make([]float64, k), t.Tempered, p.Prior, t.Gamma)
-		p.Members(func(_ uint32, m float64, pi []float64) {
-			axpy(response, m/floats.Dot(pi, factor), pi)
-			all += m
-		})
-		floats.Mul(response, factor)
-		if all > 0 {
-			scaleTo(response, 1/all, response)
-			axpy(response, -1, t.Tempered)
-			products(moved, t.Inverse, response)
-		}
-	}
-	allowed := p.allowed(t.Likely)
-	gamma := p.gamma(allowed, t.ByClass)
-	for i := range k {
-		change := moved[i] + (1-t.Gamma)*(d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
-		w.ans.free[i] = t.Tempered[i] + (1-t.Gamma)*t.Residual[i] + change
-		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
-			se /= min(last.error(i, gamma, allowed, noise[i], d[i]), most)
-			grown = max(grown, se-1, 1/se-1)
-		}
-	}
-	ProjectSimplex(w.ans.Share, w.ans.free)
-	for i, share := range w.shares {
-		w.ans.Share[i] += t.Lean * (share - w.ans.Share[i])
-	}
-	return grown
-}
-
-// error returns about what the standard error of a share is with this gamma and residual d of the
-// variance noise: these of its terms leap, where labels among the members have come or gone.
-func (s *Snapshot) error(i int, gamma, allowed, noise, d float64) float64 {
-	t := &s.Tangent
-	change := square(1-gamma)*noise + undecided(gamma, allowed, t.ByClass)*square(t.Apart[i]-d) -
-		square(1-t.Gamma)*t.Noise[i] - undecided(t.Gamma, allowed, t.ByClass)*square(t.Apart[i]-t.Residual[i])
-	return math.Sqrt(max(0, square(s.SE[i])+square(s.Open*(1-t.Lean))*change))
-}
-
-// effective returns the effective number of all labels from that of each class.
-func (a *answer) effective(s *Statistics, w weighting) float64 {
-	all, squares := 0.0, 0.0
-	for i, n := range a.NEff {
-		if m := w.r*s.ClassA1[i] + w.s*s.ClassN[i]; m > 0 {
-			all, squares = all+m, squares+m*m/n
-		}
-	}
-	return all * all / squares
 }

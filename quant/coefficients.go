@@ -9,108 +9,114 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Kept is the error that the coefficients of the posterior make in an estimate of auto. It may have been computed for an
-// earlier estimate, and for earlier coefficients; see Posterior.Last.
-type Kept struct {
-	KeptAt        []float64 // K + 5: where: see coefficientNoise
-	KeptNoise     []float64 // K: variances
-	KeptInfluence []float64 // see Estimate.Influence; nil where it was computed for earlier coefficients
-	KeptTurned    float64   // members that joined or left since, as in Turnover
+// CoefficientError is the error that the coefficients of the posterior make in an estimate of auto.
+// Computing it takes a pass over a sample of labels, and it hardly changes from one second to the
+// next, so a later estimate takes it over while that holds; see keptFor.
+type CoefficientError struct {
+	ErrorAt        []float64 // K + 5: where it was computed; see addCoefficientError
+	ErrorVariance  []float64 // K
+	ErrorInfluence []float64 // see Estimate.Influence; nil where it is that of earlier coefficients
+	ErrorTurned    float64   // members that joined or left since, as in Turnover
 }
 
 const (
-	// slopeMembersMax bounds the members whose derivatives by the coefficients are
-	// computed; of more, every n-th is.
-	slopeMembersMax = 256
-	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was computed, and
-	// keptFarAll how far where that is all of the variance of a class, in proportion. It moves standard errors by
-	// about a hundredth in 98 of 100. Coefficients that were fitted anew are keptEpoch further.
+	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was
+	// computed, and keptFarAll how far where that is all of the variance of a class, in proportion.
+	// It moves standard errors by about a hundredth in 98 of 100. Coefficients that were fitted
+	// again are keptEpoch further.
 	keptFar, keptFarAll, keptEpoch = 0.5, 0.01, 0.4
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
 )
 
-// keptFor returns the error of the coefficients that the last estimate had, if it still does beside this other
-// variance, where the members' squared multiplicities have this sum, else nothing.
-func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (kept Kept) {
-	if p.Last == nil || p.Turnover.Reset || len(p.Last.KeptAt) != len(at) {
-		return Kept{}
+// keptFor returns the error of the coefficients that the last estimate had if it still holds at
+// these values, next to this other variance; the zero value if it does not.
+func (p *Posterior) keptFor(at, others []float64) CoefficientError {
+	if p.Last == nil || p.Turnover.Reset || len(p.Last.ErrorAt) != len(at) {
+		return CoefficientError{}
 	}
-	kept = p.Last.Kept
-	kept.KeptTurned += p.Turnover.Joined + p.Turnover.Left
-	fits := len(at) - 1 // where the version of the coefficients is
-	far := floats.Distance(at[:fits], kept.KeptAt[:fits], 1)
-	if kept.KeptTurned > 2*keptTurned*squares || far > keptFar {
-		return Kept{}
+	kept := p.Last.CoefficientError
+	kept.ErrorTurned += p.Turnover.Joined + p.Turnover.Left
+	version := len(at) - 1
+	far := floats.Distance(at[:version], kept.ErrorAt[:version], 1)
+	if kept.ErrorTurned > 2*keptTurned*p.Squares || far > keptFar {
+		return CoefficientError{}
 	}
-	far += keptEpoch * (at[fits] - kept.KeptAt[fits])
-	for i, v := range kept.KeptNoise {
+	far += keptEpoch * (at[version] - kept.ErrorAt[version])
+	for i, v := range kept.ErrorVariance {
 		if far*v > keptFarAll*(v+others[i]) {
-			return Kept{}
+			return CoefficientError{}
 		}
 	}
 	if p.Last.Posterior != uint64(p.Version) {
-		kept.KeptInfluence = nil // errors of these and of other coefficients have nothing in common
+		kept.ErrorInfluence = nil // errors of these and of other coefficients have nothing in common
 	}
 	return kept
 }
 
-// coefficientNoise adds diag G Cov(theta, b) G' to the variances of the answer, as the last estimate had it if that still does:
-// G hangs on q(gamma), on gamma, on the weight of the members' own labels, on how many
-// labels there are around, and on the coefficients themselves, whose covariance falls as labels come.
-func (x *automatic) coefficientNoise(p *Posterior, weights weighting) {
+// addCoefficientError adds diag G Cov(theta, b) G' to the variances of the answer, with G the
+// derivative of the estimate by the coefficients. G depends on q(gamma), on gamma, on the weight of
+// the members' own labels and on the number of labels around.
+func (x *automatic) addCoefficientError(ans *answer, p *Posterior, weights weighting) {
 	if p.Coefficients == nil {
 		return
 	}
-	x.at = append(append(x.at[:0], x.Tempered...), x.Gamma, x.weight, math.Log(p.Residuals.effective(weights)),
+	r, a := x.reading, ans.auto
+	at := append(slices.Clone(r.tempered), r.gamma, a.ownWeight,
+		math.Log(p.Residuals.effective(weights)),
 		math.Log(trace(p.Coefficients, p.Shared+len(p.Prior))), float64(p.Version))
-	x.Kept = p.keptFor(x.at, x.reading.squares, x.v)
-	if x.KeptAt == nil {
-		x.Kept = x.errorOf(p, weights)
+	a.CoefficientError = p.keptFor(at, ans.v)
+	if a.ErrorAt == nil {
+		a.CoefficientError = x.errorOf(a, p, at, weights)
 	}
-	axpy(x.v, 1, x.KeptNoise)
-	x.influence = slices.Clone(x.KeptInfluence)
+	axpy(ans.v, 1, a.ErrorVariance)
+	ans.influence = slices.Clone(a.ErrorInfluence)
 }
 
-// byCoefficients returns K x (Shared + K) the derivative of q(gamma) by the coefficients. That of a mean over the
-// members is that of every n-th of them.
-func (x *automatic) byCoefficients(p *Posterior, factor []float64) []float64 {
-	k := len(factor)
-	size := p.Shared + k
-	moved, views := make([]float64, k*size), make([]float64, p.Shared*k)
-	weight, r := 0.0, make([]float64, k)
-	step, l := (int(p.Distinct)-1)/slopeMembersMax+1, 0
-	p.Members(func(vertex uint32, m float64, pi []float64) {
-		if l++; (l-1)%step == 0 {
-			p.Views(views, vertex)
-			respond(r, pi, factor)
-			addSlope(moved, m, r, views)
-			weight += m
-		}
-	})
-	scaleTo(moved, 1/weight, moved)
-	return product(x.Inverse, moved, k)
-}
-
-// respond writes the responsibility R of a member to r.
+// respond writes the responsibility R of a vertex with the posterior pi to r.
 func respond(r, pi, factor []float64) {
 	floats.MulTo(r, pi, factor)
 	scaleTo(r, 1/sum(r), r)
 }
 
+// addSlope adds weight times the derivative of the distribution p by the coefficients
+// to dst, K x (Shared + K): for p_i proportional to exp(sum_j theta_j x_ji + b_i),
+//
+//	dp_i/dtheta_j = p_i (x_ji - sum_k p_k x_jk),   dp_i/db_l = p_i ([i = l] - p_l).
+func addSlope(dst []float64, weight float64, p, views []float64) {
+	k := len(p)
+	shared := len(views) / k
+	size := shared + k
+	for j := range shared {
+		x := views[j*k : (j+1)*k]
+		mean := floats.Dot(p, x)
+		for i, q := range p {
+			dst[i*size+j] += weight * q * (x[i] - mean)
+		}
+	}
+	for i, q := range p {
+		row := dst[i*size+shared : (i+1)*size]
+		axpy(row, -weight*q, p)
+		row[i] += weight * q
+	}
+}
+
 // errorOf returns the error that the coefficients make in the shares.
-func (x *automatic) errorOf(p *Posterior, weights weighting) Kept {
-	g, k := x.byCoefficients(p, x.reading.Factors[1]), len(p.Prior)
-	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k), KeptInfluence: influence(k, p.Coefficients, g)}
-	p.Residuals.slope(g, (x.Gamma-1)*(1-x.weight), weights)
+func (x *automatic) errorOf(
+	a *autoAnswer, p *Posterior, at []float64, weights weighting,
+) CoefficientError {
+	g, k := x.cells.byCoefficients(p, x.reading), len(p.Prior)
+	e := CoefficientError{
+		ErrorAt: at, ErrorVariance: make([]float64, k), ErrorInfluence: influence(k, p.Coefficients, g),
+	}
+	labels := p.Labels()
+	p.Residuals.addSlope(g, (x.reading.gamma-1)*(1-a.ownWeight)*residualWeight, weights, labels)
 	if p.Own != nil {
-		p.Own.slope(g, (x.Gamma-1)*x.weight, constantWeights)
+		p.Own.addSlope(g, (x.reading.gamma-1)*a.ownWeight*residualWeight, constantWeights, labels)
 	}
-	addForms(kept.KeptNoise, 1, g, p.Coefficients)
-	if p.Labels != nil {
-		x.addSpread(kept.KeptNoise, p)
-	}
-	return kept
+	addForms(e.ErrorVariance, 1, g, p.Coefficients)
+	x.addSpread(e.ErrorVariance, p, labels)
+	return e
 }
 
 // LabelSample is some calibration labels of each class, with sums over all.
@@ -156,14 +162,14 @@ func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 // with Cov_c over the labels of class c, n_c their effective number, g their weights and s their scores. With
 // these go the coefficients, so that of the first sum is left what no score shows. It grows with the
 // distance from the shares of the labels, for which R is pi, whose mean the fit makes right.
-func (x *automatic) addSpread(noise []float64, p *Posterior) {
-	l, k := p.Labels(), len(p.Prior)
+func (x *automatic) addSpread(noise []float64, p *Posterior, l *LabelSample) {
+	k, factor, tempered := len(p.Prior), x.cells.factor, x.reading.tempered
 	x.rows = append(x.rows[:0], l.pi...)
 	size, labels, r := p.Shared+k, len(l.class), x.rows
 	means, mass, squares := make([]float64, k*k), make([]float64, k), make([]float64, k)
 	for n, c := range l.class {
 		row, g := r[n*k:(n+1)*k], l.weight[n]
-		respond(row, row, x.reading.Factors[1])
+		respond(row, row, factor)
 		axpy(means[c*k:(c+1)*k], g, row)
 		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
 	}
@@ -172,8 +178,8 @@ func (x *automatic) addSpread(noise []float64, p *Posterior) {
 		off := r[n*k : (n+1)*k]
 		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
 		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
-		parts[n] = x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
-		squared[n] = parts[n] * x.Tempered[c] / l.mass[c]
+		parts[n] = tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		squared[n] = parts[n] * tempered[c] / l.mass[c]
 	}
 	b, moved := make([]float64, k*k), make([]float64, k*size)
 	addOuters(b, squared, r, k)
@@ -183,8 +189,8 @@ func (x *automatic) addSpread(noise []float64, p *Posterior) {
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(r, labels, k), general(l.score, labels, size), 0, general(moved, k, size))
 	mirror(b, b, k)
 	left := make([]float64, k)
-	addForms(left, 1, x.Inverse, b)
-	addForms(left, -1, product(x.Inverse, moved, k), p.Coefficients)
+	addForms(left, 1, x.reading.inverse, b)
+	addForms(left, -1, product(x.reading.inverse, moved, k), p.Coefficients)
 	for i, v := range left {
 		noise[i] += max(v, 0)
 	}

@@ -21,11 +21,7 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 			p := &quant.Posterior{
 				Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Selected: quant.ByPlace, Residuals: none, Within: make([]float64, 4),
 				Distinct: n, Inside: inside, Degrees: degrees, Agreement: agreement,
-				Members: func(visit func(uint32, float64, []float64)) {
-					for v := range uint32(n) {
-						visit(v, times, []float64{.7, .3})
-					}
-				},
+				Means: []float64{.7, .3}, Counts: []float64{n * times}, Squares: n * times * times,
 			}
 			e := estimate(t, &quant.Statistics{
 				K: 2, Members: n * times, Profiled: n * times, Anchored: make([]float64, 2), Posterior: p,

@@ -35,7 +35,7 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	if w.ans.clustered {
 		e.Flags = append(e.Flags, FlagClustered)
 	}
-	if w.ans.Posterior > 0 { // where audit labels alone answer, auto has none
+	if w.ans.auto != nil { // where audit labels alone answer, auto has none
 		e.Flags = w.ambiguous(e.Flags, s.K)
 	} else if r.family != familyAuto && r.weighted && s.Soft != nil && at.mean > 0 {
 		e.Flags = w.disagreement(e.Flags, s, at)
@@ -90,10 +90,10 @@ func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string 
 // ambiguous flags the classes in which both readings of auto, selected by class and
 // selected by place, differ beyond their errors.
 func (w *Solver) ambiguous(flags []string, k int) []string {
-	x := &w.posterior
+	a := w.ans.auto
+	away := a.reading.away(a.residual)
 	z := bonferroni(shiftConfidence, k)
 	return flagged(flags, FlagShift, k, func(i int) bool {
-		away := x.Apart[i] - x.Residual[i]
-		return w.ans.NEff[i] > 0 && math.Abs(away) > z*math.Sqrt(x.noise[i])
+		return w.ans.NEff[i] > 0 && math.Abs(away[i]) > z*math.Sqrt(a.apart[i])
 	})
 }

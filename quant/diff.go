@@ -23,10 +23,8 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 		axpy(d, -m.mass[a]/total, m.column(a))
 		ans.NEff[i] = m.nEff[a]
 	}
-	if !w.sketching {
-		m.residuals(ans, s, d, total)
-		ans.exact = s.Rows != nil
-	}
+	m.residuals(ans, s, d, total)
+	ans.exact = s.Rows != nil
 	copy(ans.free, s.Soft.P)
 	axpy(ans.free, 1, d)
 	ProjectSimplex(ans.Share, ans.free)

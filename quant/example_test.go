@@ -42,17 +42,16 @@ func ExampleSolver_Estimate() {
 func ExampleSolver_SEChange() {
 	var w quant.Solver
 	var e quant.Estimate
-	var before quant.Snapshot
 	s := exampleStatistics()
 	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
 		fmt.Println(err)
 	}
-	w.Snapshot(&before)
+	before := w.Snapshot()
 	s.Hard.P = []float64{.65, .35} // five members left, five others joined
 	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
 		fmt.Println(err)
 	}
-	change := w.SEChange(&before, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
+	change := w.SEChange(before, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
 	fmt.Printf("se %.3f, of the change %.3f\n", e.SE, change)
 	// Output: se [0.085 0.085], of the change [0.019 0.019]
 }

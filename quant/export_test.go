@@ -187,8 +187,14 @@ func Quantify(s *Statistics, o Options) (e Estimate, err error) {
 }
 
 // InverseJacobian returns that of shares q where the mean of R R' is s.
-func InverseJacobian(q, s []float64, gamma float64) []float64 {
-	dst := make([]float64, len(s))
-	inverseJacobian(dst, q, s, gamma)
-	return dst
+func InverseJacobian(q, s []float64, gamma float64) []float64 { return inverseJacobian(q, s, gamma) }
+
+// SetMembers gives a posterior a cell for every member, of this multiplicity and posterior.
+func (p *Posterior) SetMembers(each func(visit func(multiplicity float64, pi []float64))) {
+	p.Means, p.Counts, p.Squares = nil, nil, 0
+	each(func(multiplicity float64, pi []float64) {
+		p.Means = append(p.Means, pi...)
+		p.Counts = append(p.Counts, multiplicity)
+		p.Squares += multiplicity * multiplicity
+	})
 }

@@ -35,7 +35,10 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	if solved = solved && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
 		w.ans.influence = nil // an error that is no number is an unknown one
 	}
-	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.Gamma, w.ans.Posterior, ""
+	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, 0, 0, ""
+	if a := w.ans.auto; a != nil {
+		e.Gamma, e.Posterior = a.reading.gamma, uint64(s.Posterior.Version)
+	}
 	w.publishAudit(e, s)
 	switch {
 	case solved && w.ans.exact:
@@ -68,7 +71,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		e.Low[i], e.High[i] = clamp(min(s.prevalence(i, low), share)), clamp(max(s.prevalence(i, high), share))
 		e.SE[i] = open * min(se, worstDeviation)
 	}
-	w.remember(e, s, solved)
+	w.last = w.snapshot(e, s, solved)
 }
 
 // open returns the share of the members that is estimated, not counted.

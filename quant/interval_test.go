@@ -190,7 +190,7 @@ func snapshot(t *testing.T, w *quant.Solver, s *sampled, m quant.Method) moment 
 		t.Fatal(err)
 	}
 	out := moment{prevalence: e.Prevalence}
-	w.Snapshot(&out.Snapshot)
+	out.Snapshot = *w.Snapshot()
 	return out
 }
 
@@ -206,19 +206,18 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 			s.Audit, other.Audit = auditOf(s, 40), auditOf(other, 40)
 		}
 		var e, f quant.Estimate
-		var before quant.Snapshot
 		if err := w.Estimate(&e, s, options(m)); err != nil {
 			t.Fatal(err)
 		}
-		w.Snapshot(&before)
-		if se := w.SEChange(&before, quant.Turnover{Stayed: s.Squares}); total(se) != 0 {
+		before := w.Snapshot()
+		if se := w.SEChange(before, quant.Turnover{Stayed: s.Squares}); total(se) != 0 {
 			t.Errorf("%s: nothing moved, yet se_change %v", m, se)
 		}
 		if err := w.Estimate(&f, other, options(m)); err != nil {
 			t.Fatal(err)
 		}
-		se := w.SEChange(&before, quant.Turnover{Joined: other.Squares, Left: s.Squares})
-		reset := w.SEChange(&before, quant.Turnover{Reset: true})
+		se := w.SEChange(before, quant.Turnover{Joined: other.Squares, Left: s.Squares})
+		reset := w.SEChange(before, quant.Turnover{Reset: true})
 		for k := range se {
 			if !(se[k] >= 0 && se[k] <= e.SE[k]+f.SE[k]+1e-12) {
 				t.Errorf("%s: se_change %v of %v and %v", m, se[k], e.SE[k], f.SE[k])
@@ -266,12 +265,13 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 	}
 	s.Hard, s.HardPair = s.Soft, s.SoftPair
 	s.Posterior = &quant.Posterior{
-		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 4), Residuals: quant.NewResiduals(2), Vertices: 100,
+		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 4), Vertices: 100,
 		Expected: func(float64, []float64) float64 { return 1 },
-		Members:  func(visit func(uint32, float64, []float64)) { visit(1, 40, []float64{.8, .2}) },
+		Means:    []float64{.8, .2}, Counts: []float64{40}, Squares: 40,
 	}
-	s.Posterior.Residuals.Add(0, 1, []float64{.8, .2})
-	s.Posterior.Residuals = s.Posterior.Residuals.Weigh([]float64{1})
+	label := quant.NewLabelResiduals(2)
+	label.Add(0, 1, []float64{.8, .2})
+	s.Posterior.Residuals = label.Weigh([]float64{1})
 	for _, method := range quant.Methods() {
 		e, err := quant.Quantify(s, quant.Options{Method: method})
 		if err != nil {

@@ -140,6 +140,7 @@ func (u *mixture) maximise(q, prior []float64, gamma, least, tolerance float64, 
 }
 
 // slope sets the gradient at q, and returns the duality gap there.
+
 func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
 	u.temper(q, prior, gamma)
 	for i, f := range u.factor {

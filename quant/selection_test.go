@@ -52,12 +52,15 @@ func drawSelected(r *rand.Rand, byClass bool) (p *Posterior, truth []float64) {
 	}
 	p.Distinct = n
 	p.Expected = func(float64, []float64) float64 { return 1 }
-	p.Predicted = func(v uint32) int { return int(tops[v]) }
-	p.Members = func(visit func(uint32, float64, []float64)) {
-		for v := range uint32(n) {
-			visit(v, 1, pi[v*k:(v+1)*k])
-		}
+	p.Predicted = make([]float64, k)
+	for _, top := range tops {
+		p.Predicted[int(top)]++
 	}
+	p.SetMembers(func(visit func(float64, []float64)) {
+		for v := range n {
+			visit(1, pi[v*k:(v+1)*k])
+		}
+	})
 	return p, truth
 }
 
@@ -70,14 +73,13 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 		var errors, meanErrors, shiftErrors float64
 		for seed := range uint64(rounds) {
 			p, truth := drawSelected(rand.New(rand.NewPCG(seed, 3)), byClass)
-			var x automatic
+			var u histogram
 			k := len(truth)
-			x.members.load(len(p.Prior), p.Members)
-			read := x.read(p)
+			read := u.read(p, nil)
 			likely += byClassOf(read.evidence) / rounds
 			for i := range truth {
 				errors += math.Abs(read.tempered[i]-truth[i]) / float64(k*rounds)
-				meanErrors += math.Abs(x.members.mean[i]-truth[i]) / float64(k*rounds)
+				meanErrors += math.Abs(read.mean[i]-truth[i]) / float64(k*rounds)
 				shiftErrors += math.Abs(read.likely[i]-truth[i]) / float64(k*rounds)
 			}
 		}
@@ -95,15 +97,16 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	p, _ := drawSelected(rand.New(rand.NewPCG(5, 3)), false)
 	few := func(times float64) (byClass float64) {
-		var x automatic
-		x.members.load(len(p.Prior), func(visit func(uint32, float64, []float64)) {
-			p.Members(func(v uint32, _ float64, pi []float64) {
-				if v < 5 {
-					visit(v, times, pi)
-				}
-			})
+		some, k := *p, len(p.Prior)
+		some.Predicted = make([]float64, k)
+		some.SetMembers(func(visit func(float64, []float64)) {
+			for v := range 5 {
+				visit(times, p.Means[v*k:(v+1)*k])
+				some.Predicted[v%k] += times
+			}
 		})
-		return byClassOf(x.read(p).evidence)
+		var u histogram
+		return byClassOf(u.read(&some, nil).evidence)
 	}
 	if once, often := few(1), few(40); math.Abs(once-often) > 1e-9 {
 		t.Errorf("five members say %v, each forty times %v", once, often)

@@ -8,8 +8,8 @@ import "gonum.org/v1/gonum/floats"
 type Solver struct {
 	shares    []float64 // class shares of the calibration labels
 	posterior automatic // workspace of auto
-	sketching bool      // shares and effective labels are wanted, and nothing else; see Movement
 	ans       *answer   // of the method
+	last      *Snapshot // of the last Estimate
 }
 
 // cells returns the tallies a recipe reads, or nil.
@@ -61,9 +61,7 @@ func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []fl
 	for b, i := range m.class {
 		ans.Share[i], ans.NEff[i] = q[b], m.nEff[b]
 	}
-	if !w.sketching {
-		w.variances(ans, s, r, m, q)
-	}
+	w.variances(ans, s, r, m, q)
 	return ans
 }
 
@@ -122,21 +120,24 @@ func (s *Statistics) sample() float64 {
 // answer holds the estimate of a method for the unlabelled members, before the labelled
 // ones are counted in. Vectors have K entries, matrices K x K.
 type answer struct {
-	Snapshot // what is kept of it, Share with the bounds at zero
-	k        int
-	free     []float64 // the shares without the bounds at zero: where intervals centre
-	v        []float64 // K: variances of free
-	spreads  []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
-	parts    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
-	holds    []float64 // shares that intervals hold besides Share; nil: none
-	lambda   float64
-	unseen   float64 // share of the members' profiles that no label shows
-	exact    bool    // variances from the profiles themselves, not from the stand-in
+	k       int
+	Share   []float64 // prevalence among the unlabelled
+	NEff    []float64 // effective labels of each class
+	Member  []float64 // variance of each share from one member
+	free    []float64 // the shares without the bounds at zero: where intervals centre
+	v       []float64 // K: variances of free
+	spreads []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
+	parts   []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
+	holds   []float64 // shares that intervals hold besides Share; nil: none
+	lambda  float64
+	unseen  float64 // share of the members' profiles that no label shows
+	exact   bool    // variances from the profiles themselves, not from the stand-in
 
 	logLikelihood float64   // of the members' profiles, where the method has one
 	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
 
-	clustered bool // of auto: the labels are in few places
+	clustered bool        // of auto: the labels are in few places
+	auto      *autoAnswer // what only auto has; nil for other methods
 
 	audited     bool      // audit labels decide, in part at least, so that every class is supported
 	auditWeight float64   // of the estimate from them alone
@@ -147,7 +148,7 @@ type answer struct {
 // newShares returns an answer of zeros without variances.
 func newShares(k int) *answer {
 	x := make([]float64, 3*k)
-	return &answer{k: k, free: x[2*k:], Snapshot: Snapshot{Share: x[:k:k], NEff: x[k : 2*k : 2*k]}}
+	return &answer{k: k, free: x[2*k:], Share: x[:k:k], NEff: x[k : 2*k : 2*k]}
 }
 
 // newAnswer returns an answer of zeros.

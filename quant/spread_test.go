@@ -57,7 +57,7 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 	return func(share float64, gamma *float64) quant.Estimate {
 		p := &quant.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 4)}
 		p.Expected = func(float64, []float64) float64 { return 0 }
-		p.Members = func(visit func(uint32, float64, []float64)) {
+		p.SetMembers(func(visit func(float64, []float64)) {
 			for v := range members {
 				said := 0
 				if float64(v) >= share*float64(members) {
@@ -66,9 +66,9 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 				if r.Float64() < .35 {
 					said = 1 - said
 				}
-				visit(uint32(v), 1, says(said))
+				visit(1, says(said))
 			}
-		}
+		})
 		return estimate(t, &quant.Statistics{
 			K: 2, Members: float64(members), Profiled: float64(members), Anchored: make([]float64, 2), Posterior: p,
 			ClassN: []float64{100, 100}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
@@ -103,19 +103,19 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		want := read(p, func(*quant.Residuals) []float64 { return make([]float64, k) })
 		views := make([]float64, shared*k)
 		p.Shared = shared
-		p.Gamma, p.Views, p.Coefficients = &want.gamma, func(dst []float64, _ uint32) { clear(dst) }, make([]float64, size*size)
+		p.Gamma, p.Views, p.Coefficients = &want.gamma, make([]float64, len(p.Means)*shared), make([]float64, size*size)
+		p.Labels = func() *quant.LabelSample { return quant.NewLabelSample(k) }
 		for i := range size {
 			p.Coefficients[i*size+i] = .5 / float64(40*k)
 		}
+		p.Residuals.ByClass = [2][]float64{make([]float64, k), make([]float64, k)} // they do not move
 		errors := func() []float64 {
 			var solver quant.Solver
 			var e quant.Estimate
 			if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
 				t.Fatal(err)
 			}
-			var snapshot quant.Snapshot
-			solver.Snapshot(&snapshot)
-			return snapshot.KeptNoise
+			return solver.Snapshot().ErrorVariance
 		}
 		without := errors()
 		sample := quant.NewLabelSample(k)

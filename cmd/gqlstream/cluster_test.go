@@ -372,10 +372,11 @@ func (r *clusterRun) published(ctx context.Context) uint64 {
 	if err != nil {
 		return 0
 	}
+	created := s.CachedInfo().Created.Format(time.RFC3339Nano)
 	cursor, err := sinks.Newest(
 		ctx,
 		r.nodes.js,
-		sinks.ReaderConfig{Names: defaultNames(), Log: broker.LogName(s)},
+		sinks.ReaderConfig{Names: defaultNames(), Log: created},
 	)
 	if err != nil {
 		return 0

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/campaign"
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/sinks"
 )
@@ -103,9 +104,9 @@ func (r *crashRun) followHistory(
 	state string,
 ) *sinks.Rollups {
 	r.t.Helper()
-	log, err := js.Stream(r.t.Context(), broker.DefaultStreamNames().Log)
+	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
-	out := sinks.ReaderConfig{Names: defaultNames(), Log: broker.LogName(log)}
+	out := sinks.ReaderConfig{Names: defaultNames(), Log: id.Created.Format(time.RFC3339Nano)}
 	end, err := sinks.Newest(r.t.Context(), js, out)
 	r.must(err)
 	rollups := sinks.NewRollups(sinks.RollupsConfig{

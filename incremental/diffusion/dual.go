@@ -36,12 +36,11 @@ type Dual struct {
 	peak   float64   // largest |f| so far: bounds |y|
 	most   []float64 // n: largest d(v) since R(v) was last computed from nothing
 
-	following           // the graph, and what was touched
-	shift     []float32 // n: about how far y(v) was pushed since the last Follow
-	whole     bool      // all of y was computed anew since then
-	bound     float64   // on |R(v)| / (alpha d(v)), rounding aside
-	rounding  float64   // on the rounding error of the same, in units of 2^-53
-	floor     float64   // rounding after the last rebuild
+	following         // the graph, and what was touched
+	whole     bool    // all of y was computed anew since then
+	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
+	rounding  float64 // on the rounding error of the same, in units of 2^-53
+	floor     float64 // rounding after the last rebuild
 	scan      bool
 
 	queue, next []Vertex
@@ -189,14 +188,6 @@ func (g *Dual) Halve(times int64) {
 // Touched returns the vertices whose Values may have changed in the last Update
 // or Solve, each once, in an order that equal calls repeat; valid until the next.
 func (g *Dual) Touched() []Vertex { return g.touched }
-
-// Shift returns about how far the values of a vertex moved in the last Update, the one that moved most.
-func (g *Dual) Shift(v Vertex) float64 {
-	if g.whole {
-		return math.Inf(1)
-	}
-	return float64(g.shift[v])
-}
 
 // Certificate returns a bound on the error of every value of every function.
 func (g *Dual) Certificate() float64 {

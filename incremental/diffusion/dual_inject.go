@@ -9,9 +9,6 @@ import (
 
 // begin forgets what was touched and grows to the view's vertices.
 func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
-	for _, v := range g.touched {
-		g.shift[v] = 0
-	}
 	g.whole = false
 	g.follow(view, delta, len(g.rows))
 	g.grow(view.Vertices())
@@ -28,7 +25,7 @@ func (g *Dual) grow(n int) {
 	g.rows = lengthen(g.rows, n)
 	g.y = lengthen(g.y, n*g.l)
 	g.cells = lengthen(g.cells, n*g.stride)
-	g.most, g.shift = lengthen(g.most, n), lengthen(g.shift, n)
+	g.most = lengthen(g.most, n)
 	for v := seen; v < n; v++ {
 		g.cells[v*g.stride], g.most[v] = 1, 1
 	}

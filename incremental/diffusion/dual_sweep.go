@@ -109,7 +109,6 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 		step[i] *= g.keep
 	}
 	g.touch(v)
-	g.shift[v] += float32(top / (d - g.keep))
 	neighbors := view.Neighbors(v)
 	g.spread(neighbors, view.Weights(v), step, which, limit)
 	if g.sums.current {

@@ -19,10 +19,10 @@ func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
 	pi := make([]float64, len(e.B))
 	seen, every := 0, int(e.Vertices)/agreementVertices+1
 	for v := range Vertex(view.Vertices()) {
-		if !open(view, v) {
+		if !isOpen(view, v) {
 			continue
 		}
-		if seen++; seen%every > 0 || !r.posterior(pi, v) {
+		if seen++; seen%every > 0 || !r.Posterior(pi, v) {
 			continue
 		}
 		weight := twoSteps(view, v)

@@ -21,6 +21,7 @@ const (
 // classes under them. It is immutable once made.
 type Epoch struct {
 	Coefficients
+	Cells
 	Version    uint32     // from 1
 	Began      event.Time // when the coefficients were fitted
 	Model      uint32     // the model version that most labels had a prediction of
@@ -79,59 +80,89 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	return e
 }
 
-// measure sets what the whole graph says under the coefficients, from the posteriors
-// of all vertices.
-func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) {
-	k := len(e.Prior)
+// measure sets what the whole graph says under the coefficients. Posteriors are those of the cells;
+// open says how many open vertices each cell has.
+func (s *State) measure(view graphstore.View, open []uint64) {
+	e, k, b := s.epoch, s.classes, len(open)
 	e.Edges = uint64(view.Edges())
 	e.Mass, e.Pairs, e.Tops, e.Vertices = make([]float64, k), make([]float64, k*k), make([]float64, k), 0
-	rates := labelRates(view, k, posterior)
-	near := make([]float64, k) // sum over the open neighbours
-	inside, ends := 0.0, 0.0   // edges between labels; twice as many as are expected
+	for z, n := range open {
+		e.Vertices += float64(n)
+		for i, p := range e.Means[z*k : (z+1)*k] {
+			e.Mass[i] += float64(float64(n) * p)
+		}
+	}
+	rates := s.labelRates(view)
+	pairs := make([]uint64, b*b) // ordered pairs of open neighbours, by their cells
+	inside, ends := 0.0, 0.0     // edges between labels; twice as many as are expected
 	for v := range Vertex(view.Vertices()) {
-		p := posterior(v)
-		if p == nil {
+		z := int(s.kept[v].cell) - 1
+		if z < 0 {
 			continue
 		}
-		open, label := open(view, v), calibrates(view, v) != event.NoClass
-		clear(near)
-		beside := 0.0
+		open, label := isOpen(view, v), calibrates(view, v) != event.NoClass
+		near := 0.0
 		for _, u := range view.Neighbors(v) {
-			beside += rates[u]
-			if open && view.Label(u).Class == event.NoClass {
-				add(near, posterior(u))
+			y := int(s.kept[u].cell) - 1
+			if y < 0 {
+				continue
+			}
+			near += rates[y]
+			if open && isOpen(view, u) {
+				pairs[z*b+y]++
 			}
 			if label && u > v && calibrates(view, u) != event.NoClass {
 				inside++
 			}
 		}
-		ends += float64(rates[v] * beside)
+		ends += float64(rates[z] * near)
 		if open {
-			e.Vertices++
-			add(e.Mass, p)
-			e.Tops[neighborhood.HardClass(view.Prediction(v))]++
-			outer(e.Pairs, p, near)
+			e.Tops[s.kept[v].top]++
 		}
 	}
 	e.LabelGate = gate(inside, ends/2)
+	for at, n := range pairs {
+		if n > 0 {
+			x, y := at/b*k, at%b*k
+			e.addPairs(float64(n), e.Means[x:x+k], e.Means[y:y+k])
+		}
+	}
 }
 
-// labelRates returns for each vertex the probability of being a label if labels were drawn at random within their
-// classes.
-func labelRates(view graphstore.View, classes int, posterior func(Vertex) []float64) []float64 {
-	all, labels := make([]float64, classes), make([]float64, classes)
+// addPairs adds n x y' to Pairs.
+func (e *Epoch) addPairs(n float64, x, y []float64) {
+	for i, a := range x {
+		row := e.Pairs[i*len(y) : (i+1)*len(y)]
+		for j, b := range y {
+			row[j] += float64(n * float64(a*b))
+		}
+	}
+}
+
+// labelRates returns for each cell the probability that a vertex of it is a label if labels were
+// drawn at random within their classes.
+func (s *State) labelRates(view graphstore.View) []float64 {
+	k, means := s.classes, s.epoch.Means
+	rates, all, labels := make([]float64, len(means)/k), make([]float64, k), make([]float64, k)
+	counts := make([]uint64, len(rates))
 	for v := range Vertex(view.Vertices()) {
-		add(all, posterior(v))
-		if class := calibrates(view, v); class != event.NoClass {
-			labels[class]++
+		if z := s.kept[v].cell; z > 0 {
+			counts[z-1]++
+			if class := calibrates(view, v); class != event.NoClass {
+				labels[class]++
+			}
+		}
+	}
+	for z, n := range counts {
+		for i, p := range means[z*k : (z+1)*k] {
+			all[i] += float64(float64(n) * p)
 		}
 	}
 	for i := range labels {
 		labels[i] = ratio(labels[i], all[i])
 	}
-	rates := make([]float64, view.Vertices())
-	for v := range rates {
-		rates[v] = inner(posterior(Vertex(v)), labels)
+	for z := range rates {
+		rates[z] = inner(means[z*k:(z+1)*k], labels)
 	}
 	return rates
 }
@@ -179,23 +210,13 @@ func add(dst, x []float64) {
 	}
 }
 
-// outer adds x y' to dst.
-func outer(dst, x, y []float64) {
-	for i, a := range x {
-		row := dst[i*len(y) : (i+1)*len(y)]
-		for j, b := range y {
-			row[j] += float64(a * b)
-		}
-	}
-}
-
 // Within returns for each class the variances of the posteriors of its labels, over
 // their number less one: K x K.
 func (s *State) Within(view graphstore.View) []float64 {
 	k := s.classes
 	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
 	for _, v := range s.labels() {
-		if p := s.Posterior(v); p != nil {
+		if p := s.LabelPosterior(v); p != nil {
 			at := int(view.Label(v).Class) * k
 			counts[at/k]++
 			for i, x := range p {

@@ -13,10 +13,11 @@ import (
 // open vertex has a prediction and no label: its class is estimated. The counts are
 // integers, so that after any history they equal a recount.
 type inside struct {
-	edges, distinct []int    // by community
-	degrees         []int    // by community: sums over the open members
-	open            int      // open vertices of the graph
-	crowds          []*Crowd // by community, nil where none is kept
+	edges, distinct []int        // by community
+	degrees         []int        // by community: sums over the open members
+	open            int          // open vertices of the graph
+	histograms      []*Histogram // by community
+	classes         int
 
 	before map[Vertex][]membership // of the vertices that the update changes
 	order  []Vertex                // they, sorted
@@ -31,24 +32,27 @@ type membership = graphstore.Membership
 
 func byCommunity(a, b membership) int { return cmp.Compare(a.Community, b.Community) }
 
-func newInside() inside { return inside{before: map[Vertex][]membership{}} }
+func newInside(classes int) inside {
+	return inside{classes: classes, before: map[Vertex][]membership{}}
+}
 
 // grow makes room for new communities.
 func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
-		n.edges, n.distinct, n.crowds = append(n.edges, 0), append(n.distinct, 0), append(n.crowds, nil)
+		n.edges, n.distinct = append(n.edges, 0), append(n.distinct, 0)
 		n.degrees = append(n.degrees, 0)
+		n.histograms = append(n.histograms, newHistogram(n.classes))
 	}
 }
 
-// open reports whether the class of v is to be estimated from its posterior.
-func open(view graphstore.View, v Vertex) bool {
+// isOpen reports whether the class of v is to be estimated from its posterior.
+func isOpen(view graphstore.View, v Vertex) bool {
 	return view.Label(v).Class == event.NoClass && view.Prediction(v) != nil
 }
 
 // of appends the communities that v is an open member of, sorted.
 func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membership {
-	if !open(view, v) {
+	if !isOpen(view, v) {
 		return dst
 	}
 	return append(dst, view.MemberOf(v)...)
@@ -65,7 +69,9 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 // update follows delta: first the edges, between the old members, then one member after the other, over the new
 // edges. It calls touch for vertices that come to their first community, and before forget for those that were no label, since
 // their posteriors are as old as the last time when somebody read them: a restart does not know when that was.
-func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64, touch, forget func(Vertex)) {
+func (n *inside) update(
+	view graphstore.View, delta *graphstore.Delta, kept func(Vertex) kept, touch, forget func(Vertex),
+) {
 	n.grow(view)
 	n.collect(view, delta)
 	for _, e := range delta.Edges {
@@ -82,11 +88,11 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 		if len(was) == 0 && classBefore(view, delta, v) == event.NoClass {
 			forget(v)
 		}
-		n.move(was, n.here, posterior(v))
+		n.move(was, n.here, kept(v))
 		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
 			n.open--
 		}
-		if open(view, v) {
+		if isOpen(view, v) {
 			n.open++
 		}
 		if !slices.Equal(was, n.here) {
@@ -202,10 +208,10 @@ func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 
 // recount counts everything from nothing.
 func (n *inside) recount(view graphstore.View) {
-	*n = newInside()
+	*n = newInside(n.classes)
 	n.grow(view)
 	for v := range Vertex(view.Vertices()) {
-		if open(view, v) {
+		if isOpen(view, v) {
 			n.open++
 		}
 		n.here = n.of(n.here[:0], view, v)

@@ -35,27 +35,28 @@ type State struct {
 	around  around
 	labels  func() []Vertex // L, sorted
 	inside  inside
-	owned   owned  // by the crowds of inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
 
-	epoch   *Epoch    // nil while there is no label
-	held    bool      // whether the epoch stays whatever the log says, see Hold
-	version uint32    // of the last epoch
-	pi      []float64 // n x K
-	has     []bool    // n: whether the vertex has a posterior
+	epoch   *Epoch               // nil while there is no label
+	held    bool                 // whether the epoch stays whatever the log says, see Hold
+	version uint32               // of the last epoch
+	kept    []kept               // n: how communities count the vertex
+	labelPi map[Vertex][]float64 // K each: posteriors of the labels
 
-	dirty    []bool    // n: inputs changed since pi was computed, or v is read from now on
+	dirty    []bool    // n: inputs changed since the posterior was computed, or it is read from now on
 	touched  []Vertex  // those that are dirty
 	computed []Vertex  // by the last computeTouched
 	moves    []float64 // how far each of them moved
-	before   []float64 // scratch
+	pi, root []float64 // scratch
 }
 
 // New returns the state of an empty graph with K classes. labels lists L, the calibration labels
 // that have a prediction, by vertex.
 func New(classes int, labels func() []Vertex) *State {
 	return &State{
-		classes: classes, labels: labels, around: around{classes: classes}, inside: newInside(),
+		classes: classes, labels: labels, around: around{classes: classes},
+		inside: newInside(classes), labelPi: map[Vertex][]float64{},
+		pi: make([]float64, classes), root: make([]float64, classes),
 	}
 }
 
@@ -77,10 +78,9 @@ func (s *State) recount(view graphstore.View) {
 }
 
 func (s *State) grow(n int) {
-	if have := len(s.has); n > have {
+	if have := len(s.kept); n > have {
 		s.around.grow(n)
-		s.pi = append(s.pi, make([]float64, (n-have)*s.classes)...)
-		s.has = append(s.has, make([]bool, n-have)...)
+		s.kept = append(s.kept, make([]kept, n-have)...)
 		s.dirty = append(s.dirty, make([]bool, n-have)...)
 	}
 }
@@ -103,31 +103,46 @@ func (s *State) model(view graphstore.View) (version uint32) {
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
-	s.compute(view, sums)
+	s.compute(view, sums, func() {
+		open := s.makeCells(view, sums)
+		s.measure(view, open)
+		s.epoch.Agreement = s.epoch.agreement(view, s.Reader(view, sums))
+	})
 	if s.epoch == nil {
 		return
 	}
 	s.version++
 	s.epoch.Version, s.epoch.Began, s.epoch.Model = s.version, now, s.model(view)
 	s.epoch.Open = uint64(s.inside.open)
-	s.epoch.measure(view, s.Posterior)
-	s.epoch.Agreement = s.epoch.agreement(view, s.Reader(view, sums))
 }
 
-// compute computes the posteriors of all vertices.
-func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
-	clear(s.has)
+// compute sorts all vertices into the cells of the epoch, as sort does it, and computes the
+// posteriors of the labels.
+func (s *State) compute(view graphstore.View, sums *neighborhood.Sums, sort func()) {
+	clear(s.kept)
 	clear(s.dirty)
+	clear(s.labelPi)
 	s.touched = s.touched[:0]
-	s.forgetCrowds()
 	clear(s.around.changed)
-	if s.epoch == nil {
-		return
-	}
-	parallel.Ranges(view.Vertices(), func(from, to int) {
+	if s.epoch != nil {
+		sort()
 		reader := s.Reader(view, sums)
-		for v := from; v < to; v++ {
-			s.has[v] = reader.posterior(s.pi[v*s.classes:][:s.classes], Vertex(v))
+		for _, v := range s.labels() {
+			s.labelPi[v] = make([]float64, s.classes)
+			reader.Posterior(s.labelPi[v], v)
+		}
+	}
+	s.countMembers(view)
+}
+
+// sortVertices sorts all vertices into the cells that there are.
+func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		reader, pi, root := s.Reader(view, sums), make([]float64, s.classes), make([]float64, s.classes)
+		for v := Vertex(from); v < Vertex(to); v++ {
+			if reader.Posterior(pi, v) {
+				s.kept[v] = kept{cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v)}
+			}
 		}
 	})
 }
@@ -180,7 +195,6 @@ func (s *State) sortTouched() {
 // A log that is read on from here gives the same bits as one that is read on after a restart.
 // It returns the vertices that it computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
-	s.forgetCrowds() // as Restore has none
 	for v, changed := range s.around.changed {
 		if changed {
 			for _, u := range view.Neighbors(Vertex(v)) {
@@ -220,14 +234,25 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 
 // computeRead computes the posterior of a label or a member.
 func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
-	if calibrates(view, v) != event.NoClass {
-		s.dropOwn(v)
-	} else if len(view.MemberOf(v)) == 0 {
-		return
+	label := calibrates(view, v) != event.NoClass
+	if !label {
+		delete(s.labelPi, v)
+		if len(view.MemberOf(v)) == 0 {
+			return
+		}
 	}
-	s.before = append(s.before[:0], s.Posterior(v)...)
-	s.computeMember(reader, view, v)
-	s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
+	now, moved := kept{}, 0.0
+	if reader.Posterior(s.pi, v) {
+		now = kept{cell: uint16(s.epoch.cell(s.pi, s.root)) + 1, top: topOf(view, v)}
+	}
+	if label {
+		moved = farthest(s.labelPi[v], s.pi)
+		s.labelPi[v] = append(s.labelPi[v][:0], s.pi...)
+	}
+	if by := s.countAs(view, v, now); !label {
+		moved = by
+	}
+	s.computed, s.moves = append(s.computed, v), append(s.moves, moved)
 }
 
 // Hold replaces the epoch by another one of the same classes, which stays whatever the log
@@ -238,7 +263,6 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 		return
 	}
 	s.epoch = e
-	s.forgetCrowds()
 	for v := range Vertex(view.Vertices()) {
 		s.touch(v)
 	}
@@ -250,13 +274,9 @@ func (s *State) Held() bool { return s.held }
 // Epoch returns the epoch, nil while there is no label.
 func (s *State) Epoch() *Epoch { return s.epoch }
 
-// Posterior returns pi(v), nil when v has none. It is read-only.
-func (s *State) Posterior(v Vertex) []float64 {
-	if int(v) >= len(s.has) || !s.has[v] {
-		return nil
-	}
-	return s.pi[int(v)*s.classes:][:s.classes:s.classes]
-}
+// LabelPosterior returns the posterior of a calibration label with a prediction, K; nil for other
+// vertices. It is read-only.
+func (s *State) LabelPosterior(v Vertex) []float64 { return s.labelPi[v] }
 
 // Epochs returns the epoch as the one row of a table, one without a prior where there is
 // no label: all that Restore needs beside the graph.
@@ -281,10 +301,11 @@ func Restore(classes int, labels func() []Vertex, e Epoch, view graphstore.View,
 	}
 	side := Views + classes
 	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
+		len(e.Roots) != cellsOf(classes)*classes || len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
 		len(e.Mass) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed
-	s.compute(view, sums)
+	s.compute(view, sums, func() { s.sortVertices(view, sums) })
 	return s, nil
 }

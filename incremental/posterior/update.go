@@ -15,7 +15,8 @@ import (
 // the neighbours of these as well, which read them two steps away.
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex) {
 	s.grow(view.Vertices())
-	s.inside.update(view, delta, s.Posterior, s.touch, func(v Vertex) { s.has[v] = false })
+	s.inside.update(view, delta, func(v Vertex) kept { return s.kept[v] }, s.touch,
+		func(v Vertex) { s.kept[v] = kept{} })
 	move := func(v Vertex) {
 		s.around.changed[v] = true
 		s.touch(v)
@@ -54,9 +55,6 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 	before, after := classBefore(view, delta, v), calibrates(view, v)
 	if before == after {
 		return
-	}
-	if before != event.NoClass {
-		s.dropOwn(v)
 	}
 	s.changed += event.One
 	for _, u := range view.Neighbors(v) {

@@ -89,8 +89,8 @@ func (in *Reader) Views(dst []float64, v Vertex) bool {
 	return true
 }
 
-// posterior writes pi(v) to dst, and reports whether v has a prediction.
-func (in *Reader) posterior(dst []float64, v Vertex) bool {
+// Posterior writes pi(v), K, to dst, and reports whether v has a prediction.
+func (in *Reader) Posterior(dst []float64, v Vertex) bool {
 	if !in.read(v) {
 		return false
 	}

@@ -48,7 +48,7 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 				if anew := twin.each[id]; c.audited != anew.audited || c.audited > 0 && !slices.Equal(c.audit, anew.audit) {
 					t.Fatalf("seed %d batch %d: community %d has %v, a recount gives %v", seed, batch, id, c.audit, anew.audit)
 				}
-				if id < len(before) && c.audit != nil && c.audit[1] != before[id] && tallies.moved[id] != moved {
+				if id < len(before) && c.audit != nil && c.audit[1] != before[id] && tallies.status[id] != touched {
 					t.Fatalf("seed %d batch %d: community %d changed and has not moved", seed, batch, id)
 				}
 			}

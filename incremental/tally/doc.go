@@ -47,7 +47,7 @@
 // Cost: O(Z) per changed profile and community it belongs to, and with fields O(Z) per label and
 // community whose statistics are read. Begin and Update visit no community that nothing
 // happened to. A change of a calibration row moves N, which all communities read and the next
-// emission counts, in O(Z) a label; MoveAll notes that in one place, and Moved spreads it then.
+// emission counts, in O(Z) a label; TouchAll notes that in one place, and Changed spreads it then.
 //
 // It solves nothing, knows nothing of methods, and reads kernels only through Mass or a dual.
 package tally

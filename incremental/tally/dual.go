@@ -8,14 +8,13 @@ import (
 	"gqlstream/quant"
 )
 
-// MarkMoved notes that the values of the dual changed at vertices by about so much: the communities that have them as a
-// source may be estimated differently.
-func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vertex) float64) {
-	for _, v := range touched {
+// TouchSources notes that the values of the dual changed at these vertices: the communities that
+// have them as a source are touched.
+func (t *Tallies) TouchSources(view graphstore.View, changed []Vertex) {
+	for _, v := range changed {
 		if view.Label(v).Class == event.NoClass { // else no source
-			x := by(v)
 			for _, m := range view.MemberOf(v) {
-				t.take(m.Community, x*float64(m.Multiplicity)*t.rooms[m.Community].Value)
+				t.status[m.Community] = touched
 			}
 		}
 	}

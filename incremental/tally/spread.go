@@ -99,7 +99,7 @@ func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual *diffusion.D
 	before := c.spread.uneven(class)
 	c.spread.Time, c.spread.Uneven[class*SketchRounds+int(sketch/uint64(t.classes)%SketchRounds)] = now, uneven/float64(len(sums))/even
 	if math.IsInf(before, 1) && !c.spread.Bounds(a1) || math.Abs(c.spread.uneven(class)-before) > unevenMoved*(1+before) {
-		t.Move(id)
+		t.Touch(id)
 	}
 }
 

@@ -15,13 +15,13 @@ type (
 	CommunityID = graphstore.Community
 )
 
-// movement says whether a community was changed since it was estimated.
-type movement uint8
+// status says whether a community is to be solved again.
+type status uint8
 
 const (
-	still movement = iota
-	moved
-	passed // moved, but by too little to be estimated, as far as its room says
+	unchanged   status = iota // since its last record
+	unpublished               // solved since, and its shares had moved by too little for a record
+	touched                   // a statistic of it may have changed since it was solved
 )
 
 // Tallies holds the statistics of all communities. One goroutine owns it; statistics may be read
@@ -33,16 +33,12 @@ type Tallies struct {
 	counts  func() [families]masses // of the rows: A1 and A2 at masses of one, which are N and G2
 	decay   decay
 	each    []*community
-	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
-	all     bool       // likewise a statistic that all communities share
-	rooms   []Room     // by community
-	some    bool       // likewise, by little
-	shared  float64    // how far a mean that all communities read moved since the last emission
-	renewed []float64  // K: labels of each class that came or went since the last emission
+	status  []status // by community
+	all     bool     // a statistic that all communities share may have changed: all are touched
 
 	resourced []CommunityID // communities whose sources this step changed
 	changed   []rowChange   // calibration rows that the last Update changed
-	touched   []Vertex      // scratch: vertices with a changed profile, label or membership
+	vertices  []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts    []shift       // scratch: membership changes by vertex
 	merged    []Vertex      // scratch of mergeRows
 	phi       []float64     // scratch: cells of one
@@ -68,7 +64,7 @@ type community struct {
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
 // twin that tests hold Update against. Every community's Sources then lists its whole kernel.
 func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Sums) *Tallies {
-	t := &Tallies{classes: classes, keep: keep, renewed: make([]float64, classes)}
+	t := &Tallies{classes: classes, keep: keep}
 	t.phi = make([]float64, classes*classes)
 	t.Begin(view)
 	for v := range Vertex(view.Vertices()) {
@@ -105,115 +101,81 @@ func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.eac
 // Progress returns the changes of the community since SetProgress.
 func (t *Tallies) Progress(c CommunityID) Progress {
 	p := t.each[c].progress
-	p.Moved = t.all || t.moved[c] != still
+	p.Moved = t.all || t.status[c] != unchanged
 	return p
 }
 
-// SetProgress overwrites the progress: with the zero Progress once the community was estimated.
+// SetProgress overwrites the progress: with the zero Progress once a record of the community was
+// published.
 func (t *Tallies) SetProgress(c CommunityID, p Progress) {
-	t.spreadMoved()
-	t.each[c].progress, t.moved[c], t.rooms[c] = p, still, Room{}
+	t.touchEach()
+	t.each[c].progress, t.status[c] = p, unchanged
 	if p.Moved {
-		t.moved[c] = moved
+		t.status[c] = touched
 	}
 }
 
-// Room says how much may happen to a community before it is asked again whether its shares have moved by enough: Left in
-// all, of which every unit takes so much by which the posterior of a member moves, a value of the dual at a member, the mean
-// residual of all labels, or the labels of a class as a part of them. The zero Room has none: whatever happens, it is asked.
-type Room struct{ Left, Posterior, Value, Shared, Labels float64 }
+// TouchAll notes that a statistic of every community may have changed. It costs the same however
+// many communities there are.
+func (t *Tallies) TouchAll() { t.all = true }
 
-// take notes a movement that takes so much of the room of a community.
-func (t *Tallies) take(c CommunityID, part float64) {
-	if t.moved[c] == moved {
+// Touch notes that a statistic of a community may have changed.
+func (t *Tallies) Touch(c CommunityID) { t.status[c] = touched }
+
+// TouchPosterior notes that the cell of v moved by this much, 1 where it had none or has none any
+// more: its communities are touched. A member that stays has turned by the square of it, whatever
+// its own prediction did, since posteriors read neighbours and labels as well.
+func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
+	if by == 0 {
 		return
 	}
-	if t.rooms[c].Left -= part; t.rooms[c].Left > 0 {
-		t.moved[c] = passed
-	} else {
-		t.moved[c] = moved
-	}
-}
-
-// SetRoom gives a community that was just asked or estimated room.
-func (t *Tallies) SetRoom(c CommunityID, r Room) { t.rooms[c] = r }
-
-// MoveAll marks every community as moved, whatever its statistics do. It costs the same however
-// many communities there are.
-func (t *Tallies) MoveAll() { t.all = true }
-
-// MoveShared notes that a mean that all communities read moved by this much.
-func (t *Tallies) MoveShared(by float64) { t.some, t.shared = true, t.shared+by }
-
-// Move marks one community as moved.
-func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
-
-// MovePosterior notes that the posterior of v moved by this much, 1 where there was none or is none any more. A member that
-// stays has turned by the square of it, whatever its own prediction did: posteriors read neighbours and labels, too.
-func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
-	stays := by < 1 && view.Label(v).Class == event.NoClass // who comes or goes is counted with the members
+	stays := by < 1 && view.Label(v).Class == event.NoClass // joins and leaves count with the members
 	for _, member := range view.MemberOf(v) {
 		c, m := member.Community, float64(member.Multiplicity)
-		t.take(c, by*m*t.rooms[c].Posterior)
+		t.status[c] = touched
 		if stays {
 			t.each[c].progress.turn(m*m, m*m, by*by)
 		}
 	}
 }
 
-// Pass notes that a community that Moved lists has moved by too little, as far as it is known now.
-func (t *Tallies) Pass(c CommunityID) { t.moved[c] = passed }
-
-// Passed reports whether too little has happened to a community since it was asked or estimated, also with what takes this
-// part of its room and was not noted.
-func (t *Tallies) Passed(c CommunityID, part float64) bool {
-	return t.moved[c] == passed && (part == 0 || t.rooms[c].Left > part)
+// SetUnpublished notes that a community was solved, and that its record stands for now.
+func (t *Tallies) SetUnpublished(c CommunityID) {
+	t.touchEach()
+	t.status[c] = unpublished
 }
 
-// ForgetPassed makes of those that passed, and of what moved for all, what a state holds of them: communities that moved.
-// Rooms are no part of it.
-func (t *Tallies) ForgetPassed() {
-	clear(t.rooms)
-	t.spreadMoved()
-	clear(t.renewed)
-	for id, m := range t.moved {
-		if m == passed {
-			t.moved[id] = moved
+// TouchUnpublished touches the communities that were solved and not published: a state does not
+// tell them apart.
+func (t *Tallies) TouchUnpublished() {
+	t.touchEach()
+	for id, s := range t.status {
+		if s == unpublished {
+			t.status[id] = touched
 		}
 	}
 }
 
-// Moved appends the communities with a statistic that may have changed since SetProgress,
-// in order. It reads some bytes a community, so it is for emissions, not for steps.
-func (t *Tallies) Moved(dst []CommunityID) []CommunityID {
-	t.spreadMoved()
-	for id, m := range t.moved {
-		if m != still {
-			dst = append(dst, CommunityID(id))
+// Changed calls visit for the communities that have changed since their last record, in order, and
+// says whether they were touched since they were solved. It reads a byte a community, so it is for
+// emissions, not for steps.
+func (t *Tallies) Changed(visit func(c CommunityID, isTouched bool)) {
+	t.touchEach()
+	for id, s := range t.status {
+		if s != unchanged {
+			visit(CommunityID(id), s == touched)
 		}
 	}
-	return dst
 }
 
-// spreadMoved has every community know of what moved for all of them.
-func (t *Tallies) spreadMoved() {
-	if !t.all && !t.some {
-		return
-	}
-	labels := 0.0 // a part of those of a class
-	for class, renewed := range t.renewed {
-		n, _ := t.labelsOf(class)
-		labels = max(labels, renewed/max(n, 1))
-	}
-	for id := range t.moved {
-		if t.all {
-			t.moved[id] = moved
-		} else {
-			t.take(CommunityID(id), t.shared*t.rooms[id].Shared+labels*t.rooms[id].Labels)
+// touchEach touches every community if TouchAll was called.
+func (t *Tallies) touchEach() {
+	if t.all {
+		for id := range t.status {
+			t.status[id] = touched
 		}
 	}
-	t.all, t.some, t.shared = false, false, 0
-	clear(t.renewed)
+	t.all = false
 }
 
 // Rows lists the calibration labels with a prediction, in order. It is read-only.

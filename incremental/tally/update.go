@@ -28,7 +28,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	t.collect(delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
-	for _, v := range t.touched {
+	for _, v := range t.vertices {
 		after := stateOf(view, sums, v)
 		before := after
 		before.profile.votes = sums.Before(v)
@@ -56,7 +56,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	}
 	t.countRows(view, sums)
 	if t.moveLandmark(view) {
-		t.MoveAll()
+		t.TouchAll()
 	}
 }
 
@@ -65,7 +65,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 func (t *Tallies) Begin(view graphstore.View) {
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
-		t.moved, t.rooms = append(t.moved, moved), append(t.rooms, Room{})
+		t.status = append(t.status, touched)
 	}
 	for _, id := range t.resourced {
 		t.each[id].sources = t.each[id].sources[:0]
@@ -77,23 +77,23 @@ func (t *Tallies) Begin(view graphstore.View) {
 // collect lists the vertices that any part of delta touches, sorted and once
 // each, and the membership changes by vertex.
 func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
-	t.touched, t.shifts = t.touched[:0], t.shifts[:0]
+	t.vertices, t.shifts = t.vertices[:0], t.shifts[:0]
 	for _, l := range delta.Labels {
-		t.touched = append(t.touched, l.V)
+		t.vertices = append(t.vertices, l.V)
 	}
 	for _, a := range delta.Audits {
-		t.touched = append(t.touched, a.V)
+		t.vertices = append(t.vertices, a.V)
 	}
 	for _, p := range delta.Predictions {
-		t.touched = append(t.touched, p.V)
+		t.vertices = append(t.vertices, p.V)
 	}
-	t.touched = append(t.touched, votes...)
+	t.vertices = append(t.vertices, votes...)
 	for _, m := range delta.Members {
-		t.touched = append(t.touched, m.V)
+		t.vertices = append(t.vertices, m.V)
 		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
 	}
-	slices.Sort(t.touched)
-	t.touched = slices.Compact(t.touched)
+	slices.Sort(t.vertices)
+	t.vertices = slices.Compact(t.vertices)
 	slices.SortFunc(t.shifts, func(a, b shift) int { return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community)) })
 }
 
@@ -119,10 +119,8 @@ func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *st
 func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	c := t.each[s.community]
 	if s.before > 0 || s.after > 0 {
-		if t.keep.Means && s.before == s.after && before.alike(after) {
-			t.take(s.community, 0)
-		} else {
-			t.moved[s.community] = moved
+		if !(t.keep.Means && s.before == s.after && before.alike(after)) {
+			t.status[s.community] = touched
 		}
 	}
 	t.count(c, before, s.before, -1)
@@ -166,18 +164,9 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) {
 		return
 	}
 	t.changed = append(t.changed, c)
-	switch {
-	case t.keep.Means && before.label == after.label && before.time == after.time && c.was == c.is:
-	case !t.keep.Means || t.keep.HalfLife > 0:
-		t.MoveAll()
-	default:
-		t.MoveShared(0)
-		if c.was {
-			t.renewed[before.label.Class]++
-		}
-		if c.is {
-			t.renewed[after.label.Class]++
-		}
+	same := before.label == after.label && before.time == after.time && c.was == c.is
+	if !(t.keep.Means && same) {
+		t.TouchAll()
 	}
 }
 

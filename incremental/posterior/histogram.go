@@ -1,0 +1,110 @@
+package posterior
+
+import (
+	"math/bits"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+)
+
+// kept is how a vertex was counted last in the communities that it is an open member of.
+type kept struct {
+	cell uint16 // 1 + its cell; 0: it is not counted
+	top  uint16 // the class that its prediction is for
+}
+
+// Histogram says how many open members of a community are in each cell. All counts are integers, of
+// members with their multiplicities, so that after any history they equal a recount.
+type Histogram struct {
+	Cells   []uint64 // B
+	Tops    []uint64 // K: by the class that the prediction is for
+	squares [2]uint64
+}
+
+// Squares returns the sum of the squared multiplicities.
+func (h *Histogram) Squares() float64 {
+	return float64(h.squares[0])*0x1p64 + float64(h.squares[1])
+}
+
+// count adds a member of this multiplicity or, with subtract, takes it away.
+func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
+	if k.cell == 0 {
+		return
+	}
+	m, carry := uint64(multiplicity), uint64(0)
+	high, low := bits.Mul64(m, m)
+	if subtract {
+		h.squares[1], carry = bits.Sub64(h.squares[1], low, 0)
+		h.squares[0], _ = bits.Sub64(h.squares[0], high, carry)
+		m = -m // two's complement
+	} else {
+		h.squares[1], carry = bits.Add64(h.squares[1], low, 0)
+		h.squares[0], _ = bits.Add64(h.squares[0], high, carry)
+	}
+	h.Cells[k.cell-1] += m
+	h.Tops[k.top] += m
+}
+
+// equal reports whether two histograms hold the same counts.
+func (h *Histogram) equal(o *Histogram) bool {
+	return slices.Equal(h.Cells, o.Cells) && slices.Equal(h.Tops, o.Tops) && h.squares == o.squares
+}
+
+// newHistogram returns the histogram of a community without members.
+func newHistogram(classes int) *Histogram {
+	return &Histogram{Cells: make([]uint64, cellsOf(classes)), Tops: make([]uint64, classes)}
+}
+
+// Histogram returns that of a community as of the last Ready or Flush. It is read-only.
+func (s *State) Histogram(id graphstore.Community) *Histogram { return s.inside.histograms[id] }
+
+// topOf returns the class that the prediction of a vertex is for.
+func topOf(view graphstore.View, v Vertex) uint16 {
+	return uint16(neighborhood.HardClass(view.Prediction(v)))
+}
+
+// countMembers counts the members of all communities from nothing, as they are kept.
+func (s *State) countMembers(view graphstore.View) {
+	for id := range s.inside.histograms {
+		h := newHistogram(s.classes)
+		s.inside.histograms[id] = h
+		view.ForMembers(graphstore.Community(id), func(v Vertex, multiplicity uint32) {
+			if isOpen(view, v) {
+				h.count(s.kept[v], multiplicity, false)
+			}
+		})
+	}
+}
+
+// countAs has the communities of a vertex count it as it is now, in place of as it was kept. It
+// returns how far its cell has moved, 1 if it had none or has none.
+func (s *State) countAs(view graphstore.View, v Vertex, now kept) (moved float64) {
+	was := s.kept[v]
+	s.kept[v] = now
+	if was == now {
+		return 0
+	}
+	if isOpen(view, v) {
+		for _, m := range view.MemberOf(v) {
+			h := s.inside.histograms[m.Community]
+			h.count(was, m.Multiplicity, true)
+			h.count(now, m.Multiplicity, false)
+		}
+	}
+	if was.cell == 0 || now.cell == 0 {
+		return 1
+	}
+	return s.epoch.moved(int(was.cell)-1, int(now.cell)-1, s.classes)
+}
+
+// move takes a vertex off the histograms of the communities that it was an open member of, and adds
+// it to those that it is in now, as it is kept.
+func (n *inside) move(was, is []membership, k kept) {
+	for _, m := range was {
+		n.histograms[m.Community].count(k, m.Multiplicity, true)
+	}
+	for _, m := range is {
+		n.histograms[m.Community].count(k, m.Multiplicity, false)
+	}
+}

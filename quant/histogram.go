@@ -1,0 +1,206 @@
+package quant
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+)
+
+const (
+	// responsibilityTolerance bounds the duality gap of q(gamma): how far the mean responsibility
+	// of a class may exceed its share, as a part of it.
+	responsibilityTolerance = 1e-4
+	// shareFloor bounds the shares that a Jacobian divides by, and jacobianFloor its eigenvalues:
+	// they only matter where the labels cannot tell two classes apart.
+	shareFloor, jacobianFloor = 1e-3, 1e-2
+	// shareLeast is the share of a class without members, so that the class may come back.
+	shareLeast = 1e-6
+)
+
+// reading is what auto makes of the histogram of a community. Vectors have K entries.
+type reading struct {
+	n, squares float64 // members, and the sum of their squared multiplicities
+	mean       []float64
+	likely     []float64 // q(1): the shares if the members were selected by class
+	tempered   []float64 // q(gamma)
+	gamma      float64
+	allowed    float64 // the most that the edges inside let gamma be
+	evidence   float64 // for a selection by class: a logarithm of odds
+	byClass    float64 // the most that the evidence lets gamma be
+
+	inverse       []float64 // K x K: J⁺ at q(gamma), which turns a change of mean R into one of q
+	inverseLikely []float64 // K x K: the same at q(1)
+	second        []float64 // K x K: mean of R R' at q(gamma)
+	noise         []float64 // K x K: covariance of the mean class of the members, given R
+}
+
+// histogram is the workspace that reads one community. Its rows are the cells with members.
+type histogram struct {
+	mixture       // x are the mean posteriors of the cells, m how many members they have
+	cells   []int // the cell of each row
+	r       []float64
+}
+
+// load takes the cells of a community that have members.
+func (u *histogram) load(p *Posterior) {
+	k := len(p.Prior)
+	u.clear(k)
+	u.cells = u.cells[:0]
+	for z, count := range p.Counts {
+		if count > 0 {
+			u.add(count, p.Means[z*k:(z+1)*k])
+			u.cells = append(u.cells, z)
+		}
+	}
+}
+
+// read returns what the histogram of a community says. With M_z the mean posterior of cell z, of
+// which the community has a part h_z,
+//
+//	q(gamma): fixed point of  q = sum_z h_z R_z,   R_z proportional to M_z (q/pi0)^gamma.
+//
+// last, if it is not nil, is an estimate of the same community to start from.
+func (u *histogram) read(p *Posterior, last *Snapshot) *reading {
+	u.load(p)
+	k := len(p.Prior)
+	r := &reading{
+		n: u.all, squares: p.Squares, mean: make([]float64, k),
+		second: make([]float64, k*k), noise: make([]float64, k*k),
+	}
+	combine(r.mean, u.m, u.x)
+	scaleTo(r.mean, 1/u.all, r.mean)
+	start := r.mean
+	if last != nil && last.Posterior == uint64(p.Version) && len(last.Likely) == k {
+		start = last.Likely
+	}
+	r.likely = u.solve(slices.Clone(start), r.mean, p.Prior, 1)
+	u.temper(r.likely, p.Prior, 1)
+	r.evidence = p.evidence(&u.mixture, r.squares)
+	r.byClass = byClassOf(r.evidence)
+	r.allowed = p.allowed(r.likely)
+	r.gamma = p.gamma(r.allowed, r.byClass)
+	if r.gamma > 0 {
+		u.secondMoments(r.second)
+		r.inverseLikely = inverseJacobian(r.likely, r.second, 1)
+	}
+	r.tempered = slices.Clone(r.mean)
+	axpy(r.tempered, r.gamma, r.likely) // exact for gamma 0 and 1, and near q(gamma) between
+	axpy(r.tempered, -r.gamma, r.mean)
+	if r.gamma > 0 && r.gamma < 1 {
+		u.solve(r.tempered, r.mean, p.Prior, r.gamma)
+	}
+	u.temper(r.tempered, p.Prior, r.gamma)
+	u.secondMoments(r.second)
+	r.inverse = inverseJacobian(r.tempered, r.second, r.gamma)
+	r.setNoise()
+	return r
+}
+
+// solve moves q to the fixed point for one gamma, and returns it.
+func (u *histogram) solve(q, mean, prior []float64, gamma float64) []float64 {
+	for class, x := range mean {
+		q[class] = max(q[class], startFloor*x, shareLeast) // a class without members may come back
+	}
+	scaleTo(q, 1/sum(q), q)
+	u.maximise(q, prior, gamma, shareLeast, responsibilityTolerance, &u.mixture)
+	for i, x := range u.gradient {
+		q[i] *= 1 + x // the mean of R, which no floor holds up
+	}
+	return q
+}
+
+// secondMoments writes the mean of R R' under the factors of the last temper to s, K x K.
+func (u *histogram) secondMoments(s []float64) {
+	u.outers(s, u.m, u.factor)
+	scaleTo(s, 1/u.all, s)
+}
+
+// setNoise sets the covariance of the mean of the classes that R draws,
+// (diag mean R - S) sum m²/(sum m)²: a member that counts more often is like the others.
+func (r *reading) setNoise() {
+	k, scale := len(r.mean), r.squares/(r.n*r.n)
+	scaleTo(r.noise, -scale, r.second)
+	for i := range k {
+		r.noise[i*k+i] += scale * sum(r.second[i*k:(i+1)*k]) // R sums to one
+	}
+}
+
+// byCoefficients returns K x (Shared + K) the derivative of q(gamma) by the coefficients of the
+// posterior, from the mean views X of each cell:
+//
+//	dR_i/dtheta_j = R_i (X_ji - sum_k R_k X_jk),   dR_i/db_l = R_i ([i = l] - R_l).
+func (u *histogram) byCoefficients(p *Posterior, r *reading) []float64 {
+	k, shared := u.k, p.Shared
+	size := shared + k
+	moved := make([]float64, k*size)
+	u.r = append(u.r[:0], u.x...)
+	for l, z := range u.cells {
+		row := u.r[l*k : (l+1)*k]
+		floats.Mul(row, u.factor)
+		scaleTo(row, u.inverse[l], row)
+		weight := u.m[l] / u.all
+		for j := range shared {
+			x := p.Views[(z*shared+j)*k : (z*shared+j+1)*k]
+			mean := floats.Dot(row, x)
+			for i, y := range row {
+				moved[i*size+j] += weight * y * (x[i] - mean)
+			}
+		}
+	}
+	for i := range k { // by the intercepts it is diag(mean R) - S
+		row := r.second[i*k : (i+1)*k]
+		axpy(moved[i*size+shared:(i+1)*size], -1, row)
+		moved[i*size+shared+i] += sum(row)
+	}
+	return product(r.inverse, moved, k)
+}
+
+// inverseJacobian returns the inverse of
+//
+//	J = I - gamma (diag q - S) D⁻¹,   D = diag max(q, shareFloor),
+//
+// K x K, by which an error of the mean of R is multiplied when q follows it. D^-1/2 J D^1/2 is
+// symmetric, with eigenvalues between 1 - gamma and 1. Those below jacobianFloor count as
+// jacobianFloor: the shares of two classes that look alike are uncertain then, not unlimited.
+func inverseJacobian(q, s []float64, gamma float64) []float64 {
+	k := len(q)
+	dst, root := make([]float64, k*k), make([]float64, k)
+	for a, x := range q {
+		root[a] = math.Sqrt(max(x, shareFloor))
+	}
+	fill := func(dst []float64, shift float64) {
+		for a := range k {
+			for b := range k {
+				dst[a*k+b] = delta(a, b)*(1-shift) -
+					gamma*(delta(a, b)*q[a]-s[a*k+b])/(root[a]*root[b])
+			}
+		}
+	}
+	m := make([]float64, k*k)
+	fill(m, jacobianFloor)
+	above := cholesky(m, k) // all eigenvalues are above the floor
+	if fill(m, 0); above {
+		cholesky(m, k)
+		choleskyInverse(dst, m, k)
+	} else {
+		values := eigenvalues(m, k)
+		for l, x := range values {
+			values[l] = 1 / max(x, jacobianFloor)
+		}
+		scaled := slices.Clone(m)
+		for a := range k {
+			floats.Mul(scaled[a*k:(a+1)*k], values)
+		}
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, general(scaled, k, k), general(m, k, k),
+			0, general(dst, k, k))
+	}
+	for a := range k {
+		for b := range k {
+			dst[a*k+b] *= root[a] / root[b]
+		}
+	}
+	return dst
+}
