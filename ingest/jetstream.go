@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,10 @@ type JetStreamConfig struct {
 	// Identity, when not nil, is what the stream must be at From.Position.
 	Identity *Identity
 
+	// Kept are other places that the stream must agree with: all are looked up when the source is
+	// opened, and those that it comes to are compared with the prefix that it has read.
+	Kept []Place
+
 	// Until ends the source after this position; zero means never. The stream must hold it when the source is opened.
 	Until event.Position
 
@@ -41,6 +46,7 @@ type stored struct {
 	request.Message
 	Position event.Position
 	Time     time.Time  // the broker's
+	Digest   Digest     // of the log up to it
 	Log      event.Time // of the log, by received times; see logClock
 }
 
@@ -51,6 +57,8 @@ type JetStreamSource struct {
 	decoder *wire.Decoder
 	feed    request.Feed
 	began   Identity // of the log, at the position after which it began
+	given   bool     // began is known
+	kept    []Place  // that are not passed, in the order of their positions
 	read    stored   // the newest message that was read; where it begins, its position alone
 	taken   stored   // into a step
 	clock   logClock
@@ -59,7 +67,7 @@ type JetStreamSource struct {
 	until   event.Position // 0: never
 	prefix  string         // of the subjects of the log
 	skips   string         // of those of Skip
-	skipped map[event.Position]bool
+	skipped skips
 	limits  event.Limits
 	held    stored // did not fit into the last step; without a message: none
 	err     error  // final
@@ -81,7 +89,8 @@ func OpenJetStream(
 		return nil, err
 	}
 	c.Stream = cmp.Or(c.Stream, broker.DefaultStreamNames().Log)
-	id := Identity{Stream: c.Stream, Position: c.From.Position}
+	id := Start(c.Stream)
+	id.Position = c.From.Position
 	if c.Identity != nil {
 		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {
 			return nil, fmt.Errorf(
@@ -110,7 +119,9 @@ func OpenJetStream(
 		return nil, err
 	}
 	s := &JetStreamSource{
-		decoder: decoder, began: id, read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
+		decoder: decoder, began: id, given: c.Identity != nil,
+		kept: slices.SortedFunc(slices.Values(c.Kept), comparePlaces),
+		read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
 		cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until, limits: limits,
 		prefix: broker.Subjects(c.Stream), skips: skipSubjects(c.Stream), skipped: skipped,
 	}
@@ -126,6 +137,8 @@ func OpenJetStream(
 	}
 	return s, nil
 }
+
+func comparePlaces(a, b Place) int { return cmp.Compare(a.Position, b.Position) }
 
 // lastWanted returns the position after which a finite source ends, or 0.
 func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, error) {
@@ -225,21 +238,23 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	if m.Missed {
-		return stored{}, s.began.wrong(
-			"messages %d to %d are gone: they were deleted or purged, or the"+
-				" broker lost them",
-			s.read.Position+1,
-			m.Sequence-1,
-		)
+	if hole := (Range{s.read.Position + 1, event.Position(m.Sequence) - 1}); m.Missed {
+		if !s.skipped.has(hole) {
+			return stored{}, s.began.missing(hole)
+		}
+		s.began.Digest.Prefix, s.read.Digest.Prefix = 0, 0 // nobody knows what was there
 	}
 	at := time.Unix(0, m.Stamp)
-	s.read = stored{
+	read := stored{
 		Message:  m,
 		Position: event.Position(m.Sequence),
 		Time:     at,
 		Log:      s.clock.advance(at),
 	}
+	if err := s.follow(&read); err != nil {
+		return stored{}, err
+	}
+	s.read = read
 	return s.read, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -162,7 +161,7 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.edges(1, again)
-			want = "created again"
+			want = map[int]string{3: "it ends at 3", 30: "is another one now"}[again]
 		}
 		t.Log(name)
 		wantWrongHistory(t, s, 10, want)
@@ -341,7 +340,7 @@ func TestIdentityTellsStreamsApart(t *testing.T) {
 	if err := other.Check(testContext(t), b.js); err != nil {
 		t.Errorf("read back from %s: %v", text, err)
 	}
-	other.Digest = "0123456789abcdef"
+	other.Digest.Message++
 	if err := other.Check(testContext(t), b.js); !errors.Is(err, ErrWrongHistory) {
 		t.Errorf("another digest: %v", err)
 	}
@@ -350,11 +349,6 @@ func TestIdentityTellsStreamsApart(t *testing.T) {
 	})
 	if !errors.Is(err, ErrWrongHistory) {
 		t.Errorf("source with another digest: %v", err)
-	}
-	other = id
-	other.Created = id.Created.Add(time.Nanosecond)
-	if err := other.Check(testContext(t), b.js); !errors.Is(err, ErrWrongHistory) {
-		t.Errorf("another creation time: %v", err)
 	}
 	if _, err := IdentityAt(testContext(t), b.js, "GQL", 4); err == nil {
 		t.Error("identity beyond the end")
@@ -405,7 +399,8 @@ func TestIdentityIsThatOfTheLastStep(t *testing.T) {
 		}
 		got := s.Identity()
 		want, err := IdentityAt(testContext(t), b.js, "GQL", batch.Last)
-		if err != nil || got != want {
+		if err != nil || got.Digest.Prefix == 0 || !got.Digest.Agrees(want.Digest) ||
+			got.Position != want.Position {
 			t.Errorf("after %d: identity %+v, want %+v, %v", batch.Last, got, want, err)
 		}
 		lasts = append(lasts, batch.Last)

@@ -2,12 +2,10 @@ package ingest
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -22,16 +20,29 @@ var ErrWrongHistory = errors.New("ingest: the stream is not the log that was rea
 // ErrPastEnd says that a position was asked for that the stream does not have yet.
 var ErrPastEnd = errors.New("the stream does not go so far")
 
-// Identity names the log that was read, and the place. A checkpoint keeps it; Check compares it with a stream before
-// anything is consumed. The zero Position stands for the beginning of the log, where there is no message to compare.
+// Identity names a place of the log by what the log holds up to there. A checkpoint keeps it; Check
+// compares it with a stream before anything is consumed. When a broker made the stream does not
+// matter, so a restored backup is the log that was read if its content is. The zero Position stands
+// for the beginning of the log, where there is no message to compare.
 type Identity struct {
 	Stream   string         `json:"stream"`
-	Created  time.Time      `json:"created"`
 	Position event.Position `json:"position"`
-	Digest   string         `json:"digest,omitempty"` // of the message at Position
+	Digest   Digest         `json:"digest,omitzero"`
 }
 
-// IdentityAt reads the identity of the log at a position it has.
+// Place is an identity that something has kept: a checkpoint, a mark, or a file beside an output.
+type Place struct {
+	Identity
+	KeptBy string // in words
+}
+
+// Start returns the identity of the beginning of a log.
+func Start(stream string) Identity {
+	return Identity{Stream: stream, Digest: Digest{Prefix: prefixStart}}
+}
+
+// IdentityAt reads the identity of the log at a position it has. Its prefix is not known, but for
+// that of the beginning.
 func IdentityAt(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -46,8 +57,7 @@ func IdentityAt(
 }
 
 func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
-	info := request.Leader(s)
-	id := Identity{Stream: info.Config.Name, Created: info.Created, Position: p}
+	id := Start(request.Leader(s).Config.Name)
 	if p == 0 {
 		return id, nil
 	}
@@ -55,7 +65,7 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 	if err != nil {
 		return id, fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, p, err)
 	}
-	id.Digest = messageDigest(m.Subject, m.Time, m.Data)
+	id.Position, id.Digest = p, Digest{Message: messageDigest(m.Subject, m.Time, m.Data)}
 	return id, nil
 }
 
@@ -108,9 +118,6 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 	info := request.Leader(s)
 	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
 	switch {
-	case !info.Created.Equal(id.Created):
-		return received, id.wrong("it was created again at %s, the one that was read at %s",
-			info.Created.Format(time.RFC3339Nano), id.Created.Format(time.RFC3339Nano))
 	case last < id.Position:
 		err = id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
 			" copy of its store was restored", last, id.Position)
@@ -119,11 +126,8 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		}
 		return received, err
 	case id.Position > 0 && first > id.Position:
-		return received, id.wrong(
-			"it begins at %d, so message %d, to which it was read, is gone",
-			first,
-			id.Position,
-		)
+		return received, id.gone(ctx, s, fmt.Sprintf(
+			"it begins at %d, so message %d, to which it was read, is gone", first, id.Position))
 	case id.Position == 0 && first > 1:
 		return received, id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
 	case id.Position == 0:
@@ -131,7 +135,8 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 	}
 	m, err := s.GetMsg(ctx, uint64(id.Position))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return received, id.wrong("message %d, to which it was read, was deleted", id.Position)
+		return received, id.gone(ctx, s, fmt.Sprintf(
+			"message %d, to which it was read, was deleted, or the broker has lost it", id.Position))
 	}
 	if err != nil {
 		return received, fmt.Errorf(
@@ -141,26 +146,77 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 			err,
 		)
 	}
-	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest {
+	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest.Message {
 		return received, id.wrong(
-			"message %d is another one now (digest %s, was %s)",
+			"message %d is another one now (digest %016x, was %016x)",
 			id.Position,
 			got,
-			id.Digest,
+			id.Digest.Message,
 		)
 	}
 	return m.Time, nil
 }
 
+// wayOn is what an operator can do about a log that is not the one that was read.
+const wayOn = "Restore a backup of the log, or go on with the log as it is: run --accept-log" +
+	" (docs/operations.md says what either costs)"
+
+// gone returns the error of a message that the log lacks, unless the log says that it is passed over.
+func (id Identity) gone(ctx context.Context, s jetstream.Stream, text string) error {
+	skipped, err := skippedMessages(ctx, s)
+	if err != nil || skipped.has(Range{id.Position, id.Position}) {
+		return err
+	}
+	return id.wrong("%s", text)
+}
+
 func (id Identity) wrong(format string, args ...any) error {
-	return fmt.Errorf("%w: stream %s: %s. Restore the stream, or start a new state directory",
-		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: stream %s: %s. %s",
+		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...), wayOn)
+}
+
+// checkKept checks that the log has and agrees with every place that is still in it. An end that a
+// server may only lack so far is a missingEnd.
+func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
+	first := event.Position(request.Leader(s).State.FirstSeq)
+	for _, p := range places {
+		if p.Position < max(first, 1) || p.Digest == (Digest{}) && p.Position == 0 {
+			continue // it is purged, and nothing reads it again
+		}
+		if p.Digest.Message == 0 { // only the position is known
+			if last := event.Position(s.CachedInfo().State.LastSeq); last < p.Position {
+				return p.pastEnd(s)
+			}
+			continue
+		}
+		if _, err := p.check(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", p.KeptBy, err)
+		}
+	}
+	return nil
+}
+
+// missing returns the error of messages that the log lacks.
+func (id Identity) missing(hole Range) error {
+	return fmt.Errorf("%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
+		" broker lost them. Restore a backup of the log, or go on without them: run --skip %s",
+		ErrWrongHistory, id.Stream, hole.First, hole.Last, hole)
+}
+
+func (p Place) pastEnd(s jetstream.Stream) (err error) {
+	info := s.CachedInfo()
+	err = fmt.Errorf("%s: %w", p.KeptBy, p.wrong("it ends at %d, but was read to %d: the broker"+
+		" lost messages, or an older copy of its store was restored", info.State.LastSeq, p.Position))
+	if info.Config.Replicas > 1 {
+		err = missingEnd{err}
+	}
+	return err
 }
 
 // at returns the identity of the log at a later message of it; without a message it is the same.
 func (id Identity) at(m *stored) Identity {
 	if m.Msg != nil {
-		id.Position, id.Digest = m.Position, messageDigest(m.Subject(), m.Time, m.Data())
+		id.Position, id.Digest = m.Position, m.Digest
 	}
 	return id
 }
@@ -197,14 +253,17 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", s.began.Stream, err)
 		}
-		if s.began.Created.IsZero() {
+		if !s.given {
 			id, err := identityAt(ctx, stream, s.began.Position)
 			if err != nil {
 				return fmt.Errorf("%w; it cannot be read on from there", err)
 			}
-			s.began = id
+			s.began, s.given = id, true
 		}
 		received, err := s.began.at(&s.read).check(ctx, stream)
+		if err == nil && s.read.Msg == nil { // later ones are compared while the log is read
+			err = checkKept(ctx, stream, s.kept)
+		}
 		if err == nil {
 			s.clock.begin(received)
 		}
@@ -212,13 +271,18 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 	})
 }
 
-// messageDigest identifies a stored message: xxhash64 over its broker time, its
-// subject and its payload. It guards against mistakes, not against forgery.
-func messageDigest(subject string, stored time.Time, payload []byte) string {
-	d := xxhash.New()
-	d.Write(binary.LittleEndian.AppendUint64(nil, uint64(stored.UnixNano())))
-	d.WriteString(subject)
-	d.Write([]byte{0})
-	d.Write(payload)
-	return fmt.Sprintf("%016x", d.Sum64())
+// follow computes the digest of the log after a message, and compares it with what was kept there.
+func (s *JetStreamSource) follow(m *stored) error {
+	before := s.began.at(&s.read).Digest.Prefix
+	m.Digest = DigestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())
+	for len(s.kept) > 0 && s.kept[0].Position <= m.Position {
+		p := s.kept[0]
+		s.kept = s.kept[1:]
+		if p.Position == m.Position && p.Digest != (Digest{}) && !p.Digest.Agrees(m.Digest) {
+			return fmt.Errorf("%s: %w", p.KeptBy, p.wrong(
+				"what it holds up to message %d is not what was read (digest %s, was %s)",
+				p.Position, m.Digest, p.Digest))
+		}
+	}
+	return nil
 }

@@ -90,7 +90,7 @@ func NewQuarantineWriter(
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Log, err)
 	}
-	w.js, w.log = js, logName(log.CachedInfo().Created)
+	w.js, w.log = js, broker.LogName(log)
 	w.names.Replicas = cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas)
 	stream, err := js.Stream(ctx, names.Quarantine)
 	if err == nil && !stream.CachedInfo().Config.AllowAtomicPublish { // an earlier version made it
@@ -103,9 +103,6 @@ func NewQuarantineWriter(
 	}
 	return w, nil
 }
-
-// logName tells a log from one that was there before, by its creation time.
-func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // Write gives Run the refusals of one step, in any order. Call it once a step, in the order of steps. It waits
 // while more than a batch would wait, for a broker that is away for as long as it takes; see State.

@@ -122,7 +122,7 @@ func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEnt
 		return e
 	}
 	log, err := q.js.Stream(ctx, q.names.Log)
-	if err == nil && logName(log.CachedInfo().Created) == e.Log {
+	if err == nil && broker.LogName(log) == e.Log {
 		if m, err := log.GetMsg(ctx, uint64(e.Position)); err == nil {
 			e.Original = m.Data
 		}
@@ -190,7 +190,7 @@ func (q *Quarantine) DropBefore(
 	if err != nil {
 		return 0, fmt.Errorf("ingest: stream %s: %w", q.names.Log, err)
 	}
-	name := logName(log.CachedInfo().Created)
+	name := broker.LogName(log)
 	var older []uint64
 	err = q.List(ctx, QuarantineFilter{Retried: true}, func(e QuarantineEntry) error {
 		if e.Position < position || e.Log != name {

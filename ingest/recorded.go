@@ -60,52 +60,84 @@ func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 }
 
 // skipSubjects returns the prefix of the subjects on which a log records the messages that are passed over, one
-// subject a message. A record may stand long after its message; every source reads all of them before it begins.
+// subject a range. A record may stand long after its messages; every source reads all of them before it begins.
 func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip." }
 
-// Skip records in the log that a message is passed over from now on, by every run and
-// every replay: one that this version of the program cannot bear, say. The message stays
-// where it is, and becomes a refusal. What has applied it already does not change.
-func Skip(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream string,
-	position event.Position,
-) error {
+// Range is a range of positions. Both ends belong to it.
+type Range struct{ First, Last event.Position }
+
+// ParseRange reads POSITION or FIRST-LAST.
+func ParseRange(text string) (r Range, ok bool) {
+	first, last, several := strings.Cut(text, "-")
+	if !several {
+		last = first
+	}
+	from, err := strconv.ParseUint(first, 10, 64)
+	until, err1 := strconv.ParseUint(last, 10, 64)
+	r = Range{event.Position(from), event.Position(until)}
+	return r, err == nil && err1 == nil && r.First > 0 && r.First <= r.Last
+}
+
+func (r Range) String() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// Skip records in the log that messages are passed over from now on, by every run and
+// every replay: one that this version of the program cannot bear, say, or some that the broker
+// has lost. A message stays where it is, and becomes a refusal. A state that has applied it does
+// not change.
+func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", stream, err)
 	}
-	state := s.CachedInfo().State
-	if uint64(position) < state.FirstSeq || uint64(position) > state.LastSeq {
+	if state := s.CachedInfo().State; uint64(r.Last) > state.LastSeq {
 		return fmt.Errorf(
-			"ingest: skip %d: stream %s has the messages %d to %d",
-			position,
+			"ingest: skip %s: stream %s has the messages %d to %d",
+			r,
 			stream,
 			state.FirstSeq,
 			state.LastSeq,
 		)
 	}
-	if _, err := js.Publish(ctx, skipSubjects(stream)+strconv.FormatUint(uint64(position), 10), nil); err != nil {
-		return fmt.Errorf("ingest: skip %d: %w", position, err)
+	if _, err := js.Publish(ctx, skipSubjects(stream)+r.String(), nil); err != nil {
+		return fmt.Errorf("ingest: skip %s: %w", r, err)
 	}
 	return nil
 }
 
+// skips are the ranges that a log says are passed over.
+type skips []Range
+
+// has reports whether every position of a range is passed over.
+func (list skips) has(r Range) bool {
+	for moved := true; moved && r.First <= r.Last; {
+		moved = false
+		for _, one := range list {
+			if one.First <= r.First && r.First <= one.Last {
+				r.First, moved = one.Last+1, true
+			}
+		}
+	}
+	return r.First > r.Last
+}
+
 // skippedMessages returns the positions that the log says are passed over.
-func skippedMessages(ctx context.Context, s jetstream.Stream) (map[event.Position]bool, error) {
+func skippedMessages(ctx context.Context, s jetstream.Stream) (list skips, err error) {
 	stream := s.CachedInfo().Config.Name
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(skipSubjects(stream)+">"))
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: skipped messages: %w", stream, err)
 	}
-	skipped := map[event.Position]bool{}
 	for subject := range info.State.Subjects {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(subject, skipSubjects(stream)), 10, 64); err == nil {
-			skipped[event.Position(n)] = true
+		if r, ok := ParseRange(strings.TrimPrefix(subject, skipSubjects(stream))); ok {
+			list = append(list, r)
 		}
 	}
-	return skipped, nil
+	return list, nil
 }
 
 // passOver takes a message in that is not decoded: a record of Skip, or a message that one is about.
@@ -113,7 +145,7 @@ func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bo
 	if strings.HasPrefix(m.Subject(), s.skips) {
 		return true
 	}
-	if !s.skipped[m.Position] {
+	if !s.skipped.has(Range{m.Position, m.Position}) {
 		return false
 	}
 	b.Refused = append(b.Refused, event.Refusal{

@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -13,11 +15,11 @@ func TestASkippedMessageIsPassedOver(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
 	before := drain(t, b.open(JetStreamConfig{UntilLast: true, Step: singles}))
-	if err := Skip(testContext(t), b.js, "GQL", 4); err == nil ||
+	if err := Skip(testContext(t), b.js, "GQL", Range{4, 4}); err == nil ||
 		!strings.Contains(err.Error(), "1 to 3") {
 		t.Errorf("a message that is not there: %v", err)
 	}
-	if err := Skip(testContext(t), b.js, "GQL", 2); err != nil {
+	if err := Skip(testContext(t), b.js, "GQL", Range{2, 2}); err != nil {
 		t.Fatal(err)
 	}
 	b.edges(4, 1)
@@ -36,6 +38,107 @@ func TestASkippedMessageIsPassedOver(t *testing.T) {
 		}
 		if strings.Contains(got[2], "refused") {
 			t.Errorf("from %d: the record of the skip: %s", from, got[2])
+		}
+	}
+}
+
+// A hole that is recorded as skipped must be passed, also by a reader that begins at a message of
+// it, and what was kept behind it be compared by its message alone.
+func TestASkippedHoleIsPassed(t *testing.T) {
+	b := bareBroker(t, broker.EmbeddedConfig{})
+	log := b.unsafeLog()
+	b.edges(1, 9)
+	s := b.open(JetStreamConfig{Step: singles})
+	positions(t, s, 8)
+	kept := Place{Identity: s.Identity(), KeptBy: "a mark"}
+	at5 := Identity{Stream: "GQL", Position: 5, Digest: Digest{Message: 1}}
+	for p := uint64(4); p <= 6; p++ {
+		if err := log.DeleteMsg(testContext(t), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantWrongHistory(t, b.open(JetStreamConfig{Step: singles}), 3, "run --skip 4-6")
+	if err := at5.Check(testContext(t), b.js); !errors.Is(err, ErrWrongHistory) {
+		t.Errorf("a place in the hole: %v", err)
+	}
+	if err := Skip(testContext(t), b.js, "GQL", Range{4, 6}); err != nil {
+		t.Fatal(err)
+	}
+	if err := at5.Check(testContext(t), b.js); err != nil {
+		t.Errorf("a place in a hole that is passed: %v", err)
+	}
+	for from, id := range map[event.Position]*Identity{0: nil, 5: &at5} {
+		want := map[event.Position]int{0: 8, 5: 5}[from]
+		s := b.open(JetStreamConfig{
+			Step: singles, From: Resume{Position: from}, Identity: id, Kept: []Place{kept},
+			UntilLast: true,
+		})
+		if steps := len(drain(t, s)); steps != want {
+			t.Errorf("from %d: %d steps, want %d", from, steps, want)
+		}
+		if s.Identity().Digest.Prefix != 0 {
+			t.Error("the prefix is known although messages are gone")
+		}
+	}
+}
+
+// Every place that something has kept must be compared when a log is opened, and with the prefix when
+// the reader comes to it, by the name of what has kept it.
+func TestKeptPlacesAreCompared(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 9)
+	s := b.open(JetStreamConfig{Step: singles})
+	positions(t, s, 4)
+	at4 := s.Identity()
+	positions(t, s, 3)
+	at7 := s.Identity()
+	other, beyond := at7, at7
+	other.Digest.Prefix++
+	beyond.Position = 10
+	open := func(id Identity) (*JetStreamSource, error) {
+		return OpenJetStream(testContext(t), b.js, testDecoder(t), JetStreamConfig{
+			Step: singles, From: Resume{Position: 4}, Identity: &at4,
+			Kept: []Place{{id, "the newest mark"}},
+		})
+	}
+	if s, err := open(at7); err != nil || positions(t, s, 5) != 9 {
+		t.Errorf("the same log: %v", err)
+	}
+	if s, err := open(other); err != nil {
+		t.Errorf("a prefix is not known when a log is opened: %v", err)
+	} else {
+		wantWrongHistory(t, s, 6, "the newest mark: ")
+	}
+	other.Digest.Message++
+	for want, id := range map[string]Identity{
+		"the newest mark: ": other, "it ends at 9, but was read to 10": beyond,
+	} {
+		if _, err := open(id); !errors.Is(err, ErrWrongHistory) ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--accept-log") {
+			t.Errorf("error %v, want %q and the way on", err, want)
+		}
+	}
+	positionOnly := Identity{Stream: "GQL", Position: 10}
+	if _, err := open(positionOnly); !errors.Is(err, ErrWrongHistory) {
+		t.Errorf("a position beyond the end: %v", err)
+	}
+}
+
+// A digest must survive its text, and a range too.
+func TestDigestsAndRangesSurviveTheirText(t *testing.T) {
+	for _, d := range []Digest{{}, {Message: 7}, {Message: 7, Prefix: 1 << 63}} {
+		if got := ParseDigest(d.String()); got != d {
+			t.Errorf("%v became %v", d, got)
+		}
+	}
+	for _, text := range []string{"", "x", "0123", "0123456789abcdef.", "0123456789abcdef.1"} {
+		if got := ParseDigest(text); got != (Digest{}) {
+			t.Errorf("%q became %v", text, got)
+		}
+	}
+	for text, want := range map[string]Range{"7": {7, 7}, "7-9": {7, 9}, "9-7": {}, "0": {}, "-": {}} {
+		if r, ok := ParseRange(text); ok != (want != Range{}) || ok && (r != want || r.String() != text) {
+			t.Errorf("%q became %v, %v", text, r, ok)
 		}
 	}
 }

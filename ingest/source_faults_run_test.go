@@ -157,7 +157,7 @@ func (b *faultyBroker) live(
 	} else {
 		m := saved.Manifest
 		config.From = Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
-		config.Identity = &Identity{Stream: "GQL", Created: m.Stream.Created, Position: config.From.Position, Digest: m.Stream.Digest}
+		config.Identity = &Identity{Stream: "GQL", Position: config.From.Position, Digest: ParseDigest(m.Stream.Digest)}
 		core, err = incremental.Restore(faultyCore, saved.Sections)
 	}
 	if err != nil {
@@ -224,7 +224,7 @@ func (b *faultyBroker) save(
 		Position: uint64(
 			batch.Last,
 		), LogTime: int64(batch.Time), Emitted: batch.Emit, Config: faultyCore.Digest(),
-		Stream: checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Stream: checkpoint.Stream{Name: id.Stream, Digest: id.Digest.String()},
 	})
 	for _, s := range state {
 		c.Add(s.Name, s.Data)

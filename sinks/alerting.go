@@ -121,7 +121,7 @@ func (a *Alerting) restore(p progress) (err error) {
 func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 	transitions, err := a.evaluate(ctx, e)
 	if err == nil && len(transitions) > 0 && !a.standby {
-		err = a.store(ctx, transitions)
+		err = a.store(ctx, e.Cursor.Digest, transitions)
 	}
 	if err == nil {
 		a.taken = e.Cursor
@@ -130,7 +130,11 @@ func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 }
 
 // store appends the transitions of one position, as far as they are not there.
-func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) error {
+func (a *Alerting) store(
+	ctx context.Context,
+	digest string,
+	transitions []alerts.Transition,
+) error {
 	messages := make([]*nats.Msg, len(transitions))
 	for i := range transitions {
 		t := &transitions[i]
@@ -139,7 +143,7 @@ func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) e
 			Data:    t.JSON(),
 		}
 	}
-	return a.stored.append(ctx, transitions[0].Position, messages)
+	return a.stored.append(ctx, transitions[0].Position, digest, messages)
 }
 
 func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition, error) {

@@ -14,6 +14,7 @@ import (
 // Emission holds everything that a worker publishes at one position of the log in.
 type Emission struct {
 	Position  uint64
+	Digest    string           // of the log in up to the position; see ingest.Digest
 	Time      int64            // log time, nanoseconds since 1970; 0: the log has none
 	Estimates []quant.Estimate // sorted by community and then in the order of the methods
 	Cut       bool             // the log asks followers to write here the rows that they hold back
@@ -41,11 +42,12 @@ func (h *Heartbeats) Publishes(e *Emission) bool {
 // Cursor says up to where the log out was read: every emission up to the position, and of the
 // stream of alerts every one up to the place. The stream must be read again from Sequence on.
 // Stamp is the broker's time of that message and tells whether the stream has lost its end or
-// was made anew.
+// was made anew. Digest does the same for the log in.
 type Cursor struct {
 	Place
 	Sequence uint64 `json:"sequence"`
 	Stamp    int64  `json:"stamp"`
+	Digest   string `json:"digest,omitempty"` // of the log in up to the position; "": not known
 }
 
 // Stored is an emission as a reader found it in the log out.

@@ -46,8 +46,9 @@ func (i Identity) Equal(o Identity) bool {
 type shardMark struct {
 	Writer   Identity `json:"writer"`
 	Position uint64   `json:"position"`
-	Time     string   `json:"time,omitempty"` // log time, RFC 3339
-	Part     int      `json:"part"`           // 1 to Parts
+	Digest   string   `json:"digest,omitempty"` // of the log in up to the position
+	Time     string   `json:"time,omitempty"`   // log time, RFC 3339
+	Part     int      `json:"part"`             // 1 to Parts
 	Parts    int      `json:"parts"`
 	Records  int      `json:"records"` // of this part, which follow the mark directly
 	Config   string   `json:"config"`  // digest of the configuration
@@ -259,6 +260,12 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 		}
 		if position == found.Position && shards == 1 {
 			sequence = found.Sequence + uint64(found.Records)
+		}
+		if position < newest.Position {
+			newest.Digest = ""
+			if position == found.Position {
+				newest.Digest = found.Digest
+			}
 		}
 		newest.Position, newest.Sequence = min(
 			newest.Position,

@@ -67,8 +67,14 @@ func (s *placedStream) open(ctx context.Context) error {
 	return nil
 }
 
-// append stores the messages of one position, but for those that are there already.
-func (s *placedStream) append(ctx context.Context, position uint64, messages []*nats.Msg) error {
+// append stores the messages of one position of the log in, which has the digest there, but for
+// those that are there already.
+func (s *placedStream) append(
+	ctx context.Context,
+	position uint64,
+	digest string,
+	messages []*nats.Msg,
+) error {
 	next := 0
 	for i, m := range messages {
 		at := Place{position, i + 1}
@@ -76,6 +82,9 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []*
 			headerLog:   []string{s.log},
 			headerPlace: []string{at.String()},
 		} // and nothing of a former batch
+		if digest != "" {
+			m.Header.Set(headerDigest, digest)
+		}
 		if at.Compare(s.last) <= 0 {
 			next = i + 1
 		}
@@ -97,7 +106,7 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []*
 			if err := s.open(ctx); err != nil {
 				return err
 			}
-			return s.append(ctx, position, messages)
+			return s.append(ctx, position, digest, messages)
 		}
 		if err != nil {
 			return err
@@ -111,6 +120,9 @@ const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.Batch
 
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
+
+// headerDigest names the header for the digest of the log in up to that position.
+const headerDigest = "Gqlstream-Digest"
 
 // newMessage returns a message of a log.
 func newMessage(subject, log string, data []byte) *nats.Msg {

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // progress is the content of a small file beside an output in files: the place up to which the
@@ -19,6 +22,51 @@ type progress struct {
 	Bytes  int64           `json:"bytes,omitempty"` // of the file that is appended to
 	From   uint64          `json:"from,omitempty"`  // the next part begins after this position
 	State  json.RawMessage `json:"state,omitempty"` // of the follower
+}
+
+// checksumKey begins the last field of a progress: xxhash64 of all before it, 16 hexadecimal
+// digits. Earlier releases wrote none.
+const checksumKey = `,"checksum":"`
+
+// encode returns the progress as it is written.
+func (p progress) encode() ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	data = data[:len(data)-1]
+	return fmt.Appendf(data, checksumKey+"%016x\"}\n", xxhash.Sum64(data)), nil
+}
+
+// decodeProgress reads a progress and verifies its checksum.
+func decodeProgress(data []byte) (p progress, err error) {
+	if err := json.Unmarshal(data, &p); err != nil {
+		return progress{}, err
+	}
+	at := bytes.LastIndex(data, []byte(checksumKey))
+	if at < 0 {
+		return p, nil
+	}
+	if want := fmt.Sprintf(checksumKey+"%016x\"}\n", xxhash.Sum64(data[:at])); want != string(data[at:]) {
+		return progress{}, errors.New("it does not match its checksum")
+	}
+	return p, nil
+}
+
+// ShelfPlace returns the log that a shelf names, and the cursor of the output beside it. What is
+// not there, or damaged, is the zero Cursor: who opens the output says so.
+func ShelfPlace(ctx context.Context, s Shelf) (log string, at Cursor) {
+	data, err := s.Read(ctx)
+	if err != nil {
+		return "", at
+	}
+	p, _ := decodeProgress(data)
+	return p.Log, p.Cursor
+}
+
+// ResetShelf lets a follower of alerts or roll-ups begin with what is published of a log.
+func ResetShelf(ctx context.Context, s Shelf, log string) error {
+	return writeShelf(ctx, s, progress{Log: log})
 }
 
 // Shelf stores the state of a follower. The workers of a group share one.
@@ -35,7 +83,7 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 	if err != nil {
 		return p, err
 	}
-	if err := json.Unmarshal(data, &p); err != nil {
+	if p, err = decodeProgress(data); err != nil {
 		return progress{}, fmt.Errorf(
 			"%s is damaged (%w); it says what the output beside it holds: %w",
 			s,
@@ -51,11 +99,11 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 
 // writeShelf replaces the progress on a shelf.
 func writeShelf(ctx context.Context, s Shelf, p progress) error {
-	data, err := json.Marshal(p)
+	data, err := p.encode()
 	if err != nil {
 		return err
 	}
-	return s.Write(ctx, append(data, '\n'))
+	return s.Write(ctx, data)
 }
 
 // fileShelf is a file.

@@ -209,7 +209,9 @@ func (r *logReader) alert(m request.Message) *Stored {
 	if at.Compare(r.cursor.Place) <= 0 {
 		return nil
 	}
-	r.cursor = Cursor{Place: at, Sequence: m.Sequence, Stamp: m.Stamp}
+	r.cursor = Cursor{
+		Place: at, Sequence: m.Sequence, Stamp: m.Stamp, Digest: m.Headers().Get(headerDigest),
+	}
 	e := &Stored{
 		Position: at.Position,
 		Cursor:   r.cursor,
@@ -312,7 +314,10 @@ func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
 		return r.take(ctx)
 	}
 	e, again := joined(parts), r.again()
-	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp}
+	e.Cursor = Cursor{
+		Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp,
+		Digest: parts[0].Digest,
+	}
 	e.Missed, e.Behind, r.cursor, r.missed = r.missed, r.behind, e.Cursor, false
 	return e, nil
 }

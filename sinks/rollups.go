@@ -120,7 +120,7 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	}
 	for i := range messages {
 		if err == nil && len(messages[i]) > 0 {
-			err = r.stored[i].append(ctx, e.Position, messages[i])
+			err = r.stored[i].append(ctx, e.Position, e.Cursor.Digest, messages[i])
 		}
 	}
 	return err

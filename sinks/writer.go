@@ -43,7 +43,7 @@ type Writer struct {
 
 	known   Mark // the last one of the shard as far as this writer knows; its Part is how many parts of the position are stored
 	beats   Heartbeats
-	passed  uint64    // the newest position that Due was asked about
+	passed  Emission  // the newest that Due was asked about, without its records
 	free    int64     // bytes that the stream takes, before anything is discarded; at least
 	renewed time.Time // when a mark was last stored or found
 	audited time.Time // when the broker was last asked what it has
@@ -152,7 +152,7 @@ func (w *Writer) Sequence() uint64 { return w.end.Load() }
 // not, nor do emissions without records that come less than a second of log time after a
 // mark. It must be asked once about each position, in order.
 func (w *Writer) Due(e *Emission) bool {
-	w.passed = e.Position
+	w.passed = Emission{Position: e.Position, Digest: e.Digest}
 	return e.Position > w.Published() && w.beats.Publishes(e)
 }
 
@@ -168,7 +168,7 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 		return err
 	}
 	mark := shardMark{
-		Writer: w.config.Writer, Position: e.Position, Time: alerts.TimeText(e.Time),
+		Writer: w.config.Writer, Position: e.Position, Digest: e.Digest, Time: alerts.TimeText(e.Time),
 		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
 		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut,
 	}

@@ -73,7 +73,7 @@ func (w *Writer) Audit(ctx context.Context) error {
 
 // moveWatermark says that a shard is complete up to what has passed without being due.
 func (w *Writer) moveWatermark(ctx context.Context) error {
-	if w.config.Shards <= 1 || w.passed <= w.Published() || time.Since(w.renewed) < markQuietEvery {
+	if w.config.Shards <= 1 || w.passed.Position <= w.Published() || time.Since(w.renewed) < markQuietEvery {
 		return nil
 	}
 	m := w.known.shardMark
@@ -82,7 +82,8 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	}
 	m.Writer, m.Config, m.Classes, m.Log = w.config.Writer, w.config.Config, w.config.Classes, w.config.Log
 	m.Closed, m.Cut = false, false
-	m.Position, m.Part, m.Parts, m.Quiet = w.passed, 1, 1, true
+	m.Position, m.Digest = w.passed.Position, w.passed.Digest
+	m.Part, m.Parts, m.Quiet = 1, 1, true
 	return w.storeMark(ctx, m)
 }
 

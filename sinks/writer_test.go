@@ -649,7 +649,7 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 		return last
 	}
 	quiet := func(position uint64) { // shard 2 has nothing to say, is ahead of all, and has room as far as it knows
-		writers[2].passed, writers[2].renewed = position, time.Time{}
+		writers[2].passed, writers[2].renewed = Emission{Position: position}, time.Time{}
 		if err := writers[2].moveWatermark(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -94,6 +94,7 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamName
 // fewer copies would be lost with one machine, and nobody would have decided that.
 func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (have jetstream.StreamConfig, err error) {
 	want := LogConfig(names.Log)
+	want.Metadata = map[string]string{LogNameKey: time.Now().UTC().Format(time.RFC3339Nano)}
 	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
 	stream, err := request.EnsureStream(ctx, js, want)
 	var api *jetstream.APIError
@@ -111,6 +112,17 @@ func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (
 	}
 	have = stream.CachedInfo().Config
 	return have, errors.Join(AuditStream(have), request.AuditReplicas(stream, names.Replicas))
+}
+
+// LogNameKey is where the settings of a log give its name.
+const LogNameKey = "gqlstream.log"
+
+// LogName tells a log from others of the same stream name, in everything that counts positions of
+// it. A backup that is restored keeps it, and run --accept-log gives another one. A log that an
+// earlier release made has the time at which it was created.
+func LogName(s jetstream.Stream) string {
+	info := s.CachedInfo()
+	return cmp.Or(info.Config.Metadata[LogNameKey], info.Created.Format(time.RFC3339Nano))
 }
 
 // streamConfig returns the settings that all our streams have in common: they are on the disk, are
