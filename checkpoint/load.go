@@ -78,6 +78,18 @@ func (d *Dir) CheckFormat() error {
 	return nil // a damaged one is passed over
 }
 
+// Manifests returns the manifests that are intact and of this release, newest first. The sections
+// are not read.
+func (d *Dir) Manifests() (list []Manifest) {
+	positions, _ := d.List() // who opens the directory says what is wrong
+	for _, p := range positions {
+		if m, err := d.manifest(filepath.Join(d.path, fileName(p))); err == nil && m.Position == p {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // Read returns the checkpoint of one position, verified in full before anything
 // of it is handed out.
 func (d *Dir) Read(position uint64) (*Checkpoint, error) {

@@ -33,11 +33,12 @@ type Manifest struct {
 	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty
 }
 
-// Stream identifies the history that the state was folded over.
+// Stream identifies the history that the state was folded over, by its content.
 type Stream struct {
 	Name    string    `json:"name"`
-	Created time.Time `json:"created"` // when the broker made the stream
-	Digest  string    `json:"digest"`  // of the message at Position
+	Created time.Time `json:"created,omitzero"` // of earlier releases: when the broker made the stream
+	Log     string    `json:"log,omitempty"`    // name of the log in its settings
+	Digest  string    `json:"digest"`           // of the log up to Position
 }
 
 // Entry is one section of a checkpoint.

@@ -44,3 +44,12 @@ func (d *Dir) drop(which func(position uint64) bool) error {
 	}
 	return nil
 }
+
+// Drop drops the checkpoints of whose manifests a condition holds.
+func (d *Dir) Drop(which func(Manifest) bool) error {
+	drop := map[uint64]bool{}
+	for _, m := range d.Manifests() {
+		drop[m.Position] = which(m)
+	}
+	return d.drop(func(p uint64) bool { return drop[p] })
+}

@@ -125,18 +125,14 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 			err = missingEnd{err}
 		}
 		return received, err
-	case id.Position > 0 && first > id.Position:
-		return received, id.gone(ctx, s, fmt.Sprintf(
-			"it begins at %d, so message %d, to which it was read, is gone", first, id.Position))
-	case id.Position == 0 && first > 1:
-		return received, id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
+	case first > max(id.Position, 1):
+		return received, id.gone(ctx, s, Range{max(id.Position, 1), first - 1})
 	case id.Position == 0:
 		return received, nil
 	}
 	m, err := s.GetMsg(ctx, uint64(id.Position))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return received, id.gone(ctx, s, fmt.Sprintf(
-			"message %d, to which it was read, was deleted, or the broker has lost it", id.Position))
+		return received, id.gone(ctx, s, Range{id.Position, id.Position})
 	}
 	if err != nil {
 		return received, fmt.Errorf(
@@ -161,13 +157,23 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 const wayOn = "Restore a backup of the log, or go on with the log as it is: run --accept-log" +
 	" (docs/operations.md says what either costs)"
 
-// gone returns the error of a message that the log lacks, unless the log says that it is passed over.
-func (id Identity) gone(ctx context.Context, s jetstream.Stream, text string) error {
+// gone returns the error of messages that the log lacks, among them the one at the position, unless
+// the log says that they are passed over.
+func (id Identity) gone(ctx context.Context, s jetstream.Stream, hole Range) error {
 	skipped, err := skippedMessages(ctx, s)
-	if err != nil || skipped.has(Range{id.Position, id.Position}) {
+	if err != nil || skipped.has(hole) {
 		return err
 	}
-	return id.wrong("%s", text)
+	holes, err := Holes(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, one := range holes { // of which we may have seen a part
+		if one.First <= hole.First && hole.Last <= one.Last {
+			hole = Range{max(one.First, min(hole.First, id.Position)), one.Last}
+		}
+	}
+	return id.missing(hole)
 }
 
 func (id Identity) wrong(format string, args ...any) error {
@@ -175,13 +181,28 @@ func (id Identity) wrong(format string, args ...any) error {
 		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...), wayOn)
 }
 
+// CheckPlaces compares places with what the broker has now. Those before the beginning of the log, which
+// was purged, count as agreeing.
+func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) error {
+	if len(places) == 0 {
+		return nil
+	}
+	return insist(ctx, func() error {
+		s, err := js.Stream(ctx, places[0].Stream)
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: %w", places[0].Stream, err)
+		}
+		return checkKept(ctx, s, places)
+	})
+}
+
 // checkKept checks that the log has and agrees with every place that is still in it. An end that a
 // server may only lack so far is a missingEnd.
 func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 	first := event.Position(request.Leader(s).State.FirstSeq)
 	for _, p := range places {
-		if p.Position < max(first, 1) || p.Digest == (Digest{}) && p.Position == 0 {
-			continue // it is purged, and nothing reads it again
+		if p.Position < max(first, 1) {
+			continue
 		}
 		if p.Digest.Message == 0 { // only the position is known
 			if last := event.Position(s.CachedInfo().State.LastSeq); last < p.Position {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -29,22 +30,42 @@ func RecordLimits(
 	if err != nil {
 		return want, fmt.Errorf("ingest: stream %s: %w", stream, err)
 	}
-	config := s.CachedInfo().Config
-	if have, err := recordedLimits(config); err != nil || have != (event.Limits{}) {
+	if have, err := recordedLimits(s.CachedInfo().Config); err != nil || have != (event.Limits{}) {
 		return have, err
 	}
 	text, err := json.Marshal(want)
 	if err != nil {
 		return want, err
 	}
+	return want, record(ctx, js, s, limitsKey, string(text))
+}
+
+// NameLog records the name of a log; see broker.LogName.
+func NameLog(ctx context.Context, js jetstream.JetStream, stream, name string) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	return record(ctx, js, s, broker.LogNameKey, name)
+}
+
+// record writes into the settings of a stream that was just looked up.
+func record(
+	ctx context.Context,
+	js jetstream.JetStream,
+	s jetstream.Stream,
+	key, text string,
+) error {
+	config := s.CachedInfo().Config
+	config.Metadata = maps.Clone(config.Metadata)
 	if config.Metadata == nil {
 		config.Metadata = map[string]string{}
 	}
-	config.Metadata[limitsKey] = string(text)
+	config.Metadata[key] = text
 	if _, err := js.UpdateStream(ctx, config); err != nil {
-		return want, fmt.Errorf("ingest: stream %s: record the limits: %w", stream, err)
+		return fmt.Errorf("ingest: stream %s: record %s: %w", config.Name, key, err)
 	}
-	return want, nil
+	return nil
 }
 
 // recordedLimits returns the limits in the settings of a log, or none.

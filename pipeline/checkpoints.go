@@ -205,7 +205,7 @@ func (f *fold) restore(
 	}
 	if c == nil {
 		core, err = incremental.New(f.config)
-		return core, at, &f.beginning, err
+		return core, at, new(ingest.Start(f.names.In.Log)), err
 	}
 	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
 		return nil, at, nil, fmt.Errorf(
@@ -373,8 +373,7 @@ func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 	}
 	return at, &ingest.Identity{
 		Stream:   m.Stream.Name,
-		Created:  m.Stream.Created,
 		Position: at.Position,
-		Digest:   m.Stream.Digest,
+		Digest:   ingest.ParseDigest(m.Stream.Digest),
 	}
 }

@@ -125,11 +125,11 @@ func (e *Explainer) inForce(
 	if err != nil {
 		return found, err
 	}
-	log, err := ingest.IdentityAt(ctx, e.JS, in.Log, 0)
+	log, err := e.JS.Stream(ctx, in.Log)
 	if err != nil {
 		return found, err
 	}
-	history := sinks.NewHistory(e.JS, out, log.Created.Format(time.RFC3339Nano))
+	history := sinks.NewHistory(e.JS, out, broker.LogName(log))
 	newest := *to == Place{}
 	if newest {
 		to.Position = math.MaxUint64

@@ -75,7 +75,9 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if err = f.skip(ctx, o.Skip); err != nil {
 		return err
 	}
-	c := ingest.JetStreamConfig{Step: f.steps, From: at, Identity: identity, UntilLast: o.Drain}
+	c := ingest.JetStreamConfig{
+		Step: f.steps, From: at, Identity: identity, Kept: f.kept, UntilLast: o.Drain,
+	}
 	if c.UntilLast {
 		if err := identity.Check(ctx, f.Broker.JS); err != nil {
 			return err // before anything is published to a log that is not ours
@@ -99,24 +101,24 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// skip records that a message is passed over. One that is applied already cannot be.
-func (f *fold) skip(ctx context.Context, position event.Position) error {
+// skip records that messages are passed over. Some that are applied already cannot be.
+func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 	switch {
-	case position == 0:
+	case r == ingest.Range{}:
 		return nil
-	case position <= f.core.Position():
+	case r.First <= f.core.Position():
 		return config.Usagef(
-			"run: --skip %d: the checkpoint at position %d has applied it",
-			position,
+			"run: --skip %s: the checkpoint at position %d has applied it",
+			r,
 			f.core.Position(),
 		)
 	}
 	f.log.Warn(
-		"the message is passed over from now on, and the log records it",
-		"position",
-		position,
+		"the messages are passed over from now on, and the log records it",
+		"positions",
+		r,
 	)
-	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, position)
+	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
 }
 
 // close frees what the fold holds, once its loop has ended.
@@ -229,6 +231,7 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	if batch.Emit {
 		emission := sinks.Emission{
 			Position:  uint64(batch.Last),
+			Digest:    f.source.Identity().Digest.String(),
 			Time:      int64(batch.Time),
 			Estimates: result.Estimates,
 			Cut:       batch.Checkpoint,
@@ -248,6 +251,9 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 		}
 	}
 	f.applied.Store(uint64(batch.Last))
+	if main {
+		return f.reached.note(f.source.Identity(), f.logID)
+	}
 	return nil
 }
 
@@ -285,7 +291,7 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 			b.Last,
 		), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
 		Version: f.version, Written: time.Now().UTC(),
-		Stream:     checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Stream:     checkpoint.Stream{Name: id.Stream, Log: f.logID, Digest: id.Digest.String()},
 		Watermarks: f.outlets.watermarks(), Erased: uint64(f.core.Erased()),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/config"
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/request"
 	"gqlstream/sinks"
@@ -68,7 +69,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 				startAgain,
 				func(reason error) bool { return errors.Is(err, reason) },
 			) {
-			o.Skip = 0
+			o.Skip, o.Accept = ingest.Range{}, false
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
 				o.Log.Warn(

@@ -43,8 +43,9 @@ type Pipeline struct {
 	quarantine *ingest.QuarantineWriter
 	writers    sinks.WriterConfig // of the outlets
 
-	logID       string // of the log that positions count in
-	beginning   ingest.Identity
+	logID       string         // name of the log that positions count in
+	kept        []ingest.Place // of the log, that it must agree with
+	reached     reached
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
 	followers   followers
 	rollups     *sinks.Rollups
@@ -70,12 +71,13 @@ type names struct {
 
 // Options are decisions of the caller besides the settings.
 type Options struct {
-	Version string         // of the program, for the page and the checkpoints
-	Skip    event.Position // a message to pass over from now on; 0: none
-	Drain   bool           // end after what the stream holds now
-	Same    bool           // refuse a state of another configuration
-	Out     io.Writer      // for estimates, where the settings say so
-	Err     io.Writer      // for the greeting
+	Version string       // of the program, for the page and the checkpoints
+	Skip    ingest.Range // messages to pass over from now on; zero: none
+	Accept  bool         // take the log as it is, where it is not the one that was read
+	Drain   bool         // end after what the stream holds now
+	Same    bool         // refuse a state of another configuration
+	Out     io.Writer    // for estimates, where the settings say so
+	Err     io.Writer    // for the greeting
 	Log     *slog.Logger
 	Follow  map[string]Take // further followers, by name
 
@@ -108,7 +110,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		)
 	}
 	p.shards, p.memory = max(p.Config.Shards, 1), int(machineMemory(""))
-	if err = p.openBroker(ctx); err != nil {
+	if err = p.openBroker(ctx, o.Accept); err != nil {
 		return p, err
 	}
 	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
@@ -116,6 +118,12 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	}
 	p.closers = append(p.closers, p.closeFolds)
 	if err = p.joinGroup(ctx, o); err != nil {
+		return p, err
+	}
+	if o.Skip, err = p.skipHole(ctx, o.Skip); err != nil {
+		return p, err
+	}
+	if err = p.agreeOnLog(ctx, o.Accept); err != nil {
 		return p, err
 	}
 	if err = limitLog(ctx, p.Broker.JS, p.names.In.Log, p.Config, p.log); err != nil {
@@ -142,7 +150,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	return p, p.openFollowers(ctx, o)
 }
 
-func (p *Pipeline) openBroker(ctx context.Context) (err error) {
+func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
 	if p.Broker, err = config.OpenBroker(p.settings, p.log); err != nil {
 		return err
 	}
@@ -154,6 +162,18 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		}
 		p.closers = append(p.closers, lock.Close)
 	}
+	p.reached.path = reachedIn(p.settings.State)
+	p.closers = append(p.closers, p.reached.close)
+	if p.reached.damaged() {
+		p.log.Warn("a file is damaged and is written again: the end of the log is compared with"+
+			" checkpoints and marks only", "file", p.reached.path)
+	}
+	if err := p.checkLogIsThere(ctx, accept); err != nil {
+		return err
+	}
+	if err := p.reached.open(); err != nil {
+		return err
+	}
 	if err := broker.EnsureStreams(ctx, p.Broker.JS, p.names.In); err != nil {
 		return err
 	}
@@ -162,10 +182,6 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		return err
 	}
 	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, log.Replicas)
-	p.beginning, err = ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
-	p.logID = p.beginning.Created.Format(
-		time.RFC3339Nano,
-	) // names the log, for outputs that must not mix two
 	return err
 }
 

@@ -15,6 +15,9 @@ import (
 // positionSuffix names the file beside the lines that says what they hold.
 const positionSuffix = ".position"
 
+// PositionFile returns the name of that file.
+func PositionFile(path string) string { return path + positionSuffix }
+
 // linesFile is a follower that appends records to a file, one JSON object a line, each
 // once whatever happens to the process and the disk. It serves estimates and alerts.
 type linesFile struct {

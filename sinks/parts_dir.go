@@ -74,6 +74,9 @@ func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	return s, s.durable, nil
 }
 
+// PartsPositionFile returns the name of the file that says which log the parts in a directory are of.
+func PartsPositionFile(dir string) string { return filepath.Join(dir, partsPositionName) }
+
 func (s *partsDir) open() error {
 	if err := os.MkdirAll(s.config.Dir, 0o755); err != nil {
 		return err

@@ -372,11 +372,10 @@ func (r *clusterRun) published(ctx context.Context) uint64 {
 	if err != nil {
 		return 0
 	}
-	created := s.CachedInfo().Created.Format(time.RFC3339Nano)
 	cursor, err := sinks.Newest(
 		ctx,
 		r.nodes.js,
-		sinks.ReaderConfig{Names: defaultNames(), Log: created},
+		sinks.ReaderConfig{Names: defaultNames(), Log: broker.LogName(s)},
 	)
 	if err != nil {
 		return 0

@@ -448,10 +448,10 @@ func (r *crashRun) twinParts(
 	dir string,
 	every time.Duration,
 ) sinks.Follower {
-	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
+	log, err := js.Stream(r.t.Context(), broker.DefaultStreamNames().Log)
 	r.must(err)
 	parts, _, err := sinks.OpenPartsDir(sinks.PartsDirConfig{
-		Dir: dir, Every: every, Log: id.Created.Format(time.RFC3339Nano),
+		Dir: dir, Every: every, Log: broker.LogName(log),
 	})
 	r.must(err)
 	return parts
@@ -468,7 +468,7 @@ var twinNames = func() sinks.Names {
 
 // twinRollups begins roll-ups of what a twin makes.
 func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
-	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
+	log, err := js.Stream(r.t.Context(), broker.DefaultStreamNames().Log)
 	r.must(err)
 	for _, stream := range historyStreams(twinNames) {
 		if err := js.DeleteStream(r.t.Context(), stream); !errors.Is(
@@ -479,7 +479,7 @@ func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 		}
 	}
 	follower, _, err := sinks.NewRollups(sinks.RollupsConfig{
-		JS: js, Streams: sinks.StreamsConfig{Names: twinNames}, Log: id.Created.Format(time.RFC3339Nano),
+		JS: js, Streams: sinks.StreamsConfig{Names: twinNames}, Log: broker.LogName(log),
 		Shelf: sinks.FileShelf(filepath.Join(r.t.TempDir(), "history.json")),
 	}).Open(r.t.Context())
 	r.must(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/campaign"
-	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/sinks"
 )
@@ -104,9 +103,9 @@ func (r *crashRun) followHistory(
 	state string,
 ) *sinks.Rollups {
 	r.t.Helper()
-	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
+	log, err := js.Stream(r.t.Context(), broker.DefaultStreamNames().Log)
 	r.must(err)
-	out := sinks.ReaderConfig{Names: defaultNames(), Log: id.Created.Format(time.RFC3339Nano)}
+	out := sinks.ReaderConfig{Names: defaultNames(), Log: broker.LogName(log)}
 	end, err := sinks.Newest(r.t.Context(), js, out)
 	r.must(err)
 	rollups := sinks.NewRollups(sinks.RollupsConfig{

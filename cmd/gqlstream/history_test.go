@@ -24,15 +24,15 @@ type historyFault struct {
 }
 
 // whatToDo stands in the message of every broken history.
-const whatToDo = "Restore the stream, or start a new state directory"
+const whatToDo = "Restore a backup of the log, or go on with the log as it is: run --accept-log"
 
 var historyFaults = []historyFault{
-	{"recreated stream", (*history).recreate, []string{"it was created again at", whatToDo}},
-	{"trimmed below the position", (*history).trim, []string{"it begins at", "is gone", whatToDo}},
+	{"recreated stream", (*history).recreate, []string{"is not the log that was read before", whatToDo}},
+	{"trimmed below the position", (*history).trim, []string{"are gone", "run --skip"}},
 	{
 		"trimmed and without a checkpoint",
 		(*history).trimAll,
-		[]string{"it begins at", "are gone", whatToDo},
+		[]string{"are gone", "run --skip"},
 	},
 	{
 		"older copy of the store",
@@ -44,11 +44,26 @@ var historyFaults = []historyFault{
 		(*history).fork,
 		[]string{"is another one now", whatToDo},
 	},
-	{"wrong stream", (*history).foreignStream, []string{"it was created again at", whatToDo}},
+	{"wrong stream", (*history).foreignStream, []string{"is not the log that was read before", whatToDo}},
 	{
 		"wrong state directory",
 		(*history).foreignState,
-		[]string{"it was created again at", whatToDo},
+		[]string{"is not the log that was read before", whatToDo},
+	},
+	{
+		"older copy and no checkpoint",
+		(*history).setBackWithoutCheckpoints,
+		[]string{"reached: ", "it ends at", whatToDo},
+	},
+	{
+		"older copy and only an output's position",
+		(*history).setBackUnderAnOutput,
+		[]string{"history.json: ", "it ends at", whatToDo},
+	},
+	{
+		"broker that came back empty",
+		(*history).loseStore,
+		[]string{"the broker has no log GQL", "gqlstream restore", "--accept-log"},
 	},
 	{
 		"stream that loses events",
@@ -113,7 +128,26 @@ func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 		)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if message := lines[len(lines)-1]; strings.Contains(message, "go on") {
+		h.goOn(message)
+	}
 	return lines[len(lines)-1]
+}
+
+// goOn takes the way on that a message names, and then starts once more without it. Every record
+// that is published must be one of a replay over the log as it is.
+func (h *history) goOn(message string) {
+	h.t.Helper()
+	way := []string{"--accept-log"}
+	if _, skip, ok := strings.Cut(message, "run --skip "); ok {
+		way = []string{"--skip", skip}
+	}
+	run := []string{"run", "--config", h.config, "--state", h.dir, "--exit-when-drained"}
+	_, said := mustRun(h.t, append(run, way...)...)
+	h.publish(h.dir, 5)
+	if code, _, text := runCommand(run...); code != exitFine {
+		h.t.Fatalf("%s: exit %d\n%s\nafter\n%s", message, code, text, said)
+	}
 }
 
 // history is a state directory whose log is about to be broken.
@@ -232,6 +266,29 @@ func (h *history) setBack() { h.setBackBy(0) }
 
 // fork does so, and lets it go on with other events.
 func (h *history) fork() { h.setBackBy(60) }
+
+// setBackWithoutCheckpoints does so, and leaves only what was noted after the last step.
+func (h *history) setBackWithoutCheckpoints() {
+	h.setBackBy(0)
+	h.remove("checkpoints")
+}
+
+// setBackUnderAnOutput does so, and leaves only what the followers have kept.
+func (h *history) setBackUnderAnOutput() {
+	h.setBackBy(0)
+	h.remove("checkpoints", "reached", "alerting.json")
+}
+
+// loseStore empties the broker.
+func (h *history) loseStore() { h.remove("nats") }
+
+func (h *history) remove(names ...string) {
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(h.dir, name)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
 
 func (h *history) setBackBy(other int) {
 	store, old := filepath.Join(h.dir, "nats"), filepath.Join(h.t.TempDir(), "copy")

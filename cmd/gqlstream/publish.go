@@ -83,7 +83,7 @@ func (c *publishCmd) openOrdered(
 	from := ""
 	if conf.Classes.K() == 0 {
 		from = "the files"
-		log, err := ingest.IdentityAt(ctx, b.JS, c.names.Log, 0)
+		log, err := b.JS.Stream(ctx, c.names.Log)
 		marks, failed := sinks.Marks(ctx, b.JS, c.out)
 		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil, fmt.Errorf(
@@ -92,7 +92,7 @@ func (c *publishCmd) openOrdered(
 			)
 		}
 		for _, m := range marks {
-			if len(m.Classes) > 0 && m.Log == log.Created.Format(time.RFC3339Nano) {
+			if len(m.Classes) > 0 && m.Log == broker.LogName(log) {
 				from, conf.Classes.Names = "the estimates", m.Classes
 			}
 		}

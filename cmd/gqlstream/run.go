@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"gqlstream/config"
-	"gqlstream/ingest/event"
+	"gqlstream/ingest"
 	"gqlstream/pipeline"
 	"gqlstream/sinks/web"
 )
@@ -20,7 +20,8 @@ type runCmd struct {
 	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Where the page, the API and the metrics are; off for none. [127.0.0.1:8090]"`
 	Group           string `placeholder:"NAME" help:"Divide the work with the other workers of this group, on one NATS server or cluster (--nats)."`
 	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [the host's and the state directory's]"`
-	Skip            uint64 `placeholder:"POSITION" help:"Record in the log that the message at POSITION is passed over, by every run and replay, and go on: for one that ends every start."`
+	Skip            string `placeholder:"POSITION" help:"Skip this message, or all of FIRST-LAST, in every run and replay. The decision is recorded in the log. Use it if one message makes every start fail, or if the broker has lost some."`
+	AcceptLog       bool   `help:"Go on with the log as it is, if it is not the one that was read: what was published beyond it stands, and counts no more."`
 	AcceptNewConfig bool   `help:"Read and publish the whole log anew where the state directory is of another configuration, which is refused otherwise."`
 	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
 }
@@ -42,8 +43,13 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 	if settings, err := c.configure(); err == nil { // else the pipeline says what is wrong
 		noteSilentAlerts(con.Err, &settings)
 	}
+	skip, ok := ingest.ParseRange(c.Skip)
+	if c.Skip != "" && !ok {
+		return config.Usagef("run: --skip %s: want a position, or FIRST-LAST", c.Skip)
+	}
 	return pipeline.Run(ctx, c.configure, pipeline.Options{
-		Version: version, Skip: event.Position(c.Skip), Drain: c.ExitWhenDrained, Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
+		Version: version, Skip: skip, Accept: c.AcceptLog, Drain: c.ExitWhenDrained,
+		Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
 		Group: c.Group, Worker: c.Worker, Same: !c.AcceptNewConfig,
 	})
 }

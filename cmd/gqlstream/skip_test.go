@@ -26,7 +26,7 @@ func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
 		output,
 	}
 	if code, _, said := runCommand(append(run, "--skip", "17")...); code != exitFine ||
-		!strings.Contains(said, "position=17") {
+		!strings.Contains(said, "positions=17") {
 		t.Fatalf("exit %d\n%s", code, said)
 	}
 	if code, _, said := runCommand(append(run, "--skip", "18")...); code != exitUsage ||

@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/ingest"
+)
+
+// reached is a file with the newest place of the log that this state directory has seen, written in
+// place after every step and not synced. It survives the death of the process. The checkpoints and
+// marks, which are synced, are older by up to a minute and a second: events behind those that a
+// broker loses after it is killed would otherwise be missed by nothing.
+type reached struct {
+	path string
+	file *os.File
+	at   atomic.Pointer[ingest.Identity] // newest of this run; nil: none
+}
+
+// reachedBytes is the length of the file, so that one write replaces it.
+const reachedBytes = 192
+
+// open opens the file for writing, and makes it if need be.
+func (r *reached) open() (err error) {
+	r.file, err = os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
+	return err
+}
+
+// note writes a place, unless the file has a later one. The main fold's goroutine calls it.
+func (r *reached) note(id ingest.Identity, log string) error {
+	if now := r.at.Load(); now != nil && now.Position >= id.Position {
+		return nil
+	}
+	r.at.Store(&id)
+	text := fmt.Sprintf("%d %s %s ", id.Position, id.Digest, log)
+	text += fmt.Sprintf("%016x", xxhash.Sum64String(text))
+	_, err := r.file.WriteAt(fmt.Appendf(nil, "%-*s\n", reachedBytes-1, text), 0)
+	return err
+}
+
+// read returns the place that the file has. A damaged one has none.
+func (r *reached) read() (at keptPlace, ok bool) {
+	text, err := os.ReadFile(r.path)
+	if err != nil {
+		return at, false
+	}
+	body := strings.TrimRight(string(text), " \n")
+	cut := strings.LastIndexByte(body, ' ') + 1
+	var digest string
+	if fmt.Sprintf("%016x", xxhash.Sum64String(body[:cut])) != body[cut:] {
+		return at, false
+	}
+	_, err = fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
+	at.Digest, at.KeptBy = ingest.ParseDigest(digest), "the file "+r.path
+	return at, err == nil && at.Position > 0
+}
+
+// damaged reports whether there is a file that says nothing.
+func (r *reached) damaged() bool {
+	info, err := os.Stat(r.path)
+	_, ok := r.read()
+	return err == nil && info.Size() > 0 && !ok
+}
+
+// forget empties the file.
+func (r *reached) forget() error {
+	if err := os.Truncate(r.path, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r.at.Store(nil)
+	return nil
+}
+
+func (r *reached) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}

@@ -1,0 +1,193 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/checkpoint"
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks"
+)
+
+// keptPlace is a place of the log in that something of this pipeline has kept.
+type keptPlace struct {
+	ingest.Place
+	log string // name of the log then
+}
+
+// checkLogIsThere refuses to make a log where the state directory knows one: a broker that comes
+// back empty would take new events into it, at positions that the lost ones had.
+func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
+	_, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil //nolint:nilerr // EnsureStreams says what is wrong
+	}
+	places := p.statePlaces()
+	if len(places) == 0 || accept {
+		return nil
+	}
+	newest := places[0]
+	return fmt.Errorf(
+		"the broker has no log %s, and %s in %s has read one to position %d. Nothing was made:"+
+			" restore a backup of the log (gqlstream restore, or nats stream restore), or begin an empty"+
+			" one with run --accept-log",
+		p.names.In.Log, newest.KeptBy, p.settings.State, newest.Position,
+	)
+}
+
+// statePlaces returns what the state directory has kept, the newest first.
+func (p *Pipeline) statePlaces() (places []keptPlace) {
+	if at, ok := p.reached.read(); ok {
+		at.Stream = p.names.In.Log
+		places = append(places, at)
+	}
+	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(p.settings.State))
+	for _, m := range dir.Manifests() {
+		_, id := ResumeOf(m)
+		id.Stream = p.names.In.Log
+		places = append(places, keptPlace{
+			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)}, m.Stream.Log,
+		})
+	}
+	slices.SortStableFunc(places, func(a, b keptPlace) int { return int(b.Position) - int(a.Position) })
+	return places
+}
+
+// outputPlaces returns what the log out and the followers have kept of the log that has the name.
+func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
+	add := func(log string, position uint64, digest, keptBy string) {
+		if log == p.logID && position > 0 {
+			id := ingest.Identity{
+				Stream: p.names.In.Log, Position: event.Position(position), Digest: ingest.ParseDigest(digest),
+			}
+			places = append(places, keptPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
+		}
+	}
+	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out) // else the writers say what is wrong
+	for _, m := range marks {
+		add(m.Log, m.Position, m.Digest, fmt.Sprintf("the newest mark of shard %d in %s",
+			m.Shard, p.names.Out.Estimates))
+	}
+	for _, s := range p.positionShelves() {
+		log, at := sinks.ShelfPlace(ctx, s)
+		add(log, at.Position, at.Digest, s.String())
+	}
+	return places
+}
+
+// positionShelves lists what keeps the positions of followers.
+func (p *Pipeline) positionShelves() (list []sinks.Shelf) {
+	list = []sinks.Shelf{p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")}
+	out := p.settings.Output
+	for _, file := range []string{out.File, out.Alerts} {
+		if file != "" && file != "-" {
+			list = append(list, sinks.FileShelf(sinks.PositionFile(file)))
+		}
+	}
+	if out.Parquet != "" {
+		list = append(list, sinks.FileShelf(sinks.PartsPositionFile(out.Parquet)))
+	}
+	return list
+}
+
+// agreeOnLog names the log, and compares it with everything that was kept of it. A log that is not the
+// one that was read is refused, unless the operator accepts it as it is.
+func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return err
+	}
+	places := p.statePlaces()
+	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] == "" { // an earlier release, or another tool, made it
+		name := broker.LogName(stream)
+		if len(places) > 0 && places[0].log != "" &&
+			ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{places[0].Place}) == nil {
+			name = places[0].log // it is a copy of that
+		}
+		if err := ingest.NameLog(ctx, p.Broker.JS, p.names.In.Log, name); err != nil {
+			return err
+		}
+		p.logID = name
+	} else {
+		p.logID = broker.LogName(stream)
+	}
+	places = append(places, p.outputPlaces(ctx)...)
+	for _, at := range places {
+		p.kept = append(p.kept, at.Place)
+	}
+	err = ingest.CheckPlaces(ctx, p.Broker.JS, p.kept)
+	switch {
+	case !accept:
+		return err
+	case errors.Is(err, ingest.ErrWrongHistory):
+		p.log.Warn("the log is accepted as it is", "because", err)
+		err = p.acceptLog(ctx, places)
+	}
+	p.kept = nil // the prefix may be another one as well
+	return err
+}
+
+// acceptLog gives the log another name if what disagrees knows it by this one, so that what was published
+// of it counts no more, and drops what disagrees from the state.
+func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
+	again := false
+	for _, at := range places {
+		err := ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{at.Place})
+		if err != nil && !errors.Is(err, ingest.ErrWrongHistory) {
+			return err
+		}
+		again = again || err != nil && (at.log == p.logID || at.log == "")
+	}
+	if again {
+		p.logID = time.Now().UTC().Format(time.RFC3339Nano)
+		if err := ingest.NameLog(ctx, p.Broker.JS, p.names.In.Log, p.logID); err != nil {
+			return err
+		}
+	}
+	for _, s := range []sinks.Shelf{p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")} {
+		if log, _ := sinks.ShelfPlace(ctx, s); log != "" && log != p.logID {
+			if err := sinks.ResetShelf(ctx, s, p.logID); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.reached.forget(); err != nil {
+		return err
+	}
+	return p.Checkpoints.Dir.Drop(func(m checkpoint.Manifest) bool {
+		_, id := ResumeOf(m)
+		id.Stream = p.names.In.Log
+		return errors.Is(id.Check(ctx, p.Broker.JS), ingest.ErrWrongHistory)
+	})
+}
+
+// skipHole records that messages are passed over which the log lacks, and returns what it has not
+// recorded. A state that has applied them goes on from behind them.
+func (p *Pipeline) skipHole(ctx context.Context, r ingest.Range) (ingest.Range, error) {
+	if r == (ingest.Range{}) {
+		return r, nil
+	}
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return r, err
+	}
+	holes, err := ingest.Holes(ctx, stream)
+	if err != nil || !slices.ContainsFunc(holes, func(hole ingest.Range) bool {
+		return hole.First <= r.First && r.Last <= hole.Last
+	}) {
+		return r, err
+	}
+	p.log.Warn("messages that the log lacks are passed over from now on, and the log records it",
+		"positions", r)
+	return ingest.Range{}, ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)
+}
+
+func reachedIn(state string) string { return filepath.Join(state, "reached") }
