@@ -61,8 +61,8 @@ func (d Digest) Agrees(o Digest) bool {
 	return d.Message == o.Message && (d.Prefix == 0 || o.Prefix == 0 || d.Prefix == o.Prefix)
 }
 
-// DigestAfter returns the digest after the next message of a log that has the prefix before.
-func DigestAfter(
+// digestAfter returns the digest after the next message of a log that has the prefix before.
+func digestAfter(
 	prefix uint64,
 	subject string,
 	stored time.Time,

@@ -120,7 +120,7 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 	}
 	purge(10)
 	if err := id.Check(testContext(t), b.js); !errors.Is(err, ErrWrongHistory) ||
-		!strings.Contains(err.Error(), "begins at 10") {
+		!strings.Contains(err.Error(), "messages 5 to 9 are gone") {
 		t.Errorf("after a purge beyond it: %v", err)
 	}
 	for _, from := range []event.Position{0, 5} {
@@ -325,7 +325,7 @@ func TestRepeatsWithinTheWindowAreDropped(t *testing.T) {
 func TestIdentityTellsStreamsApart(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
-	id, err := IdentityAt(testContext(t), b.js, "GQL", 3)
+	id, err := identityOf(t, b.js, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestIdentityTellsStreamsApart(t *testing.T) {
 	if !errors.Is(err, ErrWrongHistory) {
 		t.Errorf("source with another digest: %v", err)
 	}
-	if _, err := IdentityAt(testContext(t), b.js, "GQL", 4); err == nil {
+	if _, err := identityOf(t, b.js, 4); err == nil {
 		t.Error("identity beyond the end")
 	}
 }
@@ -364,7 +364,7 @@ func TestHistoryIsAskedOfTheLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := IdentityAt(testContext(t), b.js, "GQL", 3)
+	id, err := identityOf(t, b.js, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestIdentityIsThatOfTheLastStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := s.Identity()
-		want, err := IdentityAt(testContext(t), b.js, "GQL", batch.Last)
+		want, err := identityOf(t, b.js, batch.Last)
 		if err != nil || got.Digest.Prefix == 0 || !got.Digest.Agrees(want.Digest) ||
 			got.Position != want.Position {
 			t.Errorf("after %d: identity %+v, want %+v, %v", batch.Last, got, want, err)

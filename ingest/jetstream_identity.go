@@ -41,21 +41,8 @@ func Start(stream string) Identity {
 	return Identity{Stream: stream, Digest: Digest{Prefix: prefixStart}}
 }
 
-// IdentityAt reads the identity of the log at a position it has. Its prefix is not known, but for
+// identityAt reads the identity of a log at a position it has. Its prefix is not known, but for
 // that of the beginning.
-func IdentityAt(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream string,
-	p event.Position,
-) (Identity, error) {
-	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		return Identity{}, fmt.Errorf("ingest: stream %s: %w", stream, err)
-	}
-	return identityAt(ctx, s, p)
-}
-
 func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
 	id := Start(request.Leader(s).Config.Name)
 	if p == 0 {
@@ -295,7 +282,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 // follow computes the digest of the log after a message, and compares it with what was kept there.
 func (s *JetStreamSource) follow(m *stored) error {
 	before := s.began.at(&s.read).Digest.Prefix
-	m.Digest = DigestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())
+	m.Digest = digestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())
 	for len(s.kept) > 0 && s.kept[0].Position <= m.Position {
 		p := s.kept[0]
 		s.kept = s.kept[1:]

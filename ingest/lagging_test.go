@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
 )
 
 // laggingCopy returns JetStream as seen through a copy of the log that has no message yet: it
@@ -71,7 +73,7 @@ func staleInfo(t *testing.T, info []byte) []byte {
 func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
-	id, err := IdentityAt(testContext(t), b.js, "GQL", 2)
+	id, err := identityOf(t, b.js, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +107,21 @@ func TestALaggingCopyIsNotBelieved(t *testing.T) {
 	if _, err := stream.GetMsg(testContext(t), 2); err == nil {
 		t.Fatal("the copy does not lag")
 	}
-	id, err := IdentityAt(testContext(t), js, "GQL", 2)
+	id, err := identityOf(t, js, 2)
 	if err != nil {
 		t.Fatalf("the place of a checkpoint: %v", err)
 	}
 	if err := id.Check(testContext(t), js); err != nil {
 		t.Errorf("a restart at the place: %v", err)
 	}
+}
+
+// identityOf reads the identity of a log at a position.
+func identityOf(t *testing.T, js jetstream.JetStream, p event.Position) (Identity, error) {
+	t.Helper()
+	s, err := js.Stream(testContext(t), "GQL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identityAt(testContext(t), s, p)
 }

@@ -119,6 +119,9 @@ func (p *purge) log(ctx context.Context) error {
 		return nil
 	}
 	if !p.command.DryRun {
+		if err := ingest.RecordFirst(ctx, p.broker.JS, log, p.upTo); err != nil {
+			return err
+		}
 		if err := log.Purge(ctx, jetstream.WithPurgeSequence(p.upTo)); err != nil {
 			return fmt.Errorf("purge: %w", err)
 		}
