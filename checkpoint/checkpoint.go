@@ -12,7 +12,8 @@ import (
 
 // Names in a directory of checkpoints.
 const (
-	manifestFile  = "manifest.json"
+	// ManifestFile is the name of the manifest.
+	ManifestFile  = "manifest.json"
 	temporaryMark = ".tmp"
 )
 
@@ -57,7 +58,7 @@ func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
 // a temporary remnant that the next Open or Save clears.
 func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
-	final := filepath.Join(d.path, fileName(m.Position))
+	final := filepath.Join(d.path, FileName(m.Position))
 	temporary := final + temporaryMark
 	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config &&
 		slices.Equal(there.Manifest.Classes, m.Classes) &&
@@ -86,8 +87,8 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	return size, d.prune()
 }
 
-// fileName orders as positions do.
-func fileName(position uint64) string { return fmt.Sprintf("%020d", position) }
+// FileName returns the name of the directory of a checkpoint, which orders as positions do.
+func FileName(position uint64) string { return fmt.Sprintf("%020d", position) }
 
 // prepare makes an empty temporary directory. What is in the final place is
 // damaged, or of another configuration, and makes room.
@@ -122,7 +123,7 @@ func (d *Dir) write(dir string, c *Checkpoint) (size int64, err error) {
 	if err != nil {
 		return size, err
 	}
-	return size + int64(len(data)), d.writeFile(filepath.Join(dir, manifestFile), data)
+	return size + int64(len(data)), d.writeFile(filepath.Join(dir, ManifestFile), data)
 }
 
 // writeFile writes and syncs one file.
@@ -139,7 +140,7 @@ func (d *Dir) writeFile(name string, data []byte) error {
 
 func (d *Dir) manifest(dir string) (Manifest, error) {
 	var data strings.Builder
-	if err := d.read(filepath.Join(dir, manifestFile), &data, manifestBytesMax); err != nil {
+	if err := d.read(filepath.Join(dir, ManifestFile), &data, manifestBytesMax); err != nil {
 		return Manifest{}, err
 	}
 	return decodeManifest([]byte(data.String()))
@@ -164,7 +165,7 @@ func (d *Dir) List() ([]uint64, error) {
 	}
 	var positions []uint64
 	for _, name := range names {
-		if p, err := strconv.ParseUint(name, 10, 64); err == nil && name == fileName(p) {
+		if p, err := strconv.ParseUint(name, 10, 64); err == nil && name == FileName(p) {
 			positions = append(positions, p)
 		}
 	}

@@ -122,8 +122,8 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 		}
 	}
 	flips := 0
-	for _, name := range []string{manifestFile, "vertices.arrow", "edges.arrow"} {
-		file := filepath.Join(root, fileName(2), name)
+	for _, name := range []string{ManifestFile, "vertices.arrow", "edges.arrow"} {
+		file := filepath.Join(root, FileName(2), name)
 		good, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 		}
 	}
 	t.Logf("%d bit flips", flips)
-	if err := os.Remove(filepath.Join(root, fileName(2), manifestFile)); err != nil {
+	if err := os.Remove(filepath.Join(root, FileName(2), ManifestFile)); err != nil {
 		t.Fatal(err)
 	}
 	damaged := 0
@@ -243,7 +243,7 @@ func TestCheckpointsFurtherOnKeepNoneOut(t *testing.T) {
 	}
 	save(70, 80, 90)
 	for _, p := range []uint64{80, 90} {
-		if err := os.Truncate(filepath.Join(root, fileName(p), "edges.arrow"), 3); err != nil {
+		if err := os.Truncate(filepath.Join(root, FileName(p), "edges.arrow"), 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -288,11 +288,11 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err != nil || fmt.Sprint(positions) != "[5 4 3]" {
 		t.Fatalf("kept %v, %v; want the newest three", positions, err)
 	}
-	newer := filepath.Join(root, fileName(9))
+	newer := filepath.Join(root, FileName(9))
 	if err := os.Mkdir(newer, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[],"position":"ten"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(newer, ManifestFile), []byte(`{"format":1000,"shards":[],"position":"ten"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dir.Load(func(error) {}); !errors.Is(err, errFormat) {
@@ -311,7 +311,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if _, err := dir.Save(saved(Manifest{Position: 4})); err != nil {
 		t.Fatal(err)
 	}
-	older := filepath.Join(root, fileName(9))
+	older := filepath.Join(root, FileName(9))
 	if err := os.Mkdir(older, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(older, manifestFile), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(older, ManifestFile), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = dir.Load(func(error) {})

@@ -60,13 +60,13 @@ func TestRandomDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{manifestFile}
+	names := []string{ManifestFile}
 	for _, s := range c.Manifest.Sections {
 		names = append(names, s.Name)
 	}
 	same := 0
 	for i := range count {
-		name := filepath.Join("state", fileName(5), names[r.IntN(len(names))])
+		name := filepath.Join("state", FileName(5), names[r.IntN(len(names))])
 		n := disk.live[name]
 		good := n.data
 		if n.data = corrupt(r, good); bytes.Equal(n.data, good) {

@@ -47,7 +47,7 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 		return nil, err
 	}
 	for _, p := range positions {
-		m, err := d.manifest(filepath.Join(d.path, fileName(p)))
+		m, err := d.manifest(filepath.Join(d.path, FileName(p)))
 		if holds != nil && (errors.Is(err, errFormat) || err == nil && !holds(&m)) {
 			continue
 		}
@@ -69,7 +69,7 @@ func (d *Dir) CheckFormat() error {
 	if err != nil || len(positions) == 0 {
 		return err
 	}
-	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(
+	if _, err = d.manifest(filepath.Join(d.path, FileName(positions[0]))); errors.Is(
 		err,
 		errFormat,
 	) {
@@ -83,7 +83,7 @@ func (d *Dir) CheckFormat() error {
 func (d *Dir) Manifests() (list []Manifest) {
 	positions, _ := d.List() // who opens the directory says what is wrong
 	for _, p := range positions {
-		if m, err := d.manifest(filepath.Join(d.path, fileName(p))); err == nil && m.Position == p {
+		if m, err := d.manifest(filepath.Join(d.path, FileName(p))); err == nil && m.Position == p {
 			list = append(list, m)
 		}
 	}
@@ -93,7 +93,7 @@ func (d *Dir) Manifests() (list []Manifest) {
 // Read returns the checkpoint of one position, verified in full before anything
 // of it is handed out.
 func (d *Dir) Read(position uint64) (*Checkpoint, error) {
-	c, err := d.readDir(filepath.Join(d.path, fileName(position)))
+	c, err := d.readDir(filepath.Join(d.path, FileName(position)))
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", position, err)
 	}

@@ -17,7 +17,7 @@ func (d *Dir) prune() error {
 		return err
 	}
 	oldest := uint64(0)
-	if m, err := d.manifest(filepath.Join(d.path, fileName(positions[keepErased-1]))); err == nil { // a damaged one is no reason to drop others
+	if m, err := d.manifest(filepath.Join(d.path, FileName(positions[keepErased-1]))); err == nil { // a damaged one is no reason to drop others
 		oldest = m.Erased
 	}
 	if len(positions) > kept {
@@ -36,7 +36,7 @@ func (d *Dir) drop(which func(position uint64) bool) error {
 	positions, err := d.List()
 	for _, p := range positions {
 		if err == nil && which(p) {
-			err = d.fs.RemoveAll(filepath.Join(d.path, fileName(p)))
+			err = d.fs.RemoveAll(filepath.Join(d.path, FileName(p)))
 		}
 	}
 	if err != nil {

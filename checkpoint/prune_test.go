@@ -22,7 +22,7 @@ func TestErasedCheckpointsGo(t *testing.T) {
 		{"again and again", []Manifest{{Position: 2}, {Position: 4, Erased: 3}, {Position: 6, Erased: 5}, {Position: 8, Erased: 7}}, "[8 6]"},
 	} {
 		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, fileName(3)+".damaged"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, FileName(3)+".damaged"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		dir, err := Open(Disk{}, root)
@@ -60,10 +60,10 @@ func TestAStartDropsErasedCheckpoints(t *testing.T) {
 		}
 	}
 	// 5 comes from elsewhere, so that no Save drops what it should.
-	if err := os.Rename(filepath.Join(other, fileName(5)), filepath.Join(root, fileName(5))); err != nil {
+	if err := os.Rename(filepath.Join(other, FileName(5)), filepath.Join(root, FileName(5))); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(root, fileName(5), manifestFile)
+	file := filepath.Join(root, FileName(5), ManifestFile)
 	sound, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
