@@ -261,6 +261,9 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.State = cmp.Or(c.State, StateDefault)
 	c.Group.Shards, c.Group.Copies = cmp.Or(c.Group.Shards, 1), cmp.Or(c.Group.Copies, 1)
 	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, web.ListenDefault)
+	if c.HTTP.MetricsCommunities == nil {
+		c.HTTP.MetricsCommunities = new(web.MetricsCommunitiesDefault)
+	}
 	c.Checkpoint.Every = core.CompactEvery
 	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")

@@ -321,6 +321,24 @@ func (m *Member) live() (names []string) {
 	return names
 }
 
+// Name returns the name of this worker.
+func (m *Member) Name() string { return m.config.Self.Worker }
+
+// Workers returns the newest entries of the workers that live, without those that hand their work
+// over.
+func (m *Member) Workers() (all []Presence) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range m.live() {
+		if name == m.self.Worker {
+			all = append(all, m.self) // which is newer than what came back
+		} else {
+			all = append(all, m.workers[name].Presence)
+		}
+	}
+	return all
+}
+
 // Say changes what this worker says of itself with its next renewal.
 func (m *Member) Say(change func(*Presence)) {
 	m.mu.Lock()

@@ -31,6 +31,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 		return err
 	}
 	reload := &reloader{signals: make(chan os.Signal, 1), read: read, settings: settings}
+	reload.say(true)
 	signal.Notify(reload.signals, syscall.SIGHUP) // which would end the process otherwise
 	defer signal.Stop(reload.signals)
 	o.since = time.Now().UTC()
@@ -56,10 +57,14 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 				err,
 			)
 			reload.settings, reload.fresh = settings, false
+			reload.say(false)
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if reload.fresh {
+			reload.say(true)
 		}
 		settings, reload.fresh, p.reload = reload.settings, false, reload
 		greet(o.Err, p)
@@ -299,6 +304,26 @@ type reloader struct {
 	read     func() (config.Settings, error)
 	settings config.Settings // the newest that can be taken over
 	fresh    bool            // no run has begun with them yet
+
+	mu    sync.Mutex // guards what follows
+	ok    bool       // the last reload, or the start, was taken over
+	taken time.Time  // when settings were last taken over
+}
+
+// say stores whether settings were taken over.
+func (r *reloader) say(ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ok = ok; ok {
+		r.taken = time.Now()
+	}
+}
+
+// outcome returns whether the last reload was taken over, and when one was.
+func (r *reloader) outcome() (ok bool, taken time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ok, r.taken
 }
 
 // watch ends the run at a signal. A configuration that is not valid, or decides other results, ends nothing.
@@ -317,6 +342,7 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 			r.settings, r.fresh = settings, true
 			return errReload
 		}
+		r.say(false)
 		p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
 	}
 }

@@ -36,6 +36,13 @@ func (p *Pipeline) openPage(freePort bool) error {
 		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read, Quarantine: p.newestRefusals,
 		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
 	}
+	conf.Deployment = p.deployment
+	for kind := range event.Kind(event.Kinds) {
+		conf.Kinds = append(conf.Kinds, kind.String())
+	}
+	for _, reason := range event.Reasons {
+		conf.Reasons = append(conf.Reasons, string(reason))
+	}
 	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
 		return p.history.InForce(ctx, community, method, 0, at)
 	}

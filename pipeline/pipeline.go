@@ -62,6 +62,7 @@ type Pipeline struct {
 	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until it is known
 	definitions definitions
 	status      shownStatus
+	deployed    deployment
 }
 
 type names struct {

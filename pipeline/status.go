@@ -107,8 +107,8 @@ func sum(counts map[string]uint64) (all uint64) {
 	return all
 }
 
-// warned returns a status with the lead of the log's time, which grows without a step where an
-// event makes it.
+// warned returns a status with what people must know although the run goes on: the lead of the log's
+// time, which grows without a step where an event makes it, and that no event comes.
 func (p *Pipeline) warned(s web.Status) web.Status {
 	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
 		why := "a clock leapt"
@@ -120,6 +120,11 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 			s.LogAhead.Round(time.Second),
 			why,
 		)
+	}
+	if silence := p.deployed.silence(time.Now()); silence != "" {
+		s.Warning = strings.TrimPrefix(s.Warning+"; "+silence, "; ")
+	}
+	if s.Warning != "" {
 		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
 	}
 	return s
@@ -134,7 +139,7 @@ const statusEvery = time.Second
 // shows what fires and what the quarantine holds, and speaks of a step that takes long, and for an idle pipeline.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
 	before := map[string]request.State{}
-	var alertsDue, quarantineDue, progressDue time.Time
+	var alertsDue, quarantineDue, progressDue, deploymentDue time.Time
 	warning := ""
 	return repeat(ctx, statusEvery, func() error {
 		p.logStates(before)
@@ -148,8 +153,12 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 			p.lookAtQuarantine(ctx)
 			quarantineDue = now.Add(quarantineLookEvery)
 		}
+		if now := time.Now(); now.After(deploymentDue) {
+			p.lookAtStreams(ctx)
+			deploymentDue = now.Add(deploymentLookEvery)
+		}
 		if now := p.warned(web.Status{}).Warning; (now == "") != (warning == "") {
-			p.log.Warn(cmp.Or(now, "the log's time is not ahead any more"))
+			p.log.Warn(cmp.Or(now, "it is not so any more: "+warning))
 			warning = now
 		}
 		return nil

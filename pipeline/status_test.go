@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -24,5 +25,31 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	}
 	if refused := s.now.Refused[string(event.Malformed)]; s.now.Steps != 4 || refused != 8 {
 		t.Errorf("%d steps, %d refused; want 4 and 8", s.now.Steps, refused)
+	}
+}
+
+// That no event comes must be said after a while, of the newest of all kinds; a log without events
+// says nothing.
+func TestSilenceOfProducersIsSaid(t *testing.T) {
+	now := time.Unix(100_000, 0)
+	var d deployment
+	for _, c := range []struct {
+		ago  map[string]time.Duration
+		want string
+	}{
+		{nil, ""},
+		{map[string]time.Duration{"edge": time.Hour, "label": time.Minute}, ""},
+		{
+			map[string]time.Duration{"edge": time.Hour, "label": 26*time.Minute + time.Second},
+			"no event has come for 26m0s, and the last was a label: do the producers run?",
+		},
+	} {
+		d.now.LastEvents = map[string]time.Time{}
+		for kind, ago := range c.ago {
+			d.now.LastEvents[kind] = now.Add(-ago)
+		}
+		if got := d.silence(now); got != c.want {
+			t.Errorf("%v: %q, want %q", c.ago, got, c.want)
+		}
 	}
 }

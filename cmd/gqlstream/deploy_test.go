@@ -220,6 +220,7 @@ func TestCompositionRuns(t *testing.T) {
 	}
 	text, wanted := "", []string{
 		`gqlstream_alerts{rule="majority",state="inactive"}`, "gqlstream_ready 1", `gqlstream_estimate_low{`, `pipeline="compose"`,
+		`gqlstream_last_event_timestamp_seconds{kind="edge"}`, `gqlstream_stream_bytes{holds="log",stream="GQL"}`,
 	}
 	missing := func(want string) bool { return !strings.Contains(text, want) }
 	for deadline := time.Now().Add(crashStartMax); slices.ContainsFunc(wanted, missing); {

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,7 +108,7 @@ func TestRunOnThreeServers(t *testing.T) {
 	}
 	config = strings.Replace(config, "nats:\n", "nats:\n  ca_file: "+ca+"\n", 1)
 	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
-	startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
+	stays := startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
 	dies := startProgram(
 		t,
 		"run",
@@ -150,6 +152,7 @@ func TestRunOnThreeServers(t *testing.T) {
 				info.Cluster.Replicas[1].Current
 		})
 	}
+	oneExports(t, stays, dies.page(t))
 	if err := dies.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +166,34 @@ func TestRunOnThreeServers(t *testing.T) {
 		}
 		entry, err := bucket.Get(t.Context(), "everyone.auto")
 		return err == nil && strings.Contains(string(entry.Value()), `"members":24`)
+	})
+}
+
+// oneExports waits until one of two workers has the metrics of communities, and both know of each
+// other and that every shard is estimated.
+func oneExports(t *testing.T, pages ...string) {
+	t.Helper()
+	await(t, "one worker that exports communities", func() bool {
+		exporting := 0
+		for _, page := range pages {
+			reply, err := http.Get(page + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(reply.Body)
+			if reply.Body.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range []string{"gqlstream_group_workers 2", "gqlstream_group_shards_unserved 0"} {
+				if !strings.Contains(string(body), "\n"+line+"\n") {
+					return false
+				}
+			}
+			if strings.Contains(string(body), `gqlstream_estimate_members{community="everyone"`) {
+				exporting++
+			}
+		}
+		return exporting == 1
 	})
 }
 

@@ -350,7 +350,7 @@ func TestReadinessFollowsTheRunLoop(t *testing.T) {
 	check(200, "ready, but "+warned.Warning)
 	got := scrape(t, s)
 	for metric, want := range map[string]string{
-		"gqlstream_log_ahead_seconds": "3600", `gqlstream_fill{what="vertices"}`: "0.25", "gqlstream_quarantine_fill": "0.25",
+		"gqlstream_log_ahead_seconds": "3600", `gqlstream_limit_used_ratio{what="vertices"}`: "0.25", "gqlstream_quarantine_used_ratio": "0.25",
 		"gqlstream_quarantine_removed_total": "5",
 	} {
 		if got[metric] != want {

@@ -26,6 +26,9 @@ type HTTP struct {
 	TokenFile string   `yaml:"token_file"` // file with the access token; empty: none is asked for
 	CertFile  string   `yaml:"cert_file"`  // PEM certificate chain; with KeyFile, serves TLS
 	KeyFile   string   `yaml:"key_file"`
+
+	// MetricsCommunities bounds the communities in the metrics; nil: MetricsCommunitiesDefault.
+	MetricsCommunities *int `yaml:"metrics_communities"`
 }
 
 // ListenDefault is the address where none is configured. ListenOff listens nowhere: questions are
@@ -73,6 +76,12 @@ type Config struct {
 	// goroutine calls it. Nil: nothing is known.
 	Sinks func() []request.State
 
+	// Deployment returns how the run is deployed, for the metrics. Any goroutine calls it. Nil:
+	// nothing is known.
+	Deployment func() Deployment
+
+	Kinds, Reasons []string // of events, and of their refusal: metrics count them from 0 on
+
 	Logger *slog.Logger // nil is silent
 }
 
@@ -85,6 +94,9 @@ func (c Config) withDefaults() Config {
 	if c.Sinks == nil {
 		c.Sinks = func() []request.State { return nil }
 	}
+	if c.Deployment == nil {
+		c.Deployment = func() Deployment { return Deployment{} }
+	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
@@ -96,6 +108,9 @@ func (c HTTP) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("web: "+format, args...))
+	}
+	if n := c.communitiesExported(); n < 0 || n > MetricsCommunitiesMax {
+		bad("metrics_communities is %d, want 0 to %d", n, MetricsCommunitiesMax)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("TLS needs both a certificate file and a key file")

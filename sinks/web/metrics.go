@@ -9,22 +9,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 
 	"gqlstream/alerts"
-	"gqlstream/quant"
 	"gqlstream/request"
 )
 
 const (
-	scrapesMax          = 4 // at a time
-	scrapeWaitMax       = 10 * time.Second
-	communitiesExported = 1_000 // at most
+	scrapesMax      = 4 // at a time
+	scrapeWaitMax   = 10 * time.Second
+	mismatchesShown = 1_000 // communities, at most
 )
 
-// newMetrics returns a registry whose metrics read the store and the journal when Prometheus asks, so
-// that the number of communities costs nothing in between. Only durations of steps are counted as they
-// come. The help of a metric is its reference: docs/metrics.md shows how to read it.
-func newMetrics(s *Server) *prometheus.Registry {
+// newMetrics returns what gathers the metrics. It reads the store and the journal when Prometheus
+// asks, so that the number of communities costs nothing in between. Only durations of steps are
+// counted as they come. The help of a metric is its reference: docs/metrics.md shows how to read it.
+func newMetrics(s *Server) prometheus.Gatherer {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	s.step = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "gqlstream_step_seconds", Help: "Duration of a step.", Buckets: buckets,
@@ -33,8 +33,12 @@ func newMetrics(s *Server) *prometheus.Registry {
 		Name: "gqlstream_stage_seconds", Help: "Duration of a stage of a step.", Buckets: buckets,
 	}, []string{"stage"})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s, s.step, s.stages, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry
+	registry.MustRegister(s, s.step, s.stages, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := registry.Gather()
+		return append(families, s.estimateFamilies()...), err
+	})
 }
 
 // Describe sends nothing: which metrics there are is seen when they are collected.
@@ -44,9 +48,10 @@ func (s *Server) Describe(chan<- *prometheus.Desc) {}
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	x := &collection{s, ch, time.Now(), map[string]*prometheus.Desc{}}
 	x.collectLoop()
-	x.collectStore()
 	x.collectSinks()
 	x.collectAlerts()
+	deployment := x.config.Deployment()
+	x.collectDeployment(&deployment)
 }
 
 // collection is one answer to Prometheus.
@@ -88,17 +93,23 @@ func boolean(b bool) float64 {
 
 func (x *collection) collectLoop() {
 	status, _ := x.journal.read()
-	for kind, n := range status.Events {
-		x.count("events_total", "Events applied.", n, "kind", kind)
+	counts := func(name, help, label string, counted map[string]uint64, all []string) {
+		for _, value := range all {
+			if _, some := counted[value]; !some {
+				x.count(name, help, 0, label, value) // so that the first one is an increase
+			}
+		}
+		for value, n := range counted {
+			x.count(name, help, n, label, value)
+		}
 	}
-	for reason, n := range status.Refused {
-		x.count("refused_total", "Messages and events put into the quarantine.", n, "reason", reason)
-	}
-	for kind, n := range status.Late {
-		x.count("late_total", "Events that came late: applied, or diverted, which counts as refused too.", n, "kind", kind)
-	}
+	counts("events_total", "Events applied.", "kind", status.Events, x.config.Kinds)
+	counts("refused_total", "Messages and events put into the quarantine.", "reason", status.Refused,
+		x.config.Reasons)
+	counts("late_total", "Events that came late: applied, or diverted, which counts as refused too.", "kind",
+		status.Late, x.config.Kinds)
 	names := slices.Sorted(maps.Keys(status.Mismatches))
-	for _, name := range names[:min(len(names), communitiesExported)] {
+	for _, name := range names[:min(len(names), mismatchesShown)] {
 		x.count("rule_mismatches_total", "Values of another type than the rule of the community compares with.", status.Mismatches[name], "community", name)
 	}
 	ready, _ := x.ready(x.now)
@@ -107,11 +118,11 @@ func (x *collection) collectLoop() {
 	x.gauge("lag_messages", "Messages in the stream that are not applied yet.", float64(status.lag()))
 	x.count("steps_total", "Steps done.", status.Steps)
 	if status.LogTime != nil {
-		x.gauge("log_time_seconds", "Log time, Unix seconds; time() less this is the lag in time.", float64(status.LogTime.UnixMilli())/1000)
+		x.time("log_timestamp_seconds", "Log time; time() less this is the lag in time.", *status.LogTime)
 	}
 	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.", status.LogAhead.Seconds())
 	for _, f := range status.Fills {
-		x.gauge("fill", "Share of a limit in use; at 1 more is refused.", float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
+		x.gauge("limit_used_ratio", "Share of a limit in use; at 1 more is refused.", float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
 	}
 	for what, n := range map[string]uint64{"vertices": status.Graph.Vertices, "edges": status.Graph.Edges} {
 		x.gauge("graph", "Vertices and edges in the store, without those that were erased.", float64(n), "what", what)
@@ -132,7 +143,7 @@ func (x *collection) collectState(s *Status) {
 	x.count("checkpoint_failures_total", "Checkpoints that failed.", c.Failed)
 	x.count("refused_without_entry_total", "Refusals that another entry of the quarantine counts: a message has at most 100 entries, a step 1,000.", s.LeftOut)
 	x.gauge("quarantine_entries", "Entries of the quarantine.", float64(q.Entries))
-	x.gauge("quarantine_fill", "Share of the quarantine's bytes in use; at 1 the oldest entries go.", float64(q.Bytes)/float64(max(q.BytesMax, 1)))
+	x.gauge("quarantine_used_ratio", "Share of the quarantine's bytes in use; at 1 the oldest entries go.", float64(q.Bytes)/float64(max(q.BytesMax, 1)))
 	x.count("quarantine_removed_total", "Entries of the quarantine that are gone by space, age or purge.", q.Removed)
 }
 
@@ -153,75 +164,15 @@ func (x *collection) collectModels(models []Model) {
 	}
 }
 
-// collectStore tells of the newest records of the first communities by order of mention: the
-// choice is the same at every scrape.
-func (x *collection) collectStore() {
-	s := x.store
-	s.mu.RLock()
-	n, dropped, certificate := len(s.order), s.dropped, 0.0
-	var list []*record
-	for i, c := range s.order {
-		for _, ser := range c.series {
-			certificate = max(certificate, ser.latest.estimate.Certificate)
-			if i < communitiesExported {
-				list = append(list, ser.latest)
-			}
-		}
-	}
-	s.mu.RUnlock()
-	x.gauge("certificate_max", "Largest certificate of all communities, exported or not.", certificate)
-	x.gauge("communities", "Communities with an estimate.", float64(n))
-	x.gauge("metrics_communities_dropped", "Communities left out of the metrics because there are too many.", float64(max(0, n-communitiesExported)))
-	x.count("web_estimates_dropped_total", "Estimates not shown: one community too many, or of other classes.", uint64(dropped))
-	x.gauge("info", "Always 1.", 1, "version", x.config.Version, "pipeline", x.config.Pipeline)
-	for _, r := range list {
-		x.collectEstimate(r)
-	}
-}
-
-func (x *collection) collectEstimate(r *record) {
-	e := &r.estimate
-	of := []string{"community", e.Community, "method", e.Method}
-	x.gauge("estimate_freshness_seconds", "Seconds since the estimate was last published; a quiet community grows old without being wrong.", x.now.Sub(r.received).Seconds(), of...)
-	x.gauge("estimate_suppressed", "1 when the community is below the privacy floor.", boolean(e.Suppressed), of...)
-	if !r.at.IsZero() {
-		x.gauge("estimate_log_time_seconds", "Log time of the estimate, Unix seconds.", float64(r.at.UnixMilli())/1000, of...)
-	}
-	seen := map[string]bool{}
-	for _, f := range e.Flags {
-		if name := quant.FlagName(f); !seen[name] {
-			seen[name] = true
-			x.gauge("estimate_flag", "1 for every flag that the estimate has; absent otherwise.", 1, append(of, "flag", name)...)
-		}
-	}
-	if e.Suppressed {
-		return
-	}
-	x.gauge("estimate_certificate", "Proven bound on the numerical error of the kernel; no part of the interval.", e.Certificate, of...)
-	x.gauge("estimate_members", "Total multiplicity of the community's members.", e.Members, of...)
-	x.gauge("estimate_labelled", "Multiplicity of the members with a known label.", e.Labelled, of...)
-	x.gauge("estimate_coverage", "Share of the unlabelled members with a prediction; below 0.8 is flagged.", e.Coverage, of...)
-	x.gauge("estimate_lambda", "Share of the kernel in the weights of the labels.", e.Lambda, of...)
-	byClass := func(name, help string, values []float64) {
-		for k, v := range values[:min(len(values), len(x.config.Classes))] {
-			x.gauge(name, help, v, append(of, "class", x.config.Classes[k])...)
-		}
-	}
-	byClass("estimate", "Estimated share of a class in a community.", e.Prevalence)
-	byClass("estimate_low", "Low end of the interval.", e.Low)
-	byClass("estimate_high", "High end of the interval.", e.High)
-	byClass("estimate_se", "Standard error of the share.", e.SE)
-	byClass("estimate_n_eff", "Effective calibration labels of the class; below 30 is thin.", e.NEff)
-}
-
 func (x *collection) collectSinks() {
 	for _, s := range x.config.Sinks() {
-		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), "sink", s.Name)
-		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), "sink", s.Name)
-		x.count("sink_retries_total", "Failed attempts of the sink, each of which is repeated.", s.Retries, "sink", s.Name)
+		of := sinkLabels(&s)
+		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), of...)
+		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), of...)
+		x.count("sink_retries_total", "Failed attempts of the sink, each of which is repeated.", s.Retries, of...)
 		if s.Follows {
-			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for what is no follower, like the next one.", float64(s.Behind), "sink", s.Name)
-			x.gauge("sink_position", "Position of the log up to which the output of the follower is durable.", float64(s.Position), "sink", s.Name)
+			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for what is no follower, like the next one.", float64(s.Behind), of...)
+			x.gauge("sink_position", "Position of the log up to which the output of the follower is durable.", float64(s.Position), of...)
 		}
 	}
 }

@@ -55,6 +55,8 @@ type series struct {
 	step    time.Duration // between two points, at least
 	changed uint64        // position of the store when the latest came
 	place   *list.Element // among those of the store
+
+	published uint64 // records that came since the server began
 }
 
 // point is what a list shows of a record that may have gone.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gqlstream/request"
@@ -51,6 +52,7 @@ type Server struct {
 
 	listener  net.Listener // nil: nothing is listened on
 	http      *http.Server // nil with it
+	gather    prometheus.Gatherer
 	scrape    http.Handler // of metrics
 	answering atomic.Int64 // requests, but for probes
 	conns     connections
@@ -84,9 +86,9 @@ func prepare(c Config) (*Server, error) {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
-	registry := newMetrics(s)
+	s.gather = newMetrics(s)
 	s.scrape = promhttp.HandlerFor(
-		registry,
+		s.gather,
 		promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax},
 	)
 	var err error

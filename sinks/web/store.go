@@ -198,6 +198,9 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
 	ser.add(r, pastLimit(s.newest.Len(), s.classes))
 	ser.changed = s.position
+	if !now.IsZero() {
+		ser.published++
+	}
 	s.newest.MoveToFront(ser.place)
 }
 

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
+)
+
+// deployment is what the run has last learned of its streams. Any goroutine may use it.
+type deployment struct {
+	mu  sync.Mutex
+	now web.Deployment
+}
+
+// deploymentLookEvery is how often the broker is asked for its streams and the newest events.
+const deploymentLookEvery = 10 * time.Second
+
+// lookAtStreams asks the broker what the streams hold, and when the newest event of each kind came.
+// That is so before the first step as well, and after a restart.
+func (p *Pipeline) lookAtStreams(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, deploymentLookEvery/2)
+	defer cancel()
+	now := web.Deployment{LastEvents: map[string]time.Time{}}
+	for _, one := range [][2]string{
+		{p.names.In.Log, "log"},
+		{p.names.In.Quarantine, "quarantine"},
+		{p.names.Out.Estimates, "estimates"},
+		{p.names.Out.Alerts, "alerts"},
+		{p.names.Out.History, "history"},
+	} {
+		stream, err := p.Broker.JS.Stream(ctx, one[0])
+		if err != nil {
+			continue // others say what is wrong, and one may not be made yet
+		}
+		has := stream.CachedInfo()
+		now.Streams = append(now.Streams, web.Stream{
+			Name: one[0], Holds: one[1], Messages: has.State.Msgs, Bytes: has.State.Bytes,
+			BytesMax: has.Config.MaxBytes, Oldest: has.State.FirstTime,
+		})
+		if one[0] == p.names.In.Log {
+			p.lastEvents(ctx, stream, now.LastEvents)
+		}
+	}
+	p.deployed.mu.Lock()
+	defer p.deployed.mu.Unlock()
+	if len(now.Streams) > 0 { // else the broker is away, and its streams are as they were
+		p.deployed.now = now
+	}
+}
+
+// lastEvents stores when the newest event of each kind came, but for control events, which are
+// the operator's and the ticks.
+func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[string]time.Time) {
+	for kind := range event.Kind(event.Kinds) {
+		if kind == event.KindControl {
+			continue
+		}
+		m, err := log.GetLastMsgForSubject(ctx, broker.Subject(p.names.In.Log, kind))
+		if err == nil {
+			at[kind.String()] = m.Time
+		}
+	}
+}
+
+// deployment returns how the run is deployed, for the page and the metrics.
+func (p *Pipeline) deployment() web.Deployment {
+	p.deployed.mu.Lock()
+	now := p.deployed.now
+	p.deployed.mu.Unlock()
+	now.Config = p.Config.Digest()
+	if p.reload != nil {
+		now.ReloadOK, now.Reloaded = p.reload.outcome()
+	}
+	if p.group != nil {
+		now.Silent = !p.group.leads("metrics")
+		now.Group = p.group.status()
+	}
+	return now
+}
+
+// silentWarned is how long no event may come before people are told: producers may be dead.
+const silentWarned = 15 * time.Minute
+
+// silence says for how long no event has come, if that is long, and is empty otherwise.
+func (d *deployment) silence(now time.Time) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	newest, kind := time.Time{}, ""
+	for k, at := range d.now.LastEvents {
+		if at.After(newest) || at.Equal(newest) && k < kind {
+			newest, kind = at, k
+		}
+	}
+	age := now.Sub(newest)
+	if newest.IsZero() || age < silentWarned {
+		return ""
+	}
+	return fmt.Sprintf("no event has come for %v, and the last was a %s: do the producers run?",
+		age.Truncate(time.Minute), kind)
+}
+
+// status describes the group as this worker knows it.
+func (m *membership) status() *web.Group {
+	served := make([]bool, m.p.shards)
+	workers := m.member.Workers()
+	for _, w := range workers {
+		for _, shard := range w.Shards {
+			if shard >= 0 && shard < len(served) {
+				served[shard] = true
+			}
+		}
+	}
+	g := &web.Group{
+		Worker: m.member.Name(), Workers: len(workers), Shards: m.p.shards,
+		Here: len(m.p.main.Load().outlets.shardsHere()),
+	}
+	for _, s := range served {
+		if !s {
+			g.Unserved++
+		}
+	}
+	return g
+}
