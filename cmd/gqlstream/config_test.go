@@ -157,7 +157,7 @@ func TestDocumentedAlertsAreRules(t *testing.T) {
 		!found {
 		t.Fatal(err, found)
 	}
-	printed, _ := mustRun(t, "check", path)
+	printed, _ := mustRun(t, "check", "--elsewhere", path)
 	for _, want := range []string{"majority-lost", "secret_file: /etc/gqlstream/hook.key", "when: high < 0.5", "every: 10m", "- mixed-model"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("check does not print %q:\n%s", want, printed)
