@@ -65,6 +65,17 @@ func (c ClassSet) Name(k Class) string {
 	return strconv.Itoa(int(k))
 }
 
+// Signed reports whether some class is called by a negative number, as stances -1 and 1 are. Then
+// numbers in files are names of classes, and no indices.
+func (c ClassSet) Signed() bool {
+	for _, name := range c.Names {
+		if n, err := strconv.Atoi(name); err == nil && n < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Validate reports every violation at once.
 func (c ClassSet) Validate() error {
 	var errs []error
@@ -85,7 +96,7 @@ func (c ClassSet) Validate() error {
 				fmt.Errorf("event: classes %d and %d are both named %q", before, k, name))
 		}
 		seen[name] = k
-		if n, err := strconv.Atoi(name); err == nil && n != k {
+		if n, err := strconv.Atoi(name); err == nil && n != k && n >= 0 && !c.Signed() {
 			errs = append(errs,
 				fmt.Errorf("event: class %d is named %q, which is an index", k, name))
 		}

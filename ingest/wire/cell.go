@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strconv"
+	"strings"
 
 	"gqlstream/ingest/event"
 )
@@ -33,6 +34,7 @@ type Cell struct {
 	Number  float64   // of NumberCell
 	List    []float64 // of ListCell, at most listMax of them
 	Count   int       // of ListCell: how many values it has
+	Naive   bool      // of TimeCell: it is the time on a clock whose zone is not known
 	Wrong   int       // of ListCell: 1 + the index of the first value that is no number; 0: none
 }
 
@@ -82,6 +84,32 @@ func (c *Cell) Whole() (uint64, bool) {
 	}
 	return 0, false
 }
+
+// wholeText returns the digits of a whole number, if the cell is one whose digits are known exactly.
+func (c *Cell) wholeText() (string, bool) {
+	switch {
+	case c.Kind == UintCell:
+		return strconv.FormatUint(c.Integer, 10), true
+	case c.Kind != NumberCell:
+		return "", false
+	case areDigits(strings.TrimPrefix(c.Text, "-")):
+		return c.Text, true
+	case math.Abs(c.Number) <= event.ExactMax && c.Number == math.Trunc(c.Number):
+		return strconv.FormatInt(int64(c.Number), 10), true
+	}
+	return "", false
+}
+
+// SetInteger makes c a whole number, whose digits are kept if it is negative.
+func (c *Cell) SetInteger(x int64) {
+	if c.Kind, c.Integer = UintCell, uint64(x); x < 0 {
+		c.Kind, c.Integer = NumberCell, 0
+		c.Text, c.Number = strconv.FormatInt(x, 10), float64(x)
+	}
+}
+
+// SetDigits makes c the whole number with these digits, and perhaps a minus sign before them.
+func (c *Cell) SetDigits(digits string) { c.number(digits) }
 
 // Float reads a number, if the cell is one or text of one.
 func (c *Cell) Float() (float64, bool) {

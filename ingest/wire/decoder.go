@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -57,6 +58,9 @@ type Decoder struct {
 	classes event.ClassSet
 	k       int // number of classes
 	byName  map[string]event.Class
+	signed  bool           // a class is called by a negative number; see ClassSet.Signed
+	zone    *time.Location // of times in files that have none; nil: they are refused
+	guessed Guesses
 
 	batch         *event.Batch // that events are appended to
 	before        event.Mark   // what it held before the message
@@ -73,13 +77,28 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 	if err := classes.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Decoder{classes: classes, k: classes.K(), byName: map[string]event.Class{}}
+	d := &Decoder{
+		classes: classes, k: classes.K(), byName: map[string]event.Class{}, signed: classes.Signed(),
+	}
 	for k, name := range classes.Names {
 		d.byName[name] = event.Class(k)
 	}
 	d.inner.outer = 1
 	return d, nil
 }
+
+// SetZone names the time zone of times in files that have none.
+func (d *Decoder) SetZone(zone *time.Location) { d.zone = zone }
+
+// Guesses counts the times of files that had to be interpreted.
+type Guesses struct {
+	Scaled  int // Unix times that are too large for seconds: milliseconds, microseconds or nanoseconds
+	Zoned   int // times without a zone that are read in the zone of SetZone
+	Assumed int // timestamps of typed files without a zone that are read as UTC
+}
+
+// Guesses returns the counts so far.
+func (d *Decoder) Guesses() Guesses { return d.guessed }
 
 // Decode appends the events of a message to b, in their order, and to b.Refused
 // those that are refused, with the rest of the message applied. It returns

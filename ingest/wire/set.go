@@ -35,7 +35,7 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 	case *share:
 		p = s.number(f, c, &r.share)
 	case *event.Time:
-		*v, p = c.moment()
+		*v, p = d.moment(f, c)
 	case *time.Duration:
 		*v, p = c.lifetime()
 	case *event.Class:
@@ -83,25 +83,22 @@ func (d *Decoder) id(f form, s *fieldSpec, c *Cell) (event.ID, *event.Problem) {
 		if n, ok := c.Whole(); ok {
 			return event.NumberID(n), nil
 		}
+		digits, whole := c.wholeText()
+		switch {
+		case whole && f >= fileForm:
+			return fileID(digits, false)
+		case f >= fileForm && math.Abs(c.Number) > event.ExactMax:
+			return event.ID{}, rounded(c.String())
+		}
 		return event.ID{}, s.unfit(f, c)
 	}
-	if p := d.checkName(s.name, c.Text); p != nil {
+	if p := d.checkName(f, s.name, c.Text); p != nil {
 		return event.ID{}, p
 	}
-	id := event.ParseID(c.Text)
-	if f == textForm && id.Name != "" && looksLikeNumber(id.Name) {
-		return event.ID{}, event.Problemf(event.BadID,
-			"%v reads as a number, but an id is text or a whole number from 0 to 2^64-1", c)
+	if f >= fileForm {
+		return fileID(c.Text, f == textForm)
 	}
-	return id, nil
-}
-
-// looksLikeNumber reports whether the text of a file without types must have been
-// meant as a number, though it is no id: negative, with a fraction, or too large.
-func looksLikeNumber(s string) bool {
-	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
-	return areDigits(whole) &&
-		(s[0] == '-' || point && areDigits(fraction) || !point && len(s) >= 20 && s[0] != '0')
+	return event.ParseID(c.Text), nil
 }
 
 // name reads the name of a community or a version.
@@ -111,15 +108,21 @@ func (d *Decoder) name(f form, s *fieldSpec, c *Cell) (string, *event.Problem) {
 	case c.Kind == UintCell && text == "":
 		text = strconv.FormatUint(c.Integer, 10)
 	case c.Kind == NumberCell && f == fileForm:
-		text = c.String()
+		if digits, whole := c.wholeText(); whole {
+			text = digits
+		} else if text = c.String(); math.Abs(c.Number) > event.ExactMax {
+			return "", rounded(text)
+		}
 	case c.Kind == NumberCell && !areDigits(text):
 		return "", s.unfit(f, c)
+	case f >= fileForm && s.field == fieldCommunity && isRounded(strings.TrimPrefix(text, "-")):
+		return "", rounded(text)
 	}
-	return text, d.checkName(s.name, text)
+	return text, d.checkName(f, s.name, text)
 }
 
 // checkName refuses what cannot name a vertex, community, version or attribute.
-func (d *Decoder) checkName(what, s string) *event.Problem {
+func (d *Decoder) checkName(f form, what, s string) *event.Problem {
 	switch {
 	case len(s) == 0:
 		return event.Problemf(event.BadID, "%s is empty", what)
@@ -133,6 +136,8 @@ func (d *Decoder) checkName(what, s string) *event.Problem {
 		)
 	case !utf8.ValidString(s):
 		return event.Problemf(event.BadID, "%s %s is not UTF-8", what, Quote(s))
+	case f >= fileForm:
+		return checkVisible(what, s)
 	}
 	return nil
 }
@@ -146,14 +151,18 @@ func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
 	return p
 }
 
-// class reads a class: an index, a name, or null for none. In files -1 is none as well, and an
-// index may be written with a fraction of zero, as pandas does to columns with nulls.
+// class reads a class: an index, a name, or null for none. In files -1 is none as well unless a class
+// has that name, and an index may be written with a fraction of zero, as pandas does to columns with
+// nulls. Where a class is called by a negative number, numbers in files are names.
 func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	text := c.Text
 	switch c.Kind {
 	case NullCell:
 		return event.NoClass, nil
 	case UintCell:
+		if f >= fileForm && d.signed {
+			return d.parseClass(strconv.FormatUint(c.Integer, 10))
+		}
 		return d.indexClass(c.Integer)
 	case NumberCell:
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
@@ -169,8 +178,12 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		)
 	}
 	if _, named := d.byName[text]; f >= fileForm && !named {
-		if text = strings.TrimSuffix(text, ".0"); text == "-1" {
+		text = strings.TrimSuffix(text, ".0")
+		if _, named = d.byName[text]; !named && text == "-1" {
 			return event.NoClass, nil
+		}
+		if !named && d.signed {
+			return 0, d.unknownClass(text)
 		}
 	}
 	return d.parseClass(text)
@@ -184,15 +197,20 @@ func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 	if id := event.ParseID(s); id.Name == "" && s != "" {
 		return d.indexClass(id.Number)
 	}
+	return 0, d.unknownClass(s)
+}
+
+// unknownClass refuses the name of no class.
+func (d *Decoder) unknownClass(s string) *event.Problem {
 	if len(d.classes.Names) == 0 {
-		return 0, event.Problemf(
+		return event.Problemf(
 			event.UnknownClass,
 			"class %s is not an index from 0 to %d",
 			Quote(s),
 			d.k-1,
 		)
 	}
-	return 0, event.Problemf(
+	return event.Problemf(
 		event.UnknownClass,
 		"class %s: %s",
 		Quote(s),
@@ -252,7 +270,7 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	}
 	v, ok := c.attribute(f)
 	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})
-	if p := d.checkName("attribute name", key); p != nil {
+	if p := d.checkName(f, "attribute name", key); p != nil {
 		return p
 	} else if !ok {
 		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
@@ -279,6 +297,8 @@ func (c *Cell) attribute(f form) (event.Value, bool) {
 		return event.Value{Kind: event.BoolValue, Number: 1}, true
 	case c.Text == "false":
 		return event.Value{Kind: event.BoolValue}, true
+	case areDigits(strings.TrimPrefix(c.Text, "-")) && isNumber(c.Text):
+		return event.WholeValue(c.Text), true
 	case isNumber(c.Text):
 		if x, err := strconv.ParseFloat(c.Text, 64); err == nil {
 			return event.Value{Kind: event.NumberValue, Number: x}, true
@@ -288,8 +308,14 @@ func (c *Cell) attribute(f form) (event.Value, bool) {
 	case NullCell:
 		return event.Value{}, true
 	case UintCell:
+		if c.Integer > event.ExactMax {
+			return event.WholeValue(strconv.FormatUint(c.Integer, 10)), true
+		}
 		return event.Value{Kind: event.NumberValue, Number: float64(c.Integer)}, true
 	case NumberCell:
+		if areDigits(strings.TrimPrefix(c.Text, "-")) {
+			return event.WholeValue(c.Text), true
+		}
 		if f >= fileForm && math.IsNaN(c.Number) {
 			return event.Value{}, true
 		}

@@ -16,22 +16,32 @@ import (
 const numberTextMax = 64
 
 // moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction (to the
-// nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given".
-func (c *Cell) moment() (event.Time, *event.Problem) {
+// nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given". Files may
+// have every other text that means one moment, and Unix times in milliseconds and finer units.
+func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 	v, ok := int64(c.Integer), true
 	switch {
 	case c.Kind == TextCell && !isNumber(c.Text):
-		t, err := time.Parse(time.RFC3339, c.Text)
-		if err != nil {
-			return 0, event.Problemf(
-				event.BadTime,
-				"%s is neither RFC 3339 nor Unix seconds",
-				c.String(),
-			)
+		t, p := d.momentOf(f, c)
+		if p != nil {
+			return 0, p
 		}
 		v, ok = t.UnixNano(), t.Year() > 1800 && t.Year() < 2200 // else UnixNano wraps
+	case c.Kind == TimeCell && c.Naive:
+		v = d.inZone(v)
 	case c.Kind != TimeCell:
-		v, ok = c.nanos()
+		if v, ok = c.nanos(); !ok {
+			unit, name := c.unixUnit()
+			if unit > 0 && f < fileForm {
+				return 0, event.Problemf(event.BadTime,
+					"%s is out of range, give Unix seconds or RFC 3339; these look like %s", c.String(), name)
+			}
+			if unit > 0 {
+				scaled, _ := c.Float()
+				v, ok = scaledNanos(c, scaled, unit)
+				d.guessed.Scaled++
+			}
+		}
 	}
 	if !ok || v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
 		return 0, event.Problemf(

@@ -94,7 +94,7 @@ func checkNano(t interface{ Fatalf(string, ...any) }, text string, value float64
 func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, text string) {
 		want, err := time.Parse(time.RFC3339, text)
-		got, bad := (&Cell{Kind: TextCell, Text: text}).moment()
+		got, bad := new(Decoder).moment(jsonForm, &Cell{Kind: TextCell, Text: text})
 		if (err == nil) != (bad == nil) {
 			t.Fatalf("%q: %v, package time: %v", text, bad, err)
 		}
@@ -130,7 +130,7 @@ func TestTimeLimits(t *testing.T) {
 		"4611686018.427387904": event.TimeMax, "-4611686018.427387904": -event.TimeMax, "0": 0, "1.5": 1.5e9,
 		"1e9": 1e18, "0.0000000004": 0, "0.0000000005": 1, "2116-02-20T23:53:38.427387904Z": event.TimeMax,
 	} {
-		if got, err := (&Cell{Kind: TextCell, Text: text}).moment(); err != nil || got != want {
+		if got, err := new(Decoder).moment(jsonForm, &Cell{Kind: TextCell, Text: text}); err != nil || got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, err, want)
 		}
 	}
@@ -138,7 +138,7 @@ func TestTimeLimits(t *testing.T) {
 		"4611686018.427387905", "1700000000000", "-1e10", "1e400", "2116-02-20T23:53:38.427387905Z",
 		"1800-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "NaN", "1700000000,5",
 	} {
-		if got, err := (&Cell{Kind: TextCell, Text: text}).moment(); err == nil {
+		if got, err := new(Decoder).moment(jsonForm, &Cell{Kind: TextCell, Text: text}); err == nil {
 			t.Errorf("%s: %v, want an error", text, got)
 		}
 	}
