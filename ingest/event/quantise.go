@@ -7,12 +7,16 @@ import (
 	"slices"
 )
 
-// sumTolerance bounds the distance of a sum of probabilities from one.
-const sumTolerance = 1e-3
+const (
+	// sumTolerance bounds the distance of a sum of probabilities from one.
+	sumTolerance = 1e-3
+	// roundingMax bounds what rounding may take a probability below zero.
+	roundingMax = 1e-6
+)
 
 // Quantise writes to dst the probabilities p in units of 2^-30: K integers that
 // sum to exactly One. dst and p have length K >= 1. The probabilities may sum to
-// anything within 1e-3 of one and are normalised first. Every unit is the share
+// anything within 1e-3 of one and are normalised first; those down to -1e-6 count as zero. Every unit is the share
 // rounded down or up: the largest remainders go up, the lowest index on ties, so
 // equal input gives equal units everywhere. Units divided by One come back as
 // they were.
@@ -30,6 +34,9 @@ func Quantise(dst []uint32, p []float64) *Problem {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return Problemf(NotFinite, "probability of class %d is %v", k, x)
 		}
+		if x < 0 && x > -roundingMax {
+			continue // rounding: it counts as zero
+		}
 		if x < 0 {
 			return Problemf(NotNormal, "probability of class %d is %v", k, x)
 		}
@@ -42,7 +49,7 @@ func Quantise(dst []uint32, p []float64) *Problem {
 	scale := One / sum
 	rest := int64(One)
 	for k, x := range p {
-		dst[k] = uint32(x * scale)
+		dst[k] = uint32(max(x, 0) * scale)
 		rest -= int64(dst[k])
 	}
 	if rest > 0 {
@@ -63,7 +70,7 @@ func spread(dst []uint32, p []float64, scale float64, rest int64) {
 		order = append(order, int32(k))
 	}
 	remainder := func(k int32) float64 {
-		share := float64(p[k] * scale) // rounded here: never fused into the subtraction
+		share := float64(max(p[k], 0) * scale) // rounded here: never fused into the subtraction
 		return share - math.Floor(share)
 	}
 	slices.SortFunc(order, func(i, j int32) int {

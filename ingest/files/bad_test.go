@@ -65,9 +65,9 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			"edge.csv",
 			"src,dst,ts",
 			"1,2,5",
-			"1,2,1700000000000",
+			"1,2,17000000000",
 			event.BadTime,
-			`column ts: "1700000000000" is out of range`,
+			`column ts: "17000000000" is out of range`,
 		},
 		{
 			"edge.csv",
@@ -126,7 +126,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			event.UnknownClass,
 			"column label: class 3, there are classes 0 to 2",
 		},
-		{"label.csv", "vertex,label", "1,-1", "1,-2", event.UnknownClass, "column label:"},
+		{"label.csv", "vertex,label", "1,1", "1,-2", event.UnknownClass, "column label:"},
 		{
 			"label.csv",
 			"vertex,label,role",
@@ -154,14 +154,6 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		{
 			"label.csv",
 			"vertex,label,role,pi",
-			"1,2,audit,0.5",
-			"1,,audit,0.5",
-			event.MissingField,
-			"class, which audit needs",
-		},
-		{
-			"label.csv",
-			"vertex,label,role,pi",
 			"1,2,train,",
 			"1,2,train,0.5",
 			event.BadValue,
@@ -172,7 +164,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		{
 			"label.ndjson",
 			"",
-			`{"vertex":1,"label":null}`,
+			`{"vertex":1,"label":2}`,
 			`{"vertex":1}`,
 			event.MissingField,
 			"column label: missing",
@@ -201,7 +193,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			event.MissingField,
 			"column p2: missing, want a number",
 		},
-		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,NaN,0.5,0", event.NotFinite, "NaN"},
+		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,Inf,0.5,0", event.NotFinite, "Inf"},
 		{"prediction.csv", "vertex,class", "1,2", "1,x", event.UnknownClass, "column class:"},
 		{
 			"prediction.csv",
@@ -313,14 +305,15 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		want          string
 	}{
 		{"edge.csv", "", Config{}, "empty"},
-		{"edge.csv", "follower,followee\n1,2\n", Config{}, `no column "src", "dst" for edge rows: the file has follower, followee; rename with --map src=COLUMN`},
+		{"edge.csv", "one,two\n1,2\n", Config{}, `no column "src", "dst" for edge rows: the file has one, two; rename with --map src=COLUMN,dst=COLUMN; if line 1 is data, --columns src,dst`},
+		{"edge.csv", "u0,u9\n1,2\n", Config{}, `line 1 looks like data: if the file has no line with names, --columns src,dst; else rename with --map`},
 		{"edge.csv", "src,dst,src\n1,2,3\n", Config{}, `two columns are named "src"`},
 		{"edge.csv", "src,dst\n1,2\n", Config{Columns: map[string]string{"a": "sorce"}}, `renamed to "sorce"`},
 		{"prediction.csv", "vertex,p0,p1\n1,1,0\n", Config{Classes: event.ClassSet{Count: 3}}, "columns p0 to p1 for 3 classes"},
 		{"prediction.csv", "vertex,p0,p2\n1,1,0\n", Config{}, "column p1 is missing"},
 		{"prediction.csv", "vertex,score\n1,1\n", Config{}, `no column "p0", "p1", ... or "class"`},
-		{"edge.csv", "src;dst\n1;2\n", Config{}, `values are separated by ';': a .csv has commas`},
-		{"edge.tsv", "src,dst\n1,2\n", Config{}, `values are separated by ',': a .csv has commas, a .tsv has tabs`},
+		{"edge.csv", "src,dst\r1,2\r", Config{}, "the lines end with a carriage return alone"},
+		{"out.network", "% bip unweighted\n1 2\n", Config{}, "whose sides both count from 1"},
 		{"edge.csv", "\xff\xfes\x00r\x00c\x00", Config{}, "this is UTF-16: save it as UTF-8"},
 		{"edge.csv", "src,dst\n1,2\n3," + strings.Repeat("x", 1<<21), Config{}, "edge.csv: after row 2: the row after it is longer than 1048576 bytes"},
 		{"edge.csv", "src,dst\n1,\"2\n" + strings.Repeat("3,4\n", 1<<19), Config{}, "edge.csv: after row 1: the row after it is longer than 1048576 bytes, or a quote in it has no end"},
@@ -334,7 +327,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.arrow", "", Config{}, "empty"},
 		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "streams of Arrow are not read"},
 		{"edge.parquet.gz", "", Config{}, ".parquet files are read here and there: unpack it first"},
-		{"edge.txt", "src,dst\n1,2\n", Config{}, "says no format"},
+		{"edge.doc", "src,dst\n1,2\n", Config{}, "says no format"},
 	} {
 		path := filepath.Join(t.TempDir(), test.name)
 		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {

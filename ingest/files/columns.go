@@ -36,6 +36,17 @@ type columns struct {
 	numbered bool              // some column of probabilities is p<k>
 	called   bool              // some column of probabilities is p_NAME
 	ignored  []string
+
+	aliased map[string]string // as rename, of names of other programs
+	taken   []taken           // columns that are not called by the first name of a field
+	typed   bool              // the form has names of columns always
+}
+
+// taken is a column that was taken for a field because of its name.
+type taken struct {
+	slot   int
+	name   string
+	others []string // that could have been meant
 }
 
 // newColumns returns the columns of a kind; classes are the names of the classes, if
@@ -53,9 +64,11 @@ func newColumns(kind event.Kind, rename map[string]string, classes []string) *co
 // Where several columns fill one slot a renamed one wins, then our own name.
 func (c *columns) setHeader(names []string) ([]int, error) {
 	c.header = true
-	slots, order, seen := make([]int, len(names)), make([]int, len(names)), map[string]bool{}
+	c.chooseAliases(names)
+	slots, order := make([]int, len(names)), make([]int, len(names))
+	seen := map[string]bool{}
 	for i, name := range names {
-		if order[i] = i; seen[name] {
+		if order[i] = i; seen[name] && name != "" {
 			return nil, fmt.Errorf("two columns are named %q", name)
 		}
 		seen[name] = true
@@ -65,6 +78,10 @@ func (c *columns) setHeader(names []string) ([]int, error) {
 		func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) },
 	)
 	for _, i := range order {
+		if names[i] == "" || strings.HasPrefix(names[i], "__index_level_") { // the index of a data frame, or a separator at the end of the line
+			slots[i] = ignoredSlot
+			continue
+		}
 		if slots[i] = c.find(names[i]); slots[i] >= 0 && c.names[slots[i]] != names[i] {
 			slots[i] = ignoredSlot
 			c.ignore(names[i])
@@ -101,7 +118,7 @@ func (c *columns) check(names []string) error {
 	}
 	if c.kind.Predicts() && len(missing) == 0 {
 		if c.highest == 0 && !c.has(c.slot("class")) && !c.has(c.slot("probabilities")) {
-			missing = append(missing, `"p0", "p1", ... or "class"`)
+			return c.noProbabilities(names)
 		}
 		if c.numbered && c.called {
 			return errMixedColumns
@@ -109,12 +126,12 @@ func (c *columns) check(names []string) error {
 		for k := range max(c.highest, len(c.classes)) {
 			if c.called && !c.has(c.base()+k) {
 				return fmt.Errorf(
-					"column %s%s is missing: there is one for each class",
+					"column %s%s is missing: there is one for each class, or p1 alone, of the second of two",
 					classPrefix,
 					c.classes[k],
 				)
 			}
-			if k < c.highest && !c.has(c.base()+k) {
+			if k < c.highest && !c.has(c.base()+k) && !c.single() {
 				return fmt.Errorf(
 					"column p%d is missing: probability columns are p0 to p%d",
 					k,
@@ -124,16 +141,7 @@ func (c *columns) check(names []string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf(
-			"no column %s for %v rows: the file has %s; rename with --map %s=COLUMN",
-			strings.Join(
-				missing,
-				", ",
-			),
-			c.kind,
-			strings.Join(names, ", "),
-			strings.Trim(missing[0], `"`),
-		)
+		return c.noColumns(missing, names)
 	}
 	return nil
 }
@@ -155,6 +163,9 @@ func (c *columns) find(name string) int {
 	if slot == ignoredSlot {
 		c.ignore(name)
 	}
+	if slot >= 0 && slot < c.base() && c.names[slot] == "" && name != c.known[slot].Names[0] {
+		c.take(slot, name, nil)
+	}
 	if len(c.slots) < fileNamesMax {
 		name = strings.Clone(name)
 		c.slots[name] = slot
@@ -167,6 +178,9 @@ func (c *columns) find(name string) int {
 
 func (c *columns) resolve(name string) int {
 	ours := c.ours(name)
+	if ours == "" {
+		return ignoredSlot // --map weight= says that no column is the weight
+	}
 	for slot, column := range c.known {
 		if slices.Contains(column.Names, ours) {
 			return slot
@@ -211,7 +225,33 @@ func (c *columns) ours(name string) string {
 	if to, ok := c.rename[name]; ok {
 		return to
 	}
-	return name
+	return cmp.Or(c.aliased[name], name)
+}
+
+// isAttribute reports whether a slot is that of an attribute in a column of its own.
+func (c *columns) isAttribute(slot int) bool {
+	return c.kind == event.KindVertex && slot >= c.base()
+}
+
+// isNumber reports whether a slot is that of a number.
+func (c *columns) isNumber(slot int) bool {
+	return slot >= c.base() || slices.Contains([]string{"weight", "multiplicity", "pi"}, c.known[slot].Names[0])
+}
+
+// means reports whether a word for nothing in a slot means itself: the name of a class, or a weight
+// that is no number, for which no weight is to stand.
+func (c *columns) means(slot int, text string) bool {
+	if slot >= c.base() {
+		return false
+	}
+	switch c.known[slot].Names[0] {
+	case "label", "class":
+		return slices.Contains(c.classes, text)
+	case "weight":
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil && c.kind == event.KindEdge
+	}
+	return false
 }
 
 func (c *columns) grow(slot int) int {
@@ -252,6 +292,9 @@ const classPrefix = "p_"
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.Sorted(maps.Keys(rename)) {
 		to := rename[from]
+		if from == "" { // names of fields that no column is
+			continue
+		}
 		if !slices.ContainsFunc(
 			kinds,
 			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 },

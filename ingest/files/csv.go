@@ -3,10 +3,12 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -23,74 +25,129 @@ func skipMark(r *bufio.Reader) {
 // spaces may stand around a value.
 const spaces = " \t"
 
-// csvTable reads CSV (RFC 4180, as encoding/csv does). Spaces around a value do not belong to it.
+// csvTable reads CSV (RFC 4180, as encoding/csv does), also with other separators, and lines whose
+// values are separated by spaces. Spaces around a value do not belong to it.
 type csvTable struct {
-	rows    rowText
-	reader  *csv.Reader
-	slots   []int // by column
-	columns *columns
-	line    int64 // the first of the last row
+	rows     rowText
+	reader   *csv.Reader
+	words    *bufio.Scanner // of lines whose values are separated by spaces; nil: there is a separator
+	slots    []int          // by column
+	columns  *columns
+	line     int64 // the first of the last row
+	skipped  int64 // lines before the first row
+	commas   bool  // numbers may have a comma before their fraction
+	numbered bool  // rows may begin with their number
+	ahead    bool  // the row after the header was read
+	pending  []string
+	failed   error // of this row
 }
 
-func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
-	comma := ','
-	if f.format == tsvFile {
-		comma = '\t'
+// newCSVTable reads what stands before the rows: comments, and the names of the columns unless header
+// has them.
+func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) {
+	in := bufio.NewReaderSize(f, peekBytes)
+	skipMark(in)
+	if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
+		return nil, errors.New("this is UTF-16: save it as UTF-8")
 	}
-	t := newCSVRows(f, comma)
-	t.columns = c
-	header, err := t.record()
-	if err == io.EOF {
-		return nil, errors.New("empty, want a line with the names of the columns")
-	}
+	p, err := readPreamble(in, header != nil)
 	if err != nil {
-		return nil, fmt.Errorf("line 1: %w", err)
-	}
-	if err := checkText(t.text(), len(header)); err != nil {
 		return nil, err
 	}
-	names := make([]string, len(header))
-	for i, name := range header {
-		names[i] = strings.Trim(name, spaces)
+	separator := p.separator
+	if separator == 0 {
+		separator = separatorOf(firstLine(in), f.format)
+	}
+	head, _ := in.Peek(1)
+	quoted := string(head) == `"`
+	t := newCSVRows(in, separator, quoted)
+	t.numbered = quoted && f.format != csvFile
+	t.columns, t.skipped, t.commas = c, p.lines, separator == ';'
+	if err := p.refuse(); err != nil {
+		return nil, err
+	}
+	names, err := t.header(p, header)
+	if err != nil {
+		return nil, err
 	}
 	t.slots, err = c.setHeader(names)
 	return t, err
 }
 
-// newCSVRows returns a table without columns yet.
-func newCSVRows(r io.Reader, comma rune) *csvTable {
-	in := bufio.NewReader(r)
-	skipMark(in)
-	t := &csvTable{rows: rowText{in: in}}
+// newCSVRows returns a table without columns yet. A separator ' ' is any number of spaces and tabs, or
+// one space where values are quoted.
+func newCSVRows(r io.Reader, separator rune, quoted bool) *csvTable {
+	t := &csvTable{rows: rowText{in: r}}
+	if separator == ' ' && !quoted {
+		t.words = bufio.NewScanner(r)
+		t.words.Buffer(nil, fileRowBytesMax+len("\r\n"))
+		return t
+	}
 	t.reader = csv.NewReader(bufio.NewReaderSize(&t.rows, 1<<16))
-	t.reader.Comma, t.reader.FieldsPerRecord, t.reader.ReuseRecord = comma, -1, true
+	t.reader.Comma, t.reader.FieldsPerRecord, t.reader.ReuseRecord = separator, -1, true
 	return t
 }
 
-// checkText refuses a header that shows another encoding, or another separator, as spreadsheets write them.
-func checkText(header []byte, columns int) error {
-	if bytes.HasPrefix(header, []byte("\xff\xfe")) || bytes.HasPrefix(header, []byte("\xfe\xff")) {
-		return errors.New("this is UTF-16: save it as UTF-8")
+// header returns the names of the columns: those given, those in a comment, or those of the first row.
+// A row that is longer than the names ends with a separator, or begins with the number of the row, as
+// write.table of R writes it.
+func (t *csvTable) header(p preamble, given []string) (names []string, err error) {
+	first, err := t.record()
+	switch {
+	case err == io.EOF:
+		return nil, errors.New("empty, want a line with the names of the columns")
+	case err != nil && given == nil:
+		return nil, fmt.Errorf("line %d: %w", t.place(), err)
 	}
-	if i := bytes.IndexAny(header, ",;|\t"); i >= 0 && columns == 1 && header[0] != '"' {
-		return fmt.Errorf(
-			"values are separated by %q: a .csv has commas, a .tsv has tabs",
-			header[i],
-		)
+	if names = slices.Clone(given); names == nil {
+		names = p.names(first, t.columns.kind, t.split)
 	}
-	return nil
+	if t.ahead, t.failed = true, err; names != nil {
+		t.pending = cloneAll(first)
+	} else {
+		names = cloneAll(first)
+		t.pending, t.failed = t.record()
+		t.pending = cloneAll(t.pending)
+	}
+	for i, name := range names {
+		names[i] = wire.TrimText(name)
+	}
+	if err := checkEnds(names); err != nil {
+		return nil, err
+	}
+	if row := t.pending; t.failed == nil && len(row) == len(names)+1 && given == nil {
+		switch {
+		case wire.TrimText(row[len(row)-1]) == "":
+			return append(names, ""), nil
+		case t.numbered && row[0] == "1":
+			return append([]string{""}, names...), nil
+		}
+	}
+	return names, nil
+}
+
+func cloneAll(values []string) []string {
+	out := make([]string, len(values))
+	for i, value := range values {
+		out[i] = strings.Clone(value)
+	}
+	return out
 }
 
 // next reads one row.
 func (t *csvTable) next(row *fileRow) error {
-	values, err := t.record()
+	values, err := t.pending, t.failed
+	if !t.ahead {
+		values, err = t.record()
+	}
+	t.ahead, t.pending = false, nil
 	if err != nil {
 		return err
 	}
 	row.reset(len(t.columns.names))
 	for column, value := range values[:min(len(values), len(t.slots))] {
 		if slot := t.slots[column]; slot >= 0 {
-			c, value := &row.cells[slot], strings.Trim(value, spaces)
+			c, value := &row.cells[slot], wire.TrimText(value)
 			if c.Kind = wire.NullCell; len(value) > 0 {
 				c.Kind, c.Text = wire.TextCell, value
 			}
@@ -109,6 +166,9 @@ func (t *csvTable) next(row *fileRow) error {
 
 // record returns the values of the next row.
 func (t *csvTable) record() ([]string, error) {
+	if t.words != nil {
+		return t.nextWords()
+	}
 	t.rows.begin(t.reader.InputOffset())
 	values, err := t.reader.Read()
 	var syntax *csv.ParseError
@@ -123,11 +183,36 @@ func (t *csvTable) record() ([]string, error) {
 	return values, err
 }
 
+// nextWords returns the values of the next line that is not blank.
+func (t *csvTable) nextWords() ([]string, error) {
+	for t.words.Scan() {
+		t.line++
+		if values := strings.Fields(t.words.Text()); len(values) > 0 {
+			return values, nil
+		}
+	}
+	if errors.Is(t.words.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("the line after it is longer than %d bytes", fileRowBytesMax)
+	}
+	return nil, cmp.Or(t.words.Err(), io.EOF)
+}
+
+// split divides a text as a line of the file.
+func (t *csvTable) split(text string) []string {
+	if t.words != nil {
+		return strings.Fields(text)
+	}
+	return strings.Split(text, string(t.reader.Comma))
+}
+
 func (t *csvTable) text() []byte {
+	if t.words != nil {
+		return t.words.Bytes()
+	}
 	return bytes.Trim(t.rows.text[:t.reader.InputOffset()-t.rows.from], "\r\n")
 }
 
-func (t *csvTable) place() int64 { return t.line }
+func (t *csvTable) place() int64 { return t.skipped + t.line }
 
 // rowText passes the bytes of a file on to encoding/csv, and keeps those of the row at hand. A row
 // that is too long ends the file: a quote too many would else have all of it read as one value.

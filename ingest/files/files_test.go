@@ -91,7 +91,7 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		labels.rows = append(labels.rows, []any{
 			int64(
 				r.IntN(1000),
-			), pick(r, nil, int64(-1), int64(0), int64(1), int64(2)), pick(r, nil, "train", "calibrate"),
+			), pick(r, int64(0), int64(1), int64(2)), pick(r, nil, "train", "calibrate"),
 			maybe(r, int64(1+r.IntN(100))),
 		})
 		p, q := r.IntN(9), r.IntN(9)

@@ -23,16 +23,22 @@ import (
 //     numbers are indices, and there are as many classes as the highest needs; other
 //     names are classes in the order of the alphabet, which nothing depends on.
 //
+// Labels that are -1 are no labels, unless that or one other value is all that there are.
+//
 // Names of classes beside numbers of classes are an error that says the two ways
 // out, and so are names in the order of the alphabet where ordered is set. Files that speak of no
-// class give the zero ClassSet. columns renames as in Config.
-func inferClasses(inputs []Input, columns map[string]string, ordered bool) (event.ClassSet, error) {
-	found := classFinder{names: map[string]string{}, ordered: ordered}
-	for _, input := range inputs {
+// class give the zero ClassSet.
+func inferClasses(config *Config) (event.ClassSet, error) {
+	found := classFinder{
+		names: map[string]string{}, values: map[string]bool{}, ordered: config.Ordered,
+	}
+	unknown := *config
+	unknown.Classes = event.ClassSet{}
+	for _, input := range config.Inputs {
 		if !input.Log && !slices.Contains(classKinds, input.Kind) {
 			continue
 		}
-		file, err := openStream(input, &Config{Columns: columns}, nil)
+		file, err := openStream(input, &unknown, nil)
 		if err != nil {
 			return event.ClassSet{}, err
 		}
@@ -58,6 +64,8 @@ type classFinder struct {
 	count    int               // of probabilities that do not name their class
 	highest  int               // 1 + the highest index
 	numberer string            // a file that says one of these two
+	values   map[string]bool   // some classes, as they are written
+	minus    string            // a file that has the class -1
 }
 
 // read reads the labels, predictions or posts of a table, or all of a log.
@@ -71,7 +79,7 @@ func (f *classFinder) read(s *fileStream) error {
 		ofLog[kind] = &jsonTable{columns: newColumns(kind, nil, nil)}
 	}
 	for {
-		err := s.table.next(&s.row)
+		err := s.nextRow()
 		switch {
 		case err == io.EOF && !isLog && columns.highest > 0:
 			return f.sawColumns(columns, path) // keys of NDJSON
@@ -142,6 +150,20 @@ func (f *classFinder) sawCount(n int, path string) error {
 }
 
 func (f *classFinder) sawClass(c *wire.Cell, path string) error {
+	if c.Missing() {
+		return nil
+	}
+	text := c.Text
+	if c.Kind != wire.TextCell {
+		text = c.String()
+	}
+	if text = strings.TrimSuffix(text, ".0"); text == "-1" {
+		f.minus = cmp.Or(f.minus, path)
+		return nil
+	}
+	if len(f.values) < 2 && !f.values[text] {
+		f.values[strings.Clone(text)] = true
+	}
 	if n, ok := c.Whole(); ok {
 		if n >= event.ClassesMax {
 			return fmt.Errorf("class %d, there can be %d classes: name them in the configuration",
@@ -150,8 +172,11 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 		f.highest, f.numberer = max(f.highest, int(n)+1), cmp.Or(f.numberer, path)
 		return nil
 	}
-	if c.Kind != wire.TextCell || c.Text == "-1" || c.Text == "-1.0" {
+	if c.Kind != wire.TextCell {
 		return nil
+	}
+	if p := wire.CheckClassName(c.Text); p != nil {
+		return p
 	}
 	if _, ok := f.names[c.Text]; !ok {
 		if len(f.names) == event.ClassesMax {
@@ -171,6 +196,9 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	names, namer, count := f.called, f.caller, cmp.Or(f.count, f.highest)
 	if namer == "" {
 		names = slices.Sorted(maps.Keys(f.names))
+	}
+	if f.minus != "" && len(f.values) < 2 && !slices.Contains(names, "-1") {
+		return set, f.onlyMinusOne()
 	}
 	switch {
 	case len(names) == 0:
@@ -196,4 +224,16 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	}
 	set = event.ClassSet{Count: len(names), Names: names}
 	return set, set.Validate()
+}
+
+// onlyMinusOne says what to do about labels of which it cannot be known whether -1 is a class.
+func (f *classFinder) onlyMinusOne() error {
+	for other := range f.values {
+		return fmt.Errorf(
+			"ingest: %s: the labels are -1 and %s only: if -1 is a class, give all classes in their order, "+
+				"--classes=-1,%s; if it means that there is no label, leave these rows out",
+			f.minus, other, other,
+		)
+	}
+	return fmt.Errorf("ingest: %s: all labels are -1, which means that there is none", f.minus)
 }

@@ -62,6 +62,9 @@ func (t *jsonTable) next(row *fileRow) error {
 
 // parse reads the members of one object into row.
 func (t *jsonTable) parse(line []byte, row *fileRow) error {
+	if t.columns.aliased == nil {
+		t.columns.chooseAliases(t.keys(line))
+	}
 	row.reset(len(t.columns.names))
 	problem := t.object.Read(line, func(key string) *wire.Cell {
 		slot := t.columns.find(key)
@@ -77,6 +80,15 @@ func (t *jsonTable) parse(line []byte, row *fileRow) error {
 		return problem
 	}
 	return nil
+}
+
+// keys returns the keys of an object.
+func (t *jsonTable) keys(line []byte) (keys []string) {
+	_ = t.object.Read(line, func(key string) *wire.Cell { // a problem is one again when it is read
+		keys = append(keys, strings.Clone(key))
+		return nil
+	})
+	return keys
 }
 
 // decodeLine appends the event of the last line of a log to b, and returns its kind and time, or an

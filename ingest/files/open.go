@@ -19,13 +19,15 @@ type fileFormat uint8
 const (
 	csvFile fileFormat = iota
 	tsvFile
+	textFile // whose separator its first line tells
 	ndjsonFile
 	parquetFile
 	arrowFile
 )
 
 var fileExtensions = map[string]fileFormat{
-	".csv": csvFile, ".tsv": tsvFile,
+	".csv": csvFile, ".tsv": tsvFile, ".tab": tsvFile, ".txt": textFile, ".edges": textFile,
+	".edgelist": textFile, ".ncol": textFile,
 	".ndjson": ndjsonFile, ".jsonl": ndjsonFile,
 	".parquet": parquetFile, ".pq": parquetFile,
 	".arrow": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
@@ -39,9 +41,12 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		ext = filepath.Ext(strings.TrimSuffix(name, ext))
 	}
 	format, ok := fileExtensions[ext]
+	if !ok && strings.HasPrefix(name, "out.") { // as the files of KONECT are called
+		format, ok = textFile, true
+	}
 	if !ok {
 		return 0, "", fmt.Errorf(
-			"ingest: %s: extension %q says no format: want .csv, .tsv, .ndjson, "+
+			"ingest: %s: extension %q says no format: want .csv, .tsv, .txt, .ndjson, "+
 				".jsonl, each alone or followed by .gz or .zst, .parquet, .arrow, .feather or .ipc",
 			path,
 			ext,

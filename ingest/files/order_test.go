@@ -241,7 +241,7 @@ func TestInferClasses(t *testing.T) {
 			"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}` + "\n" + `{"vertex":1,"probabilities":[1]}`,
 		}, "error: 1 probabilities, and 2 in"},
 	} {
-		set, err := inferClasses(inputsOf(t, test.files), nil, false)
+		set, err := inferClasses(&Config{Inputs: inputsOf(t, test.files)})
 		got := fmt.Sprint(set.Names)
 		if len(set.Names) == 0 {
 			got = fmt.Sprint(set.Count)
@@ -296,18 +296,27 @@ func TestNumbersInCSVAreNoTextIDs(t *testing.T) {
 		"2024-01-01",
 		"-",
 		"00018446744073709551616",
+		"-5",
+		"-1001234567890",
+		"42.0",
+		"18446744073709551616",
+		"115512345678901234567",
+		"12e45",
 	}
-	bad := []string{"-5", "3.5", "-0.5", "42.0", "18446744073709551616", "99999999999999999999999"}
+	bad := []string{
+		"3.5", "-0.5", "1.23E+18", "1.23457E+018", "-1e+12", "1.0E18", "1,234,567", "1234567890123456789.0",
+		"a\u200bb", "a\x01", "NaN", "NA", "null", "#N/A",
+	}
 	for i, id := range slices.Concat(good, bad) {
 		b := merged(
 			readAll(
 				t,
 				Config{
-					Inputs: inputsOf(t, map[string]string{"edge.csv": "src,dst\nx," + id + "\n"}),
+					Inputs: inputsOf(t, map[string]string{"edge.tsv": "src\tdst\nx\t" + id + "\n"}),
 				},
 			),
 		)
-		if refused := len(b.Refused) == 1 && b.Refused[0].Reason == event.BadID; refused != (i >= len(good)) {
+		if refused := len(b.Refused) == 1; refused != (i >= len(good)) {
 			t.Errorf("%s: refused %+v", id, b.Refused)
 		}
 	}

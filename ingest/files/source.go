@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -51,7 +52,11 @@ type Input struct {
 // of a log stay in their order: each counts as no earlier than the one before.
 type Config struct {
 	Inputs  []Input
-	Columns map[string]string // renames columns: the file's name to ours
+	Columns map[string]string // renames columns: the file's name to ours; of the name "", fields that no column is
+	Header  []string          // columns of text files without a line of names: src,dst or edges=src,dst
+	Words   bool              // NA, null, NaN and their like are text, not a missing value
+	Zone    *time.Location    // of times without one, which are refused otherwise
+	Sum     bool              // the weights of edges that are given again add up
 	Classes event.ClassSet    // none: inferClasses
 	Ordered bool              // classes are told to others by number, so names that no column p_NAME orders are an error
 	Steps   ingest.StepConfig // Time is always EventTime
@@ -99,6 +104,9 @@ type Source struct {
 	decoder  *wire.Decoder
 	inputs   []*fileStream // in the order of the log
 	position event.Position
+	places   []rowPlace // of the rows of the last batch
+	survey   *survey
+	sums     map[[2]event.ID]float64 // weights of the edges so far; nil: they do not add up
 	cutter   *ingest.Cutter
 	err      error // final
 }
@@ -109,14 +117,14 @@ func NewSource(config Config) (*Source, error) {
 		return nil, err
 	}
 	if config.Classes.K() == 0 {
-		classes, err := inferClasses(config.Inputs, config.Columns, config.Ordered)
+		classes, err := inferClasses(&config)
 		if err != nil {
 			return nil, err
 		}
 		config.Classes = classes
 	}
 	config.Steps.Time = ingest.EventTime
-	s := &Source{config: config, cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
+	s := &Source{config: config, survey: newSurvey(), cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
 	classes := config.Classes
 	if classes.K() == 0 {
 		classes.Count = 1 // no file speaks of classes
@@ -124,6 +132,10 @@ func NewSource(config Config) (*Source, error) {
 	var err error
 	if s.decoder, err = wire.NewDecoder(classes); err != nil {
 		return nil, err
+	}
+	s.decoder.SetZone(config.Zone)
+	if config.Sum {
+		s.sums = map[[2]event.ID]float64{}
 	}
 	for _, input := range config.Inputs {
 		in, err := s.open(input)
@@ -148,6 +160,7 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	}
 	unsorted := in.unsorted
 	in.file.Close()
+	s.decoder.SetZone(s.config.Zone) // nothing was guessed yet
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -165,6 +178,7 @@ func (s *Source) open(input Input) (*fileStream, error) {
 // Next implements ingest.Source.
 func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 	s.cutter.Begin(b)
+	s.places = s.places[:0]
 	if s.err == nil {
 		s.err = s.fill(ctx, b)
 	}
@@ -202,7 +216,7 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		taken, complete := s.cutter.Offer(u)
 		if taken {
 			s.position++
-			in.count(b.Refused[before.Refused:])
+			s.taken(in, b, before)
 		} else {
 			b.Rollback(before)
 		}
@@ -210,6 +224,51 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 			return nil
 		}
 	}
+}
+
+// rowPlace is where a row stands.
+type rowPlace struct {
+	in   *fileStream
+	line int64
+}
+
+// taken notes the head of in, which is now at the end of b.
+func (s *Source) taken(in *fileStream, b *event.Batch, before event.Mark) {
+	e := in.head()
+	s.places = append(s.places, rowPlace{in, e.place})
+	if b.Count(e.kind) > before.Count[e.kind] {
+		if e.kind == event.KindEdge && s.sums != nil {
+			s.addUp(&b.Edges[b.Count(e.kind)-1])
+		}
+		s.survey.note(b, e.kind)
+	}
+	in.count(b.Refused[before.Refused:])
+}
+
+// addUp makes the weight of an edge the sum of all that were given.
+func (s *Source) addUp(e *event.Edge) {
+	ends := [2]event.ID{e.Src, e.Dst}
+	if e.Dst.Number < e.Src.Number || e.Dst.Number == e.Src.Number && e.Dst.Name < e.Src.Name {
+		ends[0], ends[1] = e.Dst, e.Src
+	}
+	if e.Remove {
+		delete(s.sums, ends)
+		return
+	}
+	sum, known := s.sums[ends]
+	if e.Weight = min(sum+e.Weight, event.WeightMax); !known {
+		ends[0].Name, ends[1].Name = strings.Clone(ends[0].Name), strings.Clone(ends[1].Name)
+	}
+	s.sums[ends] = e.Weight
+}
+
+// Place returns the file and the line, or row, of an event of the last batch.
+func (s *Source) Place(at event.Position) (path string, line int64, known bool) {
+	i := int(at) - int(s.position) + len(s.places) - 1
+	if i < 0 || i >= len(s.places) {
+		return "", 0, false
+	}
+	return s.places[i].in.tally.Path, s.places[i].line, true
 }
 
 // peek returns the input whose head is the next row of the log, or io.EOF.
@@ -273,23 +332,16 @@ type Tally struct {
 	Path    string
 	Rows    int
 	Refused int // rows that are wrong
-	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, and late rows
+	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, late rows, and those below
+
+	Blank    int // labels that are not there
+	MinusOne int // labels that are -1, which is no class
 }
 
 // Tallies returns the tally of each file.
 func (s *Source) Tallies() (all []Tally) {
 	for _, in := range s.inputs {
 		all = append(all, in.tally)
-	}
-	return all
-}
-
-// Warnings lists, so far, the columns of the files that are ignored.
-func (s *Source) Warnings() (all []string) {
-	for _, in := range s.inputs {
-		if c := in.columns; c != nil && len(c.ignored) > 0 {
-			all = append(all, in.tally.Path+": ignored columns "+strings.Join(c.ignored, ", "))
-		}
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
@@ -45,6 +46,7 @@ type fileEntry struct {
 	key   event.Time // orders the log
 	kind  event.Kind
 	index int32 // in the batch's slice of its kind; refusals at -1, -2, ...
+	place int64 // in the file
 }
 
 // fileStream is one file on its way into the log: the rows of a table, which are events of one kind, or the lines
@@ -58,6 +60,7 @@ type fileStream struct {
 	defaults wire.RowDefaults
 	row      fileRow
 
+	words    bool // words for nothing are text
 	ahead    event.Batch
 	entries  []fileEntry
 	next     int        // of entries
@@ -86,12 +89,13 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	s.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
 	s.defaults = wire.RowDefaults{
 		Kind:    input.Kind,
-		Untyped: file.format <= tsvFile,
+		Untyped: file.format <= textFile,
 		Version: config.Version,
 	}
+	s.words, s.columns.typed = config.Words, file.format > textFile
 	switch file.format {
-	case csvFile, tsvFile:
-		s.table, err = newCSVTable(file, s.columns)
+	case csvFile, tsvFile, textFile:
+		s.table, err = newCSVTable(file, s.columns, headerOf(config.Header, input.Kind))
 	case ndjsonFile:
 		s.table = newJSONTable(file, s.columns)
 	case parquetFile:
@@ -139,7 +143,8 @@ func (s *fileStream) fill(n int) error {
 // log stay in their order. It returns io.EOF after the last row.
 func (s *fileStream) read() error {
 	e, t, slot := fileEntry{key: s.last, kind: s.input.Kind}, event.Time(0), wire.NoColumn
-	err := s.table.next(&s.row)
+	err := s.nextRow()
+	e.place = s.table.place()
 	switch {
 	case err != nil:
 	case s.input.Log:
@@ -148,6 +153,10 @@ func (s *fileStream) read() error {
 		var p *event.Problem
 		if t, slot, p = s.decoder.DecodeRow(s.defaults, s.row.cells, s.columns.named, &s.ahead); p != nil {
 			err = p
+		}
+		if p == wire.Blank || p == wire.MinusOne {
+			s.leaveOut(p)
+			return nil
 		}
 	}
 	switch p, refused := err.(*event.Problem); {
@@ -167,6 +176,47 @@ func (s *fileStream) read() error {
 	}
 	s.last = e.key
 	s.entries = append(s.entries, e)
+	return nil
+}
+
+// leaveOut counts a row that says nothing.
+func (s *fileStream) leaveOut(p *event.Problem) {
+	s.tally.Rows++
+	s.tally.LeftOut++
+	if p == wire.MinusOne {
+		s.tally.MinusOne++
+	} else {
+		s.tally.Blank++
+	}
+}
+
+// nextRow reads a row of a table into s.row. Words for nothing are nothing in it, and texts have no
+// spaces around them.
+func (s *fileStream) nextRow() error {
+	err := s.table.next(&s.row)
+	if err != nil || s.columns == nil {
+		return err
+	}
+	text, _ := s.table.(*csvTable)
+	for slot := range s.row.cells {
+		c := &s.row.cells[slot]
+		if c.Kind != wire.TextCell {
+			continue
+		}
+		attribute := s.columns.isAttribute(slot)
+		if attribute && text == nil {
+			continue // a typed file says null where it means it
+		}
+		c.Text = wire.TrimText(c.Text)
+		switch {
+		case c.Text == "":
+			c.Kind = wire.NullCell
+		case !s.words && wire.IsNothing(c.Text) && !s.columns.means(slot, c.Text):
+			*c = wire.Cell{Kind: wire.NullCell}
+		case text != nil && text.commas && !attribute && s.columns.isNumber(slot):
+			c.Text = strings.Replace(c.Text, ",", ".", 1)
+		}
+	}
 	return nil
 }
 

@@ -21,7 +21,7 @@ func TestNamedPipesAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a named pipe: %v", err)
 	}
-	_, err = inferClasses([]Input{{Path: pipe, Kind: event.KindLabel}}, nil, false)
+	_, err = inferClasses(&Config{Inputs: []Input{{Path: pipe, Kind: event.KindLabel}}})
 	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("classes from a pipe: %v", err)
 	}

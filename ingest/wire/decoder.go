@@ -87,8 +87,8 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 	return d, nil
 }
 
-// SetZone names the time zone of times in files that have none.
-func (d *Decoder) SetZone(zone *time.Location) { d.zone = zone }
+// SetZone names the time zone of times in files that have none, and forgets what was guessed.
+func (d *Decoder) SetZone(zone *time.Location) { d.zone, d.guessed = zone, Guesses{} }
 
 // Guesses counts the times of files that had to be interpreted.
 type Guesses struct {

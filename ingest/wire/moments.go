@@ -24,8 +24,8 @@ func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 	}
 	switch {
 	case err != nil && f >= fileForm:
-		return t, event.Problemf(event.BadTime, "%s is no time that is read: want RFC 3339, such as "+
-			"2024-05-01T12:00:00Z, or Unix seconds", c.String())
+		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds, "+
+			"nor another form of one moment", c.String())
 	case err != nil:
 		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
 	case !zoned && d.zone == nil:

@@ -10,6 +10,7 @@ import (
 // Column is a column that a file of some kind may have. The first name is ours.
 type Column struct {
 	Names    []string
+	Aliases  []string // other names in the form of PlainName, the likelier first
 	Required bool
 }
 
@@ -25,6 +26,13 @@ func Columns(kind event.Kind) []Column {
 				func(s string) bool { return s == "" },
 			)
 		}
+		if kind == event.KindVertex && s.field != fieldVertex {
+			continue // every other column is an attribute
+		}
+		for _, name := range all[i].Names {
+			all[i].Aliases = append(all[i].Aliases, PlainName(name))
+		}
+		all[i].Aliases = append(all[i].Aliases, aliases[s.field]...)
 	}
 	return all
 }
@@ -36,11 +44,23 @@ type RowDefaults struct {
 	Version string // of predictions and posts without one
 }
 
+// classSlot is the column of the class of a label.
+var classSlot = slices.IndexFunc(
+	fields[event.KindLabel],
+	func(s fieldSpec) bool { return s.field == fieldClass },
+)
+
 // NoColumn blames no column in particular.
 const NoColumn = -1
 
+// Problems of rows that say nothing, which are left out: a label that is not there withdraws none.
+var (
+	Blank    = event.Problemf(event.MissingField, "no label")
+	MinusOne = event.Problemf(event.MissingField, "the label is -1, which no class is called")
+)
+
 // DecodeRow appends the event that a row of a file holds to b and returns its time, or the column
-// to blame and what is wrong with it. The cells are those of Columns, and of further columns with
+// to blame and what is wrong with it, or Blank or MinusOne. The cells are those of Columns, and of further columns with
 // their names from there on. The batch keeps its own copy of what the cells point to.
 func (d *Decoder) DecodeRow(
 	row RowDefaults, cells []Cell, names []string, b *event.Batch,
@@ -77,6 +97,12 @@ func (d *Decoder) row(
 			return i, p
 		}
 	}
+	if row.Kind == event.KindLabel && d.batch.Labels[r.at].Class == event.NoClass {
+		if c := &cells[classSlot]; c.unknown() {
+			return NoColumn, Blank
+		}
+		return NoColumn, MinusOne
+	}
 	if at, p := d.setFurther(f, r, cells, names); p != nil || !row.Kind.Predicts() {
 		return at, p
 	}
@@ -99,6 +125,8 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 		c = &Cell{Kind: NullCell}
 	case c.Missing() && s.required:
 		return s.unfit(f, c)
+	case c.unknown() && s.required:
+		return s.unfit(f, &Cell{Kind: NullCell})
 	case c.unknown() && !s.required && s.field != fieldWeight, c.Missing():
 		return nil
 	}
@@ -120,6 +148,15 @@ func (d *Decoder) setFurther(
 			return NoColumn, nil
 		}
 		list := Cell{Kind: ListCell, List: d.probabilities[:0]}
+		if second := base + 1; d.k == 2 && len(cells) > second && names[base] == "" {
+			x, ok := cells[second].Float()
+			if !ok {
+				return second, (&fieldSpec{holds: &numberType}).unfit(f, &cells[second])
+			}
+			list.Append(1-x, true) // p1 is the only column
+			list.Append(x, true)
+			return NoColumn, d.set(fileForm, specOf(r.kind, fieldProbabilities), r, &list)
+		}
 		for i := base; i < len(cells); i++ {
 			x, ok := cells[i].Float()
 			if !ok {

@@ -161,7 +161,7 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		return event.NoClass, nil
 	case UintCell:
 		if f >= fileForm && d.signed {
-			return d.parseClass(strconv.FormatUint(c.Integer, 10))
+			return d.namedClass(strconv.FormatUint(c.Integer, 10))
 		}
 		return d.indexClass(c.Integer)
 	case NumberCell:
@@ -182,8 +182,8 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		if _, named = d.byName[text]; !named && text == "-1" {
 			return event.NoClass, nil
 		}
-		if !named && d.signed {
-			return 0, d.unknownClass(text)
+		if d.signed {
+			return d.namedClass(text)
 		}
 	}
 	return d.parseClass(text)
@@ -196,6 +196,14 @@ func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 	}
 	if id := event.ParseID(s); id.Name == "" && s != "" {
 		return d.indexClass(id.Number)
+	}
+	return 0, d.unknownClass(s)
+}
+
+// namedClass returns the class with a name.
+func (d *Decoder) namedClass(s string) (event.Class, *event.Problem) {
+	if c, ok := d.byName[s]; ok {
+		return c, nil
 	}
 	return 0, d.unknownClass(s)
 }

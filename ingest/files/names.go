@@ -1,0 +1,165 @@
+package files
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+)
+
+// chooseAliases looks for columns that other programs call differently, for the fields of which no
+// column has a name of ours. Renamed columns are not looked at.
+func (c *columns) chooseAliases(names []string) {
+	if c.aliased != nil {
+		return
+	}
+	c.aliased = map[string]string{}
+	for _, known := range c.known {
+		ours := known.Names[0]
+		if c.unwanted(ours) || slices.ContainsFunc(names, func(name string) bool {
+			return c.ours(name) == ours
+		}) {
+			continue
+		}
+		var found []string
+		for _, name := range known.Names[1:] {
+			if slices.ContainsFunc(names, func(n string) bool { return c.ours(n) == name }) {
+				found = append(found, name)
+			}
+		}
+		for _, alias := range known.Aliases {
+			for _, name := range names {
+				_, renamed := c.rename[name]
+				_, used := c.aliased[name]
+				if !renamed && !used && wire.PlainName(name) == alias && !slices.Contains(found, name) {
+					found = append(found, name)
+				}
+			}
+		}
+		if len(found) > 0 && !slices.Contains(known.Names, found[0]) {
+			c.aliased[strings.Clone(found[0])] = ours
+		}
+		if len(found) > 0 {
+			c.take(c.slot(ours), found[0], found[1:])
+		}
+	}
+}
+
+// unwanted reports whether a renaming says that no column is a field.
+func (c *columns) unwanted(ours string) bool {
+	to, ok := c.rename[""]
+	return ok && slices.Contains(strings.Split(to, ","), ours)
+}
+
+// take notes that a column was taken for a field.
+func (c *columns) take(slot int, name string, others []string) {
+	if _, given := c.rename[name]; given {
+		return // the user said so
+	}
+	if !slices.ContainsFunc(c.taken, func(t taken) bool { return t.slot == slot }) {
+		c.taken = append(c.taken, taken{slot, strings.Clone(name), others})
+	}
+}
+
+// single reports whether p1 is the only column of probabilities: of two classes, the first has the rest.
+func (c *columns) single() bool { return c.highest == 2 && !c.has(c.base()) && !c.called }
+
+// noProbabilities says how to read predictions whose columns of probabilities have other names.
+func (c *columns) noProbabilities(names []string) error {
+	var others []string
+	for _, name := range names {
+		if slot, known := c.slots[name]; name != "" && (!known || slot < 0) {
+			others = append(others, name)
+		}
+	}
+	advice := "rename with --map p0=COLUMN,p1=COLUMN,..., --map p_NAME=COLUMN,... or --map class=COLUMN"
+	switch {
+	case len(others) == 1:
+		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map p1=%s; if it is the class: --map class=%s",
+			others[0], others[0], others[0])
+	case len(others) > 1 && len(others) <= adviceMax:
+		maps := make([]string, len(others))
+		for i, name := range others {
+			maps[i] = classPrefix + name + "=" + name
+		}
+		advice = "if they are the classes, name them so: --map " + strings.Join(maps, ",")
+	}
+	return fmt.Errorf(`no column "p0", "p1", ... or "class" for %v rows: the file has %s; %s`,
+		c.kind, listNames(names), advice)
+}
+
+// adviceMax bounds the columns that an advice names.
+const adviceMax = 12
+
+// listNames lists the names of columns for a message.
+func listNames(names []string) string {
+	if more := len(names) - 2*adviceMax; more > 0 {
+		names = append(slices.Clone(names[:2*adviceMax]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// noColumns says how to read a file that lacks columns, or that has no line with names.
+func (c *columns) noColumns(missing, names []string) error {
+	var maps, order []string
+	for _, name := range missing {
+		maps = append(maps, strings.Trim(name, `"`)+"=COLUMN")
+	}
+	for _, known := range c.known {
+		if known.Required {
+			order = append(order, known.Names[0])
+		}
+	}
+	advice := "rename with --map " + strings.Join(maps, ",")
+	if !c.typed {
+		if looksLikeData(names) {
+			advice = fmt.Sprintf("line 1 looks like data: if the file has no line with names, --columns %s; else ",
+				strings.Join(order, ",")) + advice
+		} else {
+			advice += "; if line 1 is data, --columns " + strings.Join(order, ",")
+		}
+	}
+	return fmt.Errorf("no column %s for %v rows: the file has %s; %s",
+		strings.Join(missing, ", "), c.kind, listNames(names), advice)
+}
+
+// looksLikeData reports whether a line with names of columns has values instead.
+func looksLikeData(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := strconv.ParseFloat(name, 64)
+		digits := strings.IndexAny(name, "0123456789")
+		return err == nil || digits > 0 && name[digits-1] != 'p' || strings.HasPrefix(name, "@")
+	})
+}
+
+// fileKinds are the kinds of tables by the flags that name them.
+var fileKinds = map[string]event.Kind{
+	"edges": event.KindEdge, "labels": event.KindLabel, "predictions": event.KindPrediction,
+	"members": event.KindMember, "vertices": event.KindVertex,
+}
+
+// headerOf returns the names of the columns of a file without a line that has them: those of --columns
+// for its kind, if there are any. Without a kind they are those of the files that have all of them;
+// those of vertices, which may have any, need the kind.
+func headerOf(given []string, kind event.Kind) []string {
+	for _, list := range given {
+		of, names, split := strings.Cut(list, "=")
+		if split && fileKinds[of] == kind {
+			return strings.Split(names, ",")
+		}
+	}
+	for _, list := range given {
+		if strings.Contains(list, "=") || kind == event.KindVertex {
+			continue
+		}
+		names := strings.Split(list, ",")
+		c := newColumns(kind, nil, nil)
+		if _, err := c.setHeader(names); err == nil && len(c.ignored) == 0 {
+			return names
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+)
+
+// peekBytes bounds what is looked at before a file is read: one line of it.
+const peekBytes = 1 << 16
+
+// preamble is what stands in a text file before its rows: comments, as SNAP and KONECT write them, and
+// the line of a spreadsheet that names the separator.
+type preamble struct {
+	lines       int64  // in it
+	first, last string // comments, without their mark
+	separator   rune   // that the file names; 0: none
+}
+
+// readPreamble reads the lines that begin with # or %. Where the columns are given the first row is
+// data, which a # may begin without a space after it.
+func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
+	for {
+		head, _ := in.Peek(2)
+		sep, _ := in.Peek(len("sep=;"))
+		switch {
+		case p.lines == 0 && bytes.EqualFold(sep[:min(4, len(sep))], []byte("sep=")) && len(sep) == 5:
+			p.separator = rune(sep[4])
+		case len(head) == 0 || head[0] != '#' && head[0] != '%':
+			return p, nil
+		case given && head[0] == '#' && len(head) > 1 && !strings.ContainsRune(" \t\r\n#!", rune(head[1])):
+			return p, nil
+		}
+		var line []byte
+		for more := true; more; {
+			var part []byte
+			if part, more, err = in.ReadLine(); err != nil {
+				return p, err
+			}
+			if len(line) < peekBytes {
+				line = append(line, part...)
+			}
+		}
+		if p.lines++; p.separator == 0 || p.lines > 1 {
+			p.last = wire.TrimText(strings.TrimLeft(string(line), "#%"))
+			if p.first == "" {
+				p.first = p.last
+			}
+		}
+	}
+}
+
+// konectKinds are the kinds of networks in the first comment of a file of KONECT.
+var konectKinds = map[string]bool{"sym": true, "asym": true, "bip": true}
+
+// refuse refuses a network whose two sides number their vertices alike.
+func (p *preamble) refuse() error {
+	if words := strings.Fields(p.first); len(words) > 1 && words[0] == "bip" {
+		return errors.New("a bipartite network of KONECT, whose sides both count from 1: " +
+			"put a letter before the ids of one side, or both are taken for the same vertices")
+	}
+	return nil
+}
+
+// names returns the names of the columns that a comment says, if the first row is not one of names:
+// those of the last comment, if it has as many and all that a kind needs, as in files of SNAP; or those
+// of every file of KONECT.
+func (p *preamble) names(first []string, kind event.Kind, split func(string) []string) []string {
+	if p.last == "" {
+		return nil
+	}
+	fits := func(names []string) bool {
+		if len(names) != len(first) {
+			return false
+		}
+		c := newColumns(kind, nil, nil)
+		_, err := c.setHeader(names)
+		return err == nil
+	}
+	if fits(first) {
+		return nil
+	}
+	words := strings.Fields(p.first)
+	if kind == event.KindEdge && len(words) > 1 && konectKinds[words[0]] && len(first) <= 4 {
+		return []string{"src", "dst", "weight", "time"}[:len(first)]
+	}
+	for _, names := range [][]string{split(p.last), strings.Fields(p.last)} {
+		for i, name := range names {
+			names[i] = wire.TrimText(name)
+		}
+		if fits(names) {
+			return names
+		}
+	}
+	return nil
+}
+
+// firstLine returns the line that follows, with a quote in place of its quoted parts.
+func firstLine(in *bufio.Reader) (line []byte) {
+	head, _ := in.Peek(peekBytes)
+	quoted := false
+	for _, c := range head {
+		switch {
+		case c == '"':
+			if quoted = !quoted; quoted {
+				line = append(line, '"')
+			}
+		case c == '\n' && !quoted:
+			return line
+		case !quoted:
+			line = append(line, c)
+		}
+	}
+	return line
+}
+
+// separatorOf returns the separator of a file by its first line: that of its format, unless the line
+// has another one only.
+func separatorOf(line []byte, format fileFormat) rune {
+	order := ",;\t|"
+	switch format {
+	case tsvFile:
+		order = "\t,;|"
+	case textFile:
+		order = "\t;|,"
+	}
+	for _, separator := range order {
+		if bytes.ContainsRune(line, separator) {
+			return separator
+		}
+	}
+	if len(bytes.Fields(line)) > 1 {
+		return ' '
+	}
+	return rune(order[0])
+}
+
+// checkEnds refuses the names of a file whose lines end in a way that no reader of CSV takes for an end.
+func checkEnds(names []string) error {
+	for _, name := range names {
+		if strings.ContainsRune(name, '\r') {
+			return fmt.Errorf("column %q: the lines end with a carriage return alone: save it with line feeds",
+				name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package files
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gqlstream/ingest/event"
+)
+
+// Summary says what was read so far, in lines: each file with its columns, and how the files meet.
+func (s *Source) Summary() (lines []string) {
+	for _, in := range s.inputs {
+		lines = append(lines, in.summary())
+	}
+	v := s.survey
+	if edges, again, other := v.edges.totals(); edges > 0 {
+		vertices, _ := v.meets(hasEdge, hasEdge)
+		line := fmt.Sprintf("%s edges between %s vertices", v.edges.count(edges), v.vertices.count(vertices))
+		lines = append(lines, line+v.edges.repeats(again, other, s.edgesAgain()))
+	}
+	if labels, again, other := v.labels.totals(); labels > 0 {
+		line := fmt.Sprintf("%s labels", v.labels.count(labels))
+		if by := s.classCounts(); by != "" {
+			line += " (" + by + ")"
+		}
+		lines = append(lines, line+s.meeting(hasLabel)+v.labels.repeats(again, other, "the last class stands"))
+	}
+	if predictions, again, other := v.predicts.totals(); predictions > 0 {
+		line := fmt.Sprintf("%s predictions", v.predicts.count(predictions))
+		lines = append(lines, line+s.meeting(hasPrediction)+
+			v.predicts.repeats(again, other, "the last one stands"))
+	}
+	if members, again, other := v.members.totals(); members > 0 {
+		line := fmt.Sprintf("%s memberships in %s communities", v.members.count(members), grouped(len(v.communities)))
+		lines = append(lines, line+s.meeting(isMember)+
+			v.members.repeats(again, other, "the last multiplicity stands"))
+	}
+	return lines
+}
+
+func (s *Source) edgesAgain() string {
+	if s.sums != nil {
+		return "their weights add up"
+	}
+	return "the last weight stands; --edges-sum adds them up"
+}
+
+// summary says what was read of a file.
+func (in *fileStream) summary() string {
+	line := fmt.Sprintf("%s: %s rows", in.tally.Path, grouped(in.tally.Rows))
+	if t, ok := in.table.(*csvTable); ok && t.skipped > 0 {
+		line += fmt.Sprintf(" after %d lines of comments", t.skipped)
+	}
+	if in.columns == nil {
+		return line
+	}
+	var columns []string
+	for slot, known := range in.columns.known {
+		if !in.columns.has(slot) {
+			continue
+		}
+		column := known.Names[0]
+		if name := in.columns.names[slot]; name != column {
+			column += " from " + name
+		}
+		for _, t := range in.columns.taken {
+			if t.slot == slot && len(t.others) > 0 {
+				column += " (not " + strings.Join(t.others, ", ") + ")"
+			}
+		}
+		columns = append(columns, column)
+	}
+	if n := in.columns.further(); n > 0 {
+		columns = append(columns, fmt.Sprintf("%d further columns", n))
+	}
+	line += ": " + strings.Join(columns, ", ")
+	if t := in.tally; t.Blank > 0 {
+		line += fmt.Sprintf("; %s rows without a label say nothing", grouped(t.Blank))
+	}
+	return line
+}
+
+// further returns how many columns of probabilities or attributes there are.
+func (c *columns) further() (n int) {
+	for _, name := range c.names[c.base():] {
+		if name != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// count writes a number of things, which is estimated where the sample does not have all.
+func (s *sample) count(n int) string {
+	if s.shift > 0 {
+		return "about " + grouped(n)
+	}
+	return grouped(n)
+}
+
+// repeats says how many rows were about what a row before was about.
+func (s *sample) repeats(again, other int, stands string) string {
+	text := ""
+	if again > 0 {
+		text += fmt.Sprintf("; %s rows said one again", s.count(again))
+	}
+	if other > 0 {
+		text += fmt.Sprintf("; %s rows changed one: %s", s.count(other), stands)
+	}
+	return text
+}
+
+// meeting says how many vertices with a property have an edge or a prediction, where the files
+// have such.
+func (s *Source) meeting(has uint64) string {
+	text := ""
+	for _, other := range s.partners(has) {
+		_, both := s.survey.meets(has, other.has)
+		text += fmt.Sprintf("%s %s of vertices with %s",
+			map[bool]string{true: ":", false: ","}[text == ""], s.survey.vertices.count(both), other.name)
+	}
+	return text
+}
+
+// partner is a property that the vertices of a file should have.
+type partner struct {
+	has  uint64
+	name string
+}
+
+// partners returns what vertices with a property are compared with.
+func (s *Source) partners(has uint64) (list []partner) {
+	if n, _, _ := s.survey.edges.totals(); n > 0 {
+		list = append(list, partner{hasEdge, "an edge"})
+	}
+	if n, _, _ := s.survey.predicts.totals(); n > 0 && has != hasPrediction {
+		list = append(list, partner{hasPrediction, "a prediction"})
+	}
+	return list
+}
+
+// classesShown bounds the classes of a summary.
+const classesShown = 12
+
+// classCounts says how many labels there are of each class.
+func (s *Source) classCounts() string {
+	var parts []string
+	for k, n := range s.survey.byClass(s.config.Classes.K()) {
+		if k == classesShown {
+			return strings.Join(append(parts, "..."), ", ")
+		}
+		parts = append(parts, s.config.Classes.Name(event.Class(k))+" "+s.survey.labels.count(n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Warnings says, so far, what in the files may not mean what somebody thinks.
+func (s *Source) Warnings() (all []string) {
+	for _, in := range s.inputs {
+		all = append(all, in.warnings(s.survey)...)
+	}
+	names := map[uint64]string{hasLabel: "labels", hasPrediction: "predictions", isMember: "members"}
+	for _, has := range []uint64{hasLabel, hasPrediction, isMember} {
+		partners := s.partners(has)
+		best, total, most := "", 0, 0
+		for _, other := range partners {
+			all, both := s.survey.meets(has, other.has)
+			if total = all; both >= most {
+				most, best = both, other.name
+			}
+		}
+		if total > 0 && len(partners) > 0 && 2*most < total {
+			all = append(all, fmt.Sprintf("%s of %s vertices in the %s have %s: are the ids of the files the same?",
+				grouped(most), grouped(total), names[has], best))
+		}
+	}
+	if s.survey.digits.rounded() {
+		all = append(all, fmt.Sprintf("all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
+			"float column: export them as text, or different vertices are one", grouped(s.survey.digits.large)))
+	}
+	return append(all, s.guesses()...)
+}
+
+// guesses says how times were read.
+func (s *Source) guesses() (all []string) {
+	g := s.decoder.Guesses()
+	if g.Scaled > 0 {
+		all = append(all, fmt.Sprintf("%s times are too large for Unix seconds, and were read as milliseconds "+
+			"or finer units by their size", grouped(g.Scaled)))
+	}
+	if g.Assumed > 0 {
+		all = append(all, fmt.Sprintf("%s timestamps without a time zone were read as UTC; "+
+			"--timezone names another", grouped(g.Assumed)))
+	}
+	return all
+}
+
+// warnings says what may be wrong with a file.
+func (in *fileStream) warnings(v *survey) (all []string) {
+	path := in.tally.Path
+	if in.tally.Rows == 0 {
+		all = append(all, path+" has no rows")
+	}
+	if n := in.tally.MinusOne; n > 0 {
+		all = append(all, fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
+			"--classes=-1,...", path, grouped(n)))
+	}
+	if in.columns == nil {
+		return all
+	}
+	if len(in.columns.ignored) > 0 {
+		all = append(all, path+": ignored columns "+strings.Join(in.columns.ignored, ", "))
+	}
+	if in.columns.typed {
+		return all
+	}
+	for slot, name := range in.columns.names[:in.columns.base()] {
+		key := keyOf(event.ParseID(name))
+		what := in.columns.known[slot].Names[0]
+		if name == "" || !slices.Contains([]string{"src", "dst", "vertex"}, what) {
+			continue
+		}
+		if _, is := v.vertices.of[key]; is {
+			all = append(all, fmt.Sprintf("%s: the column %q is called like a vertex: if line 1 is data, give --columns",
+				path, name))
+		}
+	}
+	return all
+}
+
+// grouped writes a number with a comma before each three digits.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

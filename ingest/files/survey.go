@@ -1,0 +1,224 @@
+package files
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/ingest/event"
+)
+
+// sampleMax bounds the things of one sort that a survey keeps. When there are more it keeps those
+// whose hashes begin with one more zero, and what it counts is multiplied.
+const sampleMax = 1 << 19
+
+// said is what rows have said of one thing.
+type said struct {
+	last  uint64 // hash of what the last row said
+	class event.Class
+	again uint32 // rows that said the same as the one before
+	other uint32 // rows that said something else
+}
+
+// sample holds things by the hash of their names.
+type sample struct {
+	shift uint
+	of    map[uint64]said
+}
+
+func newSample() sample { return sample{of: map[uint64]said{}} }
+
+// scale is how many things each one in the sample stands for.
+func (s *sample) scale() int { return 1 << s.shift }
+
+func (s *sample) keeps(key uint64) bool { return bits.LeadingZeros64(key) >= int(s.shift) }
+
+// say notes what a row says of a thing.
+func (s *sample) say(key, what uint64, class event.Class) {
+	if !s.keeps(key) {
+		return
+	}
+	x, known := s.of[key]
+	switch {
+	case !known:
+	case x.last == what:
+		x.again++
+	default:
+		x.other++
+	}
+	x.last, x.class = what, class
+	if s.of[key] = x; len(s.of) > sampleMax {
+		s.shift++
+		for key := range s.of {
+			if !s.keeps(key) {
+				delete(s.of, key)
+			}
+		}
+	}
+}
+
+// mark adds properties to a thing.
+func (s *sample) mark(key, what uint64) {
+	if !s.keeps(key) {
+		return
+	}
+	if x := s.of[key]; x.last&what != what {
+		s.say(key, x.last|what, 0)
+	}
+}
+
+// totals returns how many things there are, and how many rows said the same or something else of
+// a thing that a row had named before.
+func (s *sample) totals() (things, again, other int) {
+	for _, x := range s.of {
+		again += int(x.again)
+		other += int(x.other)
+	}
+	return len(s.of) * s.scale(), again * s.scale(), other * s.scale()
+}
+
+// Properties of a vertex in a survey.
+const (
+	hasEdge uint64 = 1 << iota
+	hasLabel
+	hasPrediction
+	isMember
+	hasRow
+)
+
+// survey collects what files say, for a summary: in bounded memory, and exactly for files of half a
+// million things of each sort.
+type survey struct {
+	vertices sample // the last of each is its properties
+	edges    sample
+	labels   sample
+	predicts sample
+	members  sample
+
+	communities map[string]bool
+	digits      idDigits
+}
+
+func newSurvey() *survey {
+	return &survey{
+		vertices: newSample(), edges: newSample(), labels: newSample(), predicts: newSample(),
+		members: newSample(), communities: map[string]bool{},
+	}
+}
+
+// mix returns a hash of two numbers.
+func mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a^0x9e3779b97f4a7c15, b^0xd1b54a32d192ed03)
+	x := high ^ low
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return x ^ x>>32
+}
+
+func keyOf(id event.ID) uint64 {
+	if id.Name != "" {
+		return xxhash.Sum64String(id.Name)
+	}
+	return mix(id.Number, 1)
+}
+
+// note adds the last event of a kind in a batch.
+func (s *survey) note(b *event.Batch, kind event.Kind) {
+	switch at := b.Count(kind) - 1; kind {
+	case event.KindEdge:
+		s.noteEdge(&b.Edges[at])
+	case event.KindLabel:
+		e := &b.Labels[at]
+		key := keyOf(e.Vertex)
+		s.vertices.mark(key, hasLabel)
+		s.labels.say(key, uint64(e.Class+2), e.Class)
+	case event.KindPrediction:
+		e := &b.Predictions[at]
+		key, what := keyOf(e.Vertex), xxhash.Sum64String(e.Version)
+		for _, units := range e.Units {
+			what = mix(what, uint64(units))
+		}
+		s.vertices.mark(key, hasPrediction)
+		s.predicts.say(key, what, 0)
+	case event.KindMember:
+		e := &b.Members[at]
+		key := keyOf(e.Vertex)
+		s.vertices.mark(key, isMember)
+		s.members.say(mix(key, xxhash.Sum64String(e.Community)), uint64(e.Multiplicity), 0)
+		if len(s.communities) < sampleMax && !s.communities[e.Community] {
+			s.communities[string([]byte(e.Community))] = true
+		}
+	case event.KindVertex:
+		s.vertices.mark(keyOf(b.Vertices[at].Vertex), hasRow)
+	}
+}
+
+func (s *survey) noteEdge(e *event.Edge) {
+	a, b := keyOf(e.Src), keyOf(e.Dst)
+	s.digits.see(e.Src)
+	s.digits.see(e.Dst)
+	if !e.Remove {
+		s.vertices.mark(a, hasEdge)
+		s.vertices.mark(b, hasEdge)
+	}
+	s.edges.say(mix(min(a, b), max(a, b)), math.Float64bits(e.Weight), 0)
+}
+
+// meets returns how many vertices have a property, and how many of these have another one too.
+func (s *survey) meets(has, also uint64) (all, both int) {
+	for _, x := range s.vertices.of {
+		if x.last&has != 0 {
+			all++
+			if x.last&also != 0 {
+				both++
+			}
+		}
+	}
+	return all * s.vertices.scale(), both * s.vertices.scale()
+}
+
+// byClass returns how many vertices have a label of each of k classes.
+func (s *survey) byClass(k int) []int {
+	count := make([]int, k)
+	for _, x := range s.labels.of {
+		if x.class >= 0 && int(x.class) < k {
+			count[x.class] += s.labels.scale()
+		}
+	}
+	return count
+}
+
+// idDigits counts ids that a float64 does not hold exactly in general, and how many of these look as if
+// one had held them.
+type idDigits struct{ large, binary, decimal int }
+
+// roundedMin is the number of large ids from which on it is no chance that all look rounded.
+const roundedMin = 8
+
+func (d *idDigits) see(id event.ID) {
+	if id.Name != "" || id.Number <= event.ExactMax {
+		return
+	}
+	if d.large++; d.binary < d.large-1 && d.decimal < d.large-1 {
+		return // some id has all its digits
+	}
+	text := strconv.FormatUint(id.Number, 10)
+	low := bits.TrailingZeros64(id.Number) >= bits.Len64(id.Number)-53
+	if low || strconv.FormatFloat(float64(id.Number), 'f', -1, 64) == text {
+		d.binary++
+	}
+	unit := uint64(1)
+	for n := id.Number; n >= 1e15; n /= 10 {
+		unit *= 10
+	}
+	if id.Number%unit == 0 {
+		d.decimal++
+	}
+}
+
+// rounded reports whether the ids have lost digits.
+func (d *idDigits) rounded() bool {
+	return d.large >= roundedMin && (d.binary == d.large || d.decimal == d.large)
+}

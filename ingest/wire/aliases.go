@@ -1,0 +1,35 @@
+package wire
+
+import "strings"
+
+// aliases are the names that other programs give to columns, in the form of PlainName: Gephi, igraph,
+// networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. A file's column is one of them if no column
+// has a name of ours; the first in this order is taken.
+var aliases = map[field][]string{
+	fieldSrc: {
+		"source", "from", "fromnodeid", "fromid", "sourceid", "node1", "user1", "fromuser",
+		"sourceuser", "follower", "sender", "tail", "u", "v1", "id1",
+	},
+	fieldDst: {
+		"target", "to", "tonodeid", "toid", "targetid", "destination", "node2", "user2", "touser",
+		"targetuser", "followee", "followed", "receiver", "recipient", "head", "v", "v2", "id2",
+	},
+	fieldVertex: {
+		"node", "nodeid", "vertexid", "userid", "authorid", "accountid", "user", "author", "account",
+		"username", "screenname", "name",
+	},
+	fieldClass:     {"category", "stance", "annotation", "goldlabel", "gold", "truelabel"},
+	fieldCommunity: {"group", "cluster", "modularityclass", "communityid", "groupid", "clusterid", "module"},
+	fieldTime:      {"timestamp"},
+	fieldVersion:   {"modelname"},
+}
+
+// PlainName returns the name of a column in small letters, without spaces, dashes, dots and underlines.
+func PlainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" _-.", r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
