@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	},
 	"explain": {"ingest/event", "graphstore", "incremental", "quant"},
 	"config": {
-		"ingest/event", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
 		"sinks", "alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {

@@ -224,9 +224,13 @@ func (c Settings) Core() (incremental.Config, error) {
 		out.Estimates = append(out.Estimates, options)
 	}
 	errs = append(errs, c.Output.validate())
-	if len(c.Classes) > 0 {
+	switch len(c.Classes) {
+	default:
 		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
-	} else {
+	case 1:
+		errs = append(errs, fmt.Errorf(
+			"classes: %q alone leaves nothing to estimate; name the others too (--classes)", c.Classes[0]))
+	case 0:
 		errs = append(errs, errors.New("classes: missing; give their names in order, or how many there are (--classes)"))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 	"gqlstream/quant"
 )
 
@@ -14,7 +15,7 @@ import (
 type ResultFlags struct {
 	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
-	Community    []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Community    []string      `sep:"none" placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
 	Method       string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
 	Preset       string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
 	Confidence   *float64      `placeholder:"X" help:"Of the intervals. [0.9]"`
@@ -45,7 +46,7 @@ func (f *ResultFlags) Merge(c *Settings) (err error) {
 		}
 		c.Communities = append(
 			c.Communities,
-			Community{Name: name, Where: map[string]any{key: value}},
+			Community{Name: name, Where: map[string]any{key: wire.ParseAttribute(value)}},
 		)
 	}
 	if err := f.mergeEstimates(c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"gqlstream/ingest/event"
 )
@@ -37,8 +39,9 @@ func readStrictly(path string, c any) error {
 		return nil
 	}
 	v.visit(file.Docs[0].Body, reflect.TypeOf(c))
-	if len(v.durations) > 0 {
-		return Usagef("%s", strings.Join(append(v.unknown, v.durations...), "\n"))
+	ast.Walk(scalars{&v}, file.Docs[0].Body)
+	if len(v.values) > 0 {
+		return Usagef("%s", strings.Join(append(v.unknown, v.values...), "\n"))
 	}
 	var options []yaml.DecodeOption
 	if len(v.unknown) == 0 {
@@ -54,10 +57,39 @@ func readStrictly(path string, c any) error {
 }
 
 // visitor lists what a file holds that the types it is read into do not allow, and the library does
-// not tell: every key that is no field, with the nearest, and the places of durations that are none.
+// not tell: every key that is no field, with the nearest, and values that are not what they seem.
 type visitor struct {
-	path               string
-	unknown, durations []string
+	path            string
+	unknown, values []string
+}
+
+// scalars visits every value of a file.
+type scalars struct{ *visitor }
+
+// plainNumber matches numbers of which nothing is lost when they are read.
+var plainNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9_]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
+
+// Visit implements ast.Visitor. It refuses what YAML reads in a way that nobody means: 007 is 7, and
+// 01234 is 668.
+func (v scalars) Visit(node ast.Node) ast.Visitor {
+	at := node.GetToken()
+	switch n := node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		if text := strings.TrimSpace(at.Origin); !plainNumber.MatchString(text) &&
+			!strings.Contains(text, ".inf") {
+			v.refuse(at, fmt.Sprintf("%s is the number %v here: put it in quotes, or write it without "+
+				"zeros before it", text, n.(ast.ScalarNode).GetValue()))
+		}
+	case *ast.StringNode:
+		if strings.HasPrefix(n.Value, "~/") {
+			v.refuse(at, fmt.Sprintf("%q: ~ is no directory here: write the path in full", n.Value))
+		}
+	}
+	return v
+}
+
+func (v scalars) refuse(at *token.Token, message string) {
+	v.values = append(v.values, v.mistake(&yaml.SyntaxError{Message: message, Token: at}))
 }
 
 // mistake names the file and the place.
@@ -86,10 +118,13 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 		if number, is := n.(*ast.IntegerNode); is && t == reflect.TypeFor[time.Duration]() {
 			number.Value = number.Token.Value // the library reads durations from texts alone: 0 becomes one
 		}
+		if x, is := n.(*ast.FloatNode); is && t.Kind() == reflect.String && fmt.Sprint(x.Value) != x.Token.Value {
+			scalars{v}.refuse(x.Token, x.Token.Value+" is text here, and a number in YAML: put it in quotes")
+		}
 		text, _ := n.GetValue().(string)
 		if _, err := time.ParseDuration(text); t == reflect.TypeFor[time.Duration]() && n.GetValue() != nil && err != nil {
 			at := n.GetToken()
-			v.durations = append(v.durations, v.mistake(&yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value), Token: at}))
+			v.values = append(v.values, v.mistake(&yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value), Token: at}))
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (c CommunityDefinition) where(rule *graphstore.Rule) error {
 	}
 	for key, value := range c.Where {
 		rule.Kind, rule.Key = graphstore.ByAttribute, key
-		number, isNumber := numberOf(value)
+		number, isNumber := valueOf(value)
 		switch x := value.(type) {
 		case string:
 			rule.Value = event.Value{Kind: event.StringValue, Text: x}
@@ -83,10 +83,26 @@ func (c CommunityDefinition) where(rule *graphstore.Rule) error {
 			if !isNumber {
 				return fmt.Errorf("%s must be text, a number, true or false", key)
 			}
-			rule.Value = event.Value{Kind: event.NumberValue, Number: number}
+			rule.Value = number
 		}
 	}
 	return nil
+}
+
+// valueOf reads a number of YAML or JSON as the value of an attribute. A whole number beyond 2^53 is text.
+func valueOf(value any) (event.Value, bool) {
+	switch x := value.(type) {
+	case uint64:
+		return event.WholeValue(strconv.FormatUint(x, 10)), true
+	case int64:
+		return event.WholeValue(strconv.FormatInt(x, 10)), true
+	case json.Number:
+		if _, err := strconv.ParseInt(x.String(), 10, 64); err == nil {
+			return event.WholeValue(x.String()), true
+		}
+	}
+	x, isNumber := numberOf(value)
+	return event.Value{Kind: event.NumberValue, Number: x}, isNumber
 }
 
 // fill makes the rule that of an ego network. The name of its root stays as the
@@ -98,6 +114,12 @@ func (e *EgoDefinition) fill(rule *graphstore.Rule) error {
 		rule.Root = root
 	case uint64:
 		rule.Root = strconv.FormatUint(root, 10)
+	case json.Number:
+		n, err := strconv.ParseUint(root.String(), 10, 64)
+		if err != nil {
+			return errors.New("ego: root must be the name of a vertex; put a negative number in quotes")
+		}
+		rule.Root = strconv.FormatUint(n, 10)
 	default:
 		x, ok := numberOf(root)
 		if !ok || x < 0 || x != math.Trunc(x) || x > 1<<53 {
@@ -113,6 +135,9 @@ func numberOf(value any) (float64, bool) {
 	switch x := value.(type) {
 	case float64:
 		return x, true
+	case json.Number:
+		number, err := x.Float64()
+		return number, err == nil
 	case uint64:
 		return float64(x), true
 	case int64:
@@ -128,6 +153,7 @@ func parseCommunities(config json.RawMessage) ([]graphstore.Rule, map[string]qua
 	}
 	decoder := json.NewDecoder(bytes.NewReader(config))
 	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
 	if err := decoder.Decode(&wanted); err != nil {
 		return nil, nil, err
 	}

@@ -25,7 +25,7 @@ type askCmd struct {
 	refusedFlags
 	serverFlags
 	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
-	Community   []string `required:"" placeholder:"NAME" help:"The community to label members of (repeatable)."`
+	Community   []string `required:"" sep:"none" placeholder:"NAME" help:"The community to label members of (repeatable)."`
 	Count       int      `placeholder:"N" help:"Vertices to label."`
 	TargetWidth float64  `placeholder:"X" help:"As many as it takes until the widest interval reaches X to either side."`
 	Confidence  float64  `default:"0.9" placeholder:"X" help:"Of the intervals. [${default}]"`

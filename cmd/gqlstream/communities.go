@@ -19,14 +19,14 @@ import (
 )
 
 type communitiesCmd struct {
-	Edges      []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
-	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
-	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
-	Out        outFile           `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
-	MinSize    int               `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
-	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
-	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
-	Prefix     string            `default:"c" placeholder:"TEXT" help:"Names are this and a number, the largest community first."`
+	Edges []string `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
+	Log   []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
+	readingFlags
+	Out        outFile `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
+	MinSize    int     `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
+	Resolution float64 `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
+	Seed       uint64  `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
+	Prefix     string  `default:"c" placeholder:"TEXT" help:"Names are this and a number, the largest community first."`
 	refusedFlags
 }
 
@@ -115,7 +115,7 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 // load reads the graph. Rows that are refused fail the command unless flags allow them,
 // because communities of a part of the graph look like those of all of it.
 func (c *communitiesCmd) load(ctx context.Context, con console) (*graphstore.Store, error) {
-	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, Map: c.Map}, config.Settings{}
+	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, readingFlags: c.readingFlags}, config.Settings{}
 	source, err := files.openFiles(con, &settings, ingest.StepConfig{Every: -1})
 	if err != nil {
 		return nil, err

@@ -209,6 +209,25 @@ func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error
 	return t.Flush()
 }
 
+// otherAttributes says what a rule could have meant.
+func otherAttributes(view graphstore.View, rule graphstore.Rule) string {
+	for v := range graphstore.Vertex(view.Vertices()) {
+		switch x := view.Attribute(v, rule.Key); x.Kind {
+		case event.NullValue:
+			continue
+		case rule.Value.Kind:
+			return ""
+		case event.StringValue:
+			return fmt.Sprintf(": %s is text, such as %q", rule.Key, x.Text)
+		case event.BoolValue:
+			return fmt.Sprintf(": %s is true or false", rule.Key)
+		default:
+			return fmt.Sprintf(": %s is a number, such as %g", rule.Key, x.Number)
+		}
+	}
+	return ": " + event.Nearest(rule.Key, view.AttributeKeys())
+}
+
 // warnOfRules warns of communities that may not be what somebody thinks they are: their rules met
 // values that they cannot compare, or they are ego networks that were cut short or have no root.
 func warnOfRules(w io.Writer, view graphstore.View) {
@@ -236,6 +255,9 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 			)
 		case rule.Kind == graphstore.ByExpression && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: the rule holds for no vertex\n", rule.Name)
+		case rule.Kind == graphstore.ByAttribute && len(list) == 0:
+			fmt.Fprintf(w, "warning: community %q: there is no vertex with %v%s\n", rule.Name, rule,
+				otherAttributes(view, rule))
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	_ "time/tzdata" // for --timezone on machines without time zones
 
 	"gqlstream/config"
 	"gqlstream/ingest"
@@ -22,14 +24,43 @@ import (
 // fileFlags name the files that make a log. The extension decides the form: .csv,
 // .tsv and .ndjson, alone or with .gz or .zst, .parquet, .arrow.
 type fileFlags struct {
-	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
-	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
-	Predictions []string          `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p_left,p_right,... or vertex,p0,p1,... or vertex,class."`
-	Posts       []string          `type:"existingfile" placeholder:"FILE" help:"Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or author,class."`
-	Members     []string          `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
-	Vertices    []string          `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
-	Log         []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
-	Map         map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
+	Edges       []string `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
+	Labels      []string `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
+	Predictions []string `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p_left,p_right,... or vertex,p0,p1,... or vertex,class."`
+	Posts       []string `type:"existingfile" placeholder:"FILE" help:"Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or author,class."`
+	Members     []string `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
+	Vertices    []string `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
+	Log         []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
+	readingFlags
+}
+
+// readingFlags say how files are read.
+type readingFlags struct {
+	Map       map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee. --map time= reads no column as the time."`
+	Columns   []string          `sep:"none" placeholder:"LIST" help:"The columns of files without a line of names, in their order: --columns src,dst, or edges=src,dst for a kind. An empty name leaves a column out. (repeatable)"`
+	Timezone  string            `placeholder:"ZONE" help:"The time zone of times that have none, such as Europe/Berlin or UTC. Without it they are refused."`
+	NullWords bool              `help:"Read NA, null, None, NaN and their like as text. They are missing values otherwise."`
+	EdgesSum  bool              `help:"Add up the weights of edges that are given again. Otherwise the last one stands."`
+}
+
+// apply adds the flags to what is read.
+func (f *readingFlags) apply(conf *files.Config) error {
+	conf.Columns, conf.Header = map[string]string{}, f.Columns
+	conf.Words, conf.Sum = f.NullWords, f.EdgesSum
+	for ours, theirs := range f.Map {
+		if before := conf.Columns[theirs]; before != "" {
+			ours = before + "," + ours
+		}
+		conf.Columns[theirs] = ours
+	}
+	if f.Timezone != "" {
+		zone, err := time.LoadLocation(f.Timezone)
+		if err != nil || f.Timezone == "Local" {
+			return config.Usagef("--timezone %q: want the name of a time zone, such as Europe/Berlin or UTC", f.Timezone)
+		}
+		conf.Zone = zone
+	}
+	return nil
 }
 
 // outFile is where a result goes; - is standard output.
@@ -75,21 +106,15 @@ func (f *fileFlags) inputs() (inputs []files.Input) {
 	return inputs
 }
 
-// columns returns the renaming as the readers want it, theirs to ours.
-func (f *fileFlags) columns() map[string]string {
-	out := map[string]string{}
-	for ours, theirs := range f.Map {
-		out[theirs] = ours
-	}
-	return out
-}
-
 // examplesMax bounds how many refused rows are shown.
 const examplesMax = 5
 
 // source opens the files, until the command ends.
 func (f *fileFlags) source(con console, conf files.Config) (*files.Source, error) {
-	conf.Inputs, conf.Columns = f.inputs(), f.columns()
+	conf.Inputs = f.inputs()
+	if err := f.apply(&conf); err != nil {
+		return nil, err
+	}
 	source, err := files.NewSource(conf)
 	if err != nil {
 		return nil, config.Usage(err)
@@ -159,8 +184,8 @@ func readLog(
 	}
 }
 
-// readFiles does readLog, and says what the files held that was not used: warnings, self-loops, and
-// refused rows by reason with the first examples. The error refused says that more rows were
+// readFiles does readLog, and says what was read, unless it is to be quiet, and what the files held
+// that was not used: warnings, self-loops, and refused rows by reason with the first examples. The error refused says that more rows were
 // refused than the flags allow.
 func (f *refusedFlags) readFiles(
 	ctx context.Context,
@@ -168,7 +193,20 @@ func (f *refusedFlags) readFiles(
 	meter *meter,
 	visit func(*event.Batch) ([]event.Refusal, error),
 ) (refused, err error) {
-	r, err := readLog(ctx, source.Next, meter, visit)
+	r, err := readLog(ctx, source.Next, meter, func(b *event.Batch) ([]event.Refusal, error) {
+		refused, err := visit(b)
+		for i := range refused { // a later stage does not know the file
+			if path, line, known := source.Place(refused[i].Position); known {
+				refused[i].Detail = fmt.Sprintf("%s:%d: %s", path, line, refused[i].Detail)
+			}
+		}
+		return refused, err
+	})
+	if !f.Quiet {
+		for _, line := range source.Summary() {
+			fmt.Fprintln(meter.w, "read", line)
+		}
+	}
 	for _, warning := range source.Warnings() {
 		fmt.Fprintln(meter.w, "warning:", warning)
 	}
@@ -192,6 +230,7 @@ func (f *refusedFlags) readFiles(
 type refusedFlags struct {
 	MaxRefused  string `placeholder:"N|P%" help:"Go on if at most N rows, or P percent of the rows, are refused. By default one refused row is an error."`
 	SkipRefused bool   `help:"Go on however many rows are refused, unless all of a file are."`
+	Quiet       bool   `short:"q" help:"Print no summary of what was read. Warnings remain."`
 }
 
 // allowed returns how many of so many rows may be refused.
@@ -223,6 +262,10 @@ func (f *refusedFlags) check(log *files.Source, further int) error {
 	for _, t := range log.Tallies() {
 		if t.Refused > 0 && t.Refused+t.LeftOut == t.Rows {
 			return fmt.Errorf("every row of %s was refused (%d)", t.Path, t.Refused)
+		}
+		if t.MinusOne > 0 && t.MinusOne+t.Blank+t.Refused == t.Rows {
+			return fmt.Errorf("every label of %s is -1, which means that there is none; if it is a class, "+
+				"name all with --classes=-1,...", t.Path)
 		}
 		rows, refused = rows+t.Rows, refused+t.Refused
 	}

@@ -164,8 +164,8 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("they left %v, %v", left, err)
 	}
-	edges := textFile(t, "x.csv", "src,dst\na\x1b[31mb,c\n")
-	if out, said := mustRun(t, "communities", "--edges", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(
+	edges := textFile(t, "x.ndjson", `{"kind":"edge","src":"a\u001b[31mb","dst":"c"}`)
+	if out, said := mustRun(t, "communities", "--log", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(
 		out+said,
 		"\x1b",
 	) ||

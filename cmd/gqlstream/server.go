@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +49,9 @@ func (f *serverFlags) load() (config.Settings, error) {
 	c.NATS.Prefix = cmp.Or(f.Prefix, c.NATS.Prefix)
 	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
 	c.State = cmp.Or(f.State, c.State)
+	if strings.HasPrefix(c.State, "~/") {
+		err = cmp.Or(err, config.Usagef("--state %q: ~ is no directory here: write the path in full", c.State))
+	}
 	return c, err
 }
 

@@ -97,6 +97,10 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		)
 	}
 	w := &watch{watchCmd: *c, base: strings.TrimRight(at.String(), "/"), con: con}
+	if password, given := at.User.Password(); given { // a token, which is not for the screen
+		at.User, w.token = nil, password
+		w.base = strings.TrimRight(at.String(), "/")
+	}
 	if c.TokenFile != "" {
 		token, err := os.ReadFile(c.TokenFile)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -184,13 +185,20 @@ func literal(node ast.Node) (event.Value, kinds) {
 	case *ast.StringNode:
 		return event.Value{Kind: event.StringValue, Text: n.Value}, texts
 	case *ast.IntegerNode:
+		if v := event.WholeValue(strconv.Itoa(n.Value)); v.Kind == event.StringValue {
+			return v, texts // as of the attribute
+		}
 		return number(float64(n.Value)), numbers
 	case *ast.FloatNode:
 		return number(n.Value), numbers
 	case *ast.BoolNode:
 		return boolean(n.Value), truths
 	case *ast.UnaryNode:
-		if v, k := literal(n.Node); n.Operator == "-" && k == numbers {
+		v, k := literal(n.Node)
+		if _, whole := n.Node.(*ast.IntegerNode); whole && n.Operator == "-" && k == texts {
+			return event.Value{Kind: event.StringValue, Text: "-" + v.Text}, texts
+		}
+		if n.Operator == "-" && k == numbers {
 			return number(-v.Number), numbers
 		}
 	}
@@ -229,6 +237,9 @@ func (c *compiler) call(n *ast.CallNode) operand {
 
 // unary compiles an operator of one operand.
 func (c *compiler) unary(n *ast.UnaryNode) operand {
+	if v, k := literal(n); k == texts {
+		return operand{n, k, func([]event.Value) event.Value { return v }}
+	}
 	o := c.compile(n.Node)
 	switch n.Operator {
 	case "not", "!":

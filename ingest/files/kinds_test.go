@@ -226,7 +226,7 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(w, "1 of 3 vertices in the labels have") {
+	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(w, "1 of 3 vertices with labels have") {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -72,9 +72,7 @@ func (in *fileStream) summary() string {
 		}
 		columns = append(columns, column)
 	}
-	if n := in.columns.further(); n > 0 {
-		columns = append(columns, fmt.Sprintf("%d further columns", n))
-	}
+	columns = append(columns, in.columns.further()...)
 	line += ": " + strings.Join(columns, ", ")
 	if t := in.tally; t.Blank > 0 {
 		line += fmt.Sprintf("; %s rows without a label say nothing", grouped(t.Blank))
@@ -82,14 +80,20 @@ func (in *fileStream) summary() string {
 	return line
 }
 
-// further returns how many columns of probabilities or attributes there are.
-func (c *columns) further() (n int) {
+// furtherShown bounds the columns of probabilities or attributes that a summary names.
+const furtherShown = 6
+
+// further returns the names of the columns of probabilities or attributes.
+func (c *columns) further() (names []string) {
 	for _, name := range c.names[c.base():] {
 		if name != "" {
-			n++
+			names = append(names, name)
 		}
 	}
-	return n
+	if more := len(names) - furtherShown; more > 0 {
+		names = append(names[:furtherShown], fmt.Sprintf("and %d more", more))
+	}
+	return names
 }
 
 // count writes a number of things, which is estimated where the sample does not have all.
@@ -161,26 +165,38 @@ func (s *Source) Warnings() (all []string) {
 	for _, in := range s.inputs {
 		all = append(all, in.warnings(s.survey)...)
 	}
-	names := map[uint64]string{hasLabel: "labels", hasPrediction: "predictions", isMember: "members"}
-	for _, has := range []uint64{hasLabel, hasPrediction, isMember} {
-		partners := s.partners(has)
-		best, total, most := "", 0, 0
-		for _, other := range partners {
-			all, both := s.survey.meets(has, other.has)
-			if total = all; both >= most {
-				most, best = both, other.name
-			}
-		}
-		if total > 0 && len(partners) > 0 && 2*most < total {
-			all = append(all, fmt.Sprintf("%s of %s vertices in the %s have %s: are the ids of the files the same?",
-				grouped(most), grouped(total), names[has], best))
-		}
+	for _, of := range []partner{
+		{hasLabel, "labels"}, {hasPrediction, "predictions"}, {isMember, "members"}, {hasRow, "attributes"},
+	} {
+		all = append(all, s.strangers(of)...)
 	}
 	if s.survey.digits.rounded() {
 		all = append(all, fmt.Sprintf("all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
 			"float column: export them as text, or different vertices are one", grouped(s.survey.digits.large)))
 	}
 	return append(all, s.guesses()...)
+}
+
+// strangers warns if at most half of the vertices of a sort are known by edges or predictions. Labels
+// need both; members and vertices with attributes need one of them.
+func (s *Source) strangers(of partner) (all []string) {
+	fewest, most := "", ""
+	for _, other := range s.partners(of.has) {
+		total, both := s.survey.meets(of.has, other.has)
+		if total == 0 || 2*both > total {
+			most = other.name
+			continue
+		}
+		fewest = fmt.Sprintf("%s of %s vertices with %s have %s: are the ids of the files the same?",
+			grouped(both), grouped(total), of.name, other.name)
+		if of.has&(hasLabel|hasPrediction) != 0 {
+			all = append(all, fewest)
+		}
+	}
+	if of.has&(hasLabel|hasPrediction) == 0 && fewest != "" && most == "" {
+		all = append(all, fewest)
+	}
+	return all
 }
 
 // guesses says how times were read.

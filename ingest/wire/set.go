@@ -296,6 +296,19 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	return nil
 }
 
+// ParseAttribute returns the text, number or truth value that text is in a vertices table of CSV: text
+// that reads as a JSON number is one. A whole number beyond 2^53 is text.
+func ParseAttribute(text string) any {
+	switch v, _ := (&Cell{Kind: TextCell, Text: text}).attribute(textForm); v.Kind {
+	case event.NumberValue:
+		return v.Number
+	case event.BoolValue:
+		return v.Number != 0
+	default:
+		return v.Text
+	}
+}
+
 // attribute reads a cell as the value of an attribute. Text of a file without types is a number or
 // a boolean when it reads as one in JSON. In files, the NaN that pandas writes for nothing is null.
 func (c *Cell) attribute(f form) (event.Value, bool) {

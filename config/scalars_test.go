@@ -1,0 +1,32 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Values that YAML reads in a way that nobody means are refused with their place.
+func TestValuesThatAreNotWhatTheySeem(t *testing.T) {
+	for text, want := range map[string]string{
+		"communities: [{name: 007}]":                         "[1:22] 007 is the number 7 here",
+		"communities: [{name: a, where: {zip: 01234}}]":      "01234 is the number 668 here",
+		"communities: [{name: a, where: {zip: 0x10}}]":       "0x10 is the number 16 here",
+		"communities: [{name: 1.10}]":                        "1.10 is text here",
+		"state: ~/gql":                                       "~ is no directory here",
+		"communities: [{name: a, where: {zip: '01234'}}]":    "",
+		"communities: [{name: 7, where: {zip: -0.5}}]":       "",
+		"communities: [{name: a, where: {zip: 1e3}}]":        "",
+		"communities: [{name: a, where: {conv: 1_000_000}}]": "",
+	} {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
