@@ -123,7 +123,7 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 			t.Errorf("%s:\n%s", community, out)
 		}
 	}
-	_, quiet := mustRun(t, append(append([]string{"estimate", "--quiet"}, tableFlags(t, nil)...))...)
+	_, quiet := mustRun(t, append([]string{"estimate", "--quiet"}, tableFlags(t, nil)...)...)
 	if quiet != "" {
 		t.Errorf("--quiet: %s", quiet)
 	}
