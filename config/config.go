@@ -50,6 +50,7 @@ type Settings struct {
 	Group      Group                     `yaml:"group"`
 	Output     Output                    `yaml:"output"`
 	HTTP       web.HTTP                  `yaml:"http"`
+	Display    web.Display               `yaml:"display"`
 	Alerts     []Alert                   `yaml:"alerts"`
 	Notify     notify.Config             `yaml:"notify"`
 }

@@ -34,6 +34,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 	conf := web.Config{
 		HTTP: p.settings.HTTP, Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read, Quarantine: p.newestRefusals,
+		Display: p.settings.Display, State: p.settings.State,
 		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
 	}
 	conf.Deployment = p.deployment
@@ -54,6 +55,9 @@ func (p *Pipeline) openPage(freePort bool) error {
 			p.fetchShards,
 			q,
 		)
+	}
+	if p.settings.HTTP.Answers {
+		conf.Publish = p.publishAnswers
 	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {
@@ -232,6 +236,7 @@ const (
 type definitions struct {
 	texts  map[string]string // by name; the page has it too
 	misses map[string]uint64 // how often each rule met values that it cannot compare, by community; the shown status has the map too
+	gone   map[string]bool   // communities without members; the page has it too
 	due    time.Time
 }
 
@@ -242,10 +247,13 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	if now.Before(d.due) && view.Communities() > definitionsFew && !atOnce {
 		return
 	}
-	texts, misses := map[string]string{}, map[string]uint64{}
+	texts, misses, gone := map[string]string{}, map[string]uint64{}, map[string]bool{}
 	for c := range graphstore.Community(view.Communities()) {
 		if text := inWords(view, c); text != "" {
 			texts[view.CommunityName(c)] = text
+		}
+		if list, _ := view.Members(c); len(list) == 0 {
+			gone[view.CommunityName(c)] = true
 		}
 		if n := view.Mismatches(c); n > 0 {
 			name := view.CommunityName(c)
@@ -261,7 +269,10 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	if !maps.Equal(texts, d.texts) {
 		page.Define(texts)
 	}
-	*d = definitions{texts, misses, now.Add(definitionsEvery)}
+	if !maps.Equal(gone, d.gone) {
+		page.Gone(gone)
+	}
+	*d = definitions{texts, misses, gone, now.Add(definitionsEvery)}
 }
 
 // inWords describes the rule of a community, and of an ego network what it reaches now.

@@ -19,26 +19,22 @@ type info struct {
 	Instance string     `json:"instance"`
 	Started  time.Time  `json:"started"`
 	Classes  []string   `json:"classes"`
+	Display  Display    `json:"display"`
 	Flags    []flagInfo `json:"flags"`
 	Quiet    float64    `json:"quiet_seconds"`
-	NATS     string     `json:"nats"` // address of the server, for commands that the page shows
-}
-
-// flagInfo is a quant.FlagDoc.
-type flagInfo struct {
-	Name    string `json:"name"`
-	Meaning string `json:"meaning"`
-	Action  string `json:"action"`
+	Public   []string   `json:"public"`  // communities whose chart anybody may embed
+	Answers  bool       `json:"answers"` // the page takes labels
+	State    string     `json:"state"`   // directory, for commands that the page shows
+	NATS     string     `json:"nats"`    // address of the server, for commands that the page shows
 }
 
 func askInfo(_ context.Context, s *Server, _ *params) (any, error) {
 	out := info{
 		Pipeline: s.config.Pipeline, Version: s.config.Version, Instance: s.instance,
 		Started: s.started.UTC(), Classes: s.config.Classes,
+		Display: s.config.Display, Flags: flagInfos(),
 		Quiet: s.config.Quiet.Seconds(), NATS: s.config.NATS,
-	}
-	for _, d := range quant.FlagDocs() {
-		out.Flags = append(out.Flags, flagInfo(d))
+		Public: s.config.Public, Answers: s.config.Publish != nil, State: s.config.State,
 	}
 	return out, nil
 }

@@ -38,12 +38,13 @@ var sortKeys = []string{
 	"flags",
 	"updated",
 	"change",
+	"movement",
 }
 
 // listOrder selects the communities of a list, and their order.
 type listOrder struct {
 	search, flag, method, sort string
-	descending                 bool
+	descending, gone           bool
 	class                      int
 }
 
@@ -70,6 +71,7 @@ func readListQuery(s *Server, p *params) (q listQuery) {
 		q.class >= len(s.config.Classes) {
 		p.err = refuse(http.StatusNotFound, "there is no class %d", q.class)
 	}
+	q.gone = p.word("gone", "hide", "show") == "show"
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
 	q.trend = p.number("trend", 0, 0, trendMax)
 	return q
@@ -89,12 +91,14 @@ type listAnswer struct {
 type listRow struct {
 	Name     string         `json:"name"`
 	Methods  []string       `json:"methods"`
-	Updated  time.Time      `json:"updated"`
+	Updated  time.Time      `json:"updated"`           // wall clock of the newest record
+	Evident  *time.Time     `json:"evident,omitempty"` // log time since which it says the same
 	Estimate quant.Estimate `json:"estimate"`
 	Plain    []float64      `json:"plain,omitempty"`  // pcc's shares, if published
 	Trend    []float64      `json:"trend,omitempty"`  // of the class, oldest first
 	Change   *float64       `json:"change,omitempty"` // of the class since the time below
-	Since    *time.Time     `json:"since,omitempty"`  // log time of the record a day before, or of the oldest kept
+	Error    *float64       `json:"change_se,omitempty"`
+	Since    *time.Time     `json:"since,omitempty"` // log time of the record a day before, or of the oldest kept
 }
 
 func (a listAnswer) list() (all []quant.Estimate) {
@@ -143,8 +147,14 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 			row.Plain = plain.latest.estimate.Prevalence
 		}
 		row.Trend = ser.trend(q.class, q.trend)
-		if since, change, ok := ser.change(q.class); ok {
-			row.Change, row.Since = &change, new(since.UTC())
+		if !ser.evident.IsZero() {
+			row.Evident = new(ser.evident.UTC())
+		}
+		if m, ok := ser.moved(q.class); ok {
+			row.Change, row.Since = &m.Change, new(m.Since.UTC())
+			if m.Error > 0 {
+				row.Error = &m.Error
+			}
 		}
 		out.Communities = append(out.Communities, row)
 	}
@@ -189,7 +199,7 @@ func (s *store) ordered(q listOrder) []*community {
 	s.mu.RLock()
 	ranks := make([]rank, 0, len(s.order))
 	for _, c := range s.order {
-		if q.search != "" && !strings.Contains(c.folded, q.search) {
+		if q.search != "" && !strings.Contains(c.folded, q.search) || !q.gone && s.isGone(c) {
 			continue
 		}
 		if ser := c.find(q.method); ser != nil && ser.latest.flagged(q.flag) {
@@ -221,6 +231,11 @@ func (s *store) ordered(q listOrder) []*community {
 	return order
 }
 
+// isGone reports whether a community has no members any more. Call it with the lock held.
+func (s *store) isGone(c *community) bool {
+	return s.gone[c.name] || c.main().latest.flagged(quant.FlagNoMembers)
+}
+
 // flagged reports whether a record has the flag, or any; the empty flag asks for nothing.
 func (r *record) flagged(flag string) bool {
 	return flag == "" || slices.ContainsFunc(r.estimate.Flags, func(f string) bool {
@@ -241,10 +256,13 @@ func (s *series) sortValue(q listOrder) (float64, bool) {
 	case "flags":
 		return float64(len(e.Flags)), true
 	case "updated":
-		return float64(s.latest.received.UnixNano()), true
+		return float64(s.evident.UnixNano()), true
 	case "change":
-		_, change, ok := s.change(q.class)
-		return math.Abs(change), ok
+		m, ok := s.moved(q.class)
+		return math.Abs(m.Change), ok
+	case "movement":
+		m, ok := s.moved(q.class)
+		return math.Abs(m.Change) / m.Error, ok && m.Error > 0
 	case "share":
 		if q.class < len(e.Prevalence) {
 			return e.Prevalence[q.class], true

@@ -28,8 +28,25 @@ type HTTP struct {
 	KeyFile   string   `yaml:"key_file"`
 
 	// MetricsCommunities bounds the communities in the metrics; nil: MetricsCommunitiesDefault.
-	MetricsCommunities *int `yaml:"metrics_communities"`
+	MetricsCommunities *int     `yaml:"metrics_communities"`
+	Public             []string `yaml:"public"`  // communities whose chart anybody may embed, without a token
+	Answers            bool     `yaml:"answers"` // readers of the page may publish labels
 }
+
+// Display holds names for people, by the name in the log. Everything else keeps the names of the
+// log: records, streams, alerts and addresses.
+type Display struct {
+	Communities map[string]string `yaml:"communities" json:"communities"`
+	Classes     map[string]string `yaml:"classes" json:"classes"`
+}
+
+// Name returns the name of a community for people.
+func (d Display) Name(community string) string {
+	return cmp.Or(d.Communities[community], community)
+}
+
+// class returns the name of a class for people.
+func (d Display) class(name string) string { return cmp.Or(d.Classes[name], name) }
 
 // ListenDefault is the address where none is configured. ListenOff listens nowhere: questions are
 // answered on NATS alone.
@@ -42,6 +59,11 @@ const (
 // none, and neither have the functions that answer questions.
 type Config struct {
 	HTTP
+
+	Display Display // names for people; none: those of the log
+
+	// Publish adds labels to the log, as CSV, and says how many. Nil: the page takes none.
+	Publish func(ctx context.Context, csv []byte) (int, error)
 
 	Pipeline string   // shown on the page
 	Version  string   // of the program, shown on the page
@@ -70,7 +92,8 @@ type Config struct {
 	// only those with the reason unless it is empty.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)
 
-	NATS string // address of the server, without secrets, for commands shown; "" is not known
+	State string // directory of the state, for commands shown
+	NATS  string // address of the server, without secrets, for commands shown; "" is not known
 
 	// Sinks returns the states of the sinks, for /readyz, the status and the metrics. Any
 	// goroutine calls it. Nil: nothing is known.
@@ -91,6 +114,12 @@ const tokenBytesMin = 32
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, ListenDefault)
 	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
+	c.Public = append([]string{}, c.Public...)
+	for _, names := range []*map[string]string{&c.Display.Communities, &c.Display.Classes} {
+		if *names == nil {
+			*names = map[string]string{}
+		}
+	}
 	if c.Sinks == nil {
 		c.Sinks = func() []request.State { return nil }
 	}

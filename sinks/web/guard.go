@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,9 @@ import (
 )
 
 // contentPolicy allows our own files and nothing else: no inline code or style,
-// no foreign address, no framing, and no sink that would read a string as HTML.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+// no foreign address, no framing, and no sink that would read a string as HTML. A picture may be
+// one that the page has drawn itself, to save it.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; " +
 	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -35,6 +37,7 @@ type route struct {
 
 	handle func(*Server, http.ResponseWriter, *http.Request) // what HTTP alone has
 	open   bool                                              // no token is asked for
+	post   bool                                              // POST and nothing else
 	beside bool                                              // answered beside the bound of requests
 }
 
@@ -45,7 +48,7 @@ func routes() []route {
 		{pattern: "/api/v1/status", ask: askStatus},
 		{
 			pattern: "/api/v1/communities", ask: askList, name: "list",
-			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "format"},
+			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "gone", "format"},
 		},
 		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},
 		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "format"}, ask: askEstimates},
@@ -54,6 +57,12 @@ func routes() []route {
 		{pattern: community + "/ask", params: []string{"count"}, ask: askWhom, wait: explainWaitMax},
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
+		{pattern: "/api/v1/labels", post: true, handle: (*Server).serveLabels},
+		{pattern: embedPath + "{name}", params: embedParams, open: true, handle: (*Server).serveEmbed},
+		{
+			pattern: embedPath + "{name}/data", params: []string{"method", "from", "to", "points"},
+			open: true, ask: askEmbedded,
+		},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
 		{pattern: "/api/v1/estimates", params: []string{"community", "after"}, ask: askChanged},
 		{pattern: "/metrics", beside: true, handle: func(s *Server, w http.ResponseWriter, r *http.Request) { s.scrape.ServeHTTP(w, r) }},
@@ -62,12 +71,17 @@ func routes() []route {
 	}
 }
 
+// embedParams are read by the page of a chart to embed.
+var embedParams = []string{
+	"class", "method", "range", "from", "to", "title", "note", "source", "color", "colors", "theme",
+}
+
 // handler returns the routes behind the guard.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	beside := map[string]bool{}
+	beside, post := map[string]bool{}, map[string]bool{}
 	for _, rt := range routes() {
-		beside[rt.pattern] = rt.beside
+		beside[rt.pattern], post[rt.pattern] = rt.beside, rt.post
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !rt.open && !s.authorized(w, r) {
 				return
@@ -83,7 +97,7 @@ func (s *Server) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if s.authorized(w, r) {
+		if s.isEmbed(r.URL.Path) || s.authorized(w, r) {
 			s.serveStatic(w, r)
 		}
 	})
@@ -96,15 +110,18 @@ func (s *Server) handler() http.Handler {
 				return
 			}
 		}
-		if s.admit(w, r) {
+		if s.admit(w, r, post[r.URL.Path]) {
 			mux.ServeHTTP(w, r)
 		}
 	})
 }
 
 // admit sets the headers that every answer has, and refuses what no route takes.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
-	h := w.Header()
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, post bool) bool {
+	h, allowed := w.Header(), []string{http.MethodGet, http.MethodHead}
+	if post {
+		allowed = []string{http.MethodPost}
+	}
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -113,16 +130,19 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
+	if s.isEmbed(r.URL.Path) {
+		allowFraming(h)
+	}
 	switch {
 	case !s.hosts[hostName(r.Host)] && !isOwnAddress(r):
 		fail(w, http.StatusMisdirectedRequest, "this host name is not served; name it in the configuration's hosts")
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		h.Set("Allow", "GET, HEAD")
-		fail(w, http.StatusMethodNotAllowed, "only GET and HEAD are served")
-	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
+	case !slices.Contains(allowed, r.Method):
+		h.Set("Allow", strings.Join(allowed, ", "))
+		fail(w, http.StatusMethodNotAllowed, "only "+strings.Join(allowed, " and ")+" is served")
+	case !post && (r.ContentLength != 0 || len(r.TransferEncoding) > 0):
 		h.Set("Connection", "close")
 		fail(w, http.StatusRequestEntityTooLarge, "no request has a body here")
-	case foreign(r):
+	case foreign(r) && !s.framed(r):
 		fail(w, http.StatusForbidden, "requests of other sites are not served")
 	case !plainPath(r.URL.EscapedPath()):
 		fail(w, http.StatusBadRequest, "the path is not in its plain form")
@@ -165,6 +185,12 @@ func foreign(r *http.Request) bool {
 		return false
 	}
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// framed reports whether a page of another site frames a chart that it may frame.
+func (s *Server) framed(r *http.Request) bool {
+	return s.isEmbed(r.URL.Path) && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Origin") == ""
 }
 
 // plainPath reports whether an escaped path needs no cleaning, so that the mux never redirects.

@@ -101,13 +101,12 @@ func TestOpenAPIListsTheRoutes(t *testing.T) {
 	o := readOpenAPI(t)
 	documented := map[string][]string{}
 	for path, item := range o.at(map[string]any(o), "paths") {
-		operations := o.at(item)
-		if len(operations) != 1 || operations["get"] == nil {
-			t.Errorf("%s: want get and nothing else", path)
+		if operations := o.at(item); len(operations) != 1 || operations[method(path)] == nil {
+			t.Errorf("%s: want %s and nothing else", path, method(path))
 			continue
 		}
 		names := []string{}
-		for _, p := range asList(o.at(item, "get")["parameters"]) {
+		for _, p := range asList(o.at(item, method(path))["parameters"]) {
 			if parameter := o.at(p); parameter["in"] == "query" {
 				names = append(names, parameter["name"].(string))
 			} else if !strings.Contains(path, "{"+parameter["name"].(string)+"}") {
@@ -123,7 +122,7 @@ func TestOpenAPIListsTheRoutes(t *testing.T) {
 		if !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: documented %v (%v), served %v", rt.pattern, got, ok, want)
 		}
-		open := o.at(map[string]any(o), "paths", rt.pattern, "get")["security"] != nil
+		open := o.at(map[string]any(o), "paths", rt.pattern, method(rt.pattern))["security"] != nil
 		if open != rt.open {
 			t.Errorf("%s: documented without a token %v, served so %v", rt.pattern, open, rt.open)
 		}
@@ -132,6 +131,14 @@ func TestOpenAPIListsTheRoutes(t *testing.T) {
 	for path := range documented {
 		t.Errorf("%s is documented and not served", path)
 	}
+}
+
+// method is the one that a path takes.
+func method(path string) string {
+	if path == "/api/v1/labels" {
+		return "post"
+	}
+	return "get"
 }
 
 func asList(v any) []any {
@@ -202,7 +209,7 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 func TestAnswersFitTheirSchemas(t *testing.T) {
 	o := readOpenAPI(t)
 	empty := serve(t, nil)
-	full := serve(t, func(c *Config) { c.Quarantine = someEntries })
+	full := serve(t, func(c *Config) { c.Quarantine, c.Public = someEntries, []string{"x"} })
 	for i := range uint64(40) {
 		write(t, full, estimate("x", "auto", i+1, 0.5), estimate("x", "pcc", i+1, 0.4))
 	}
@@ -218,6 +225,8 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		path, spec, status string
 	}{
 		{empty, "/api/v1/info", "/api/v1/info", "200"},
+		{full, "/embed/x/data", "/embed/{name}/data", "200"},
+		{full, "/embed/bare/data", "/embed/{name}/data", "404"},
 		{empty, "/api/v1/status", "/api/v1/status", "200"},
 		{empty, "/api/v1/communities", "/api/v1/communities", "200"},
 		{empty, "/api/v1/communities/x", "/api/v1/communities/{name}", "404"},

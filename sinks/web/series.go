@@ -2,6 +2,7 @@ package web
 
 import (
 	"container/list"
+	"math"
 	"slices"
 	"time"
 
@@ -54,6 +55,7 @@ type series struct {
 	past    []point       // of the last day, oldest first, the latest record included
 	step    time.Duration // between two points, at least
 	changed uint64        // position of the store when the latest came
+	evident time.Time     // log time of the newest record with other figures than the one before, wall clock without log time
 	place   *list.Element // among those of the store
 
 	published uint64 // records that came since the server began
@@ -64,6 +66,7 @@ type point struct {
 	at     time.Time
 	cell   int64     // at in nanoseconds since 1970, or where the log has no times the position in 1e9
 	shares []float64 // empty: suppressed
+	se     []float64 // of the shares; empty: not known
 	rests  bool      // on a label
 }
 
@@ -77,22 +80,44 @@ const (
 
 // pastLimit returns the number of points that each of so many series may keep.
 func pastLimit(series, classes int) int {
-	return max(2, min(pastMax, pastBytesMax/(pointBytes+8*classes)/max(series, 1)))
+	return max(2, min(pastMax, pastBytesMax/(pointBytes+16*classes)/max(series, 1)))
 }
 
 // add takes the newest record.
 func (s *series) add(r *record, limit int) {
 	e := &r.estimate
+	if s.latest == nil || differs(&s.latest.estimate, e) {
+		s.evident = r.at
+		if r.at.IsZero() {
+			s.evident = r.received
+		}
+	}
 	s.latest = r
 	s.keep(
 		point{
 			at:     r.at,
 			cell:   int64(e.Position) * 1e9,
 			shares: e.Prevalence,
+			se:     e.SE,
 			rests:  !r.flagged(quant.FlagNoLabels),
 		},
 		limit,
 	)
+}
+
+// shareVisible is the least change of a share that a reader sees.
+const shareVisible = 0.0005
+
+// differs reports whether a reader sees other figures in b than in a: a record that repeats them
+// says that nothing has happened.
+func differs(a, b *quant.Estimate) bool {
+	if a.Members != b.Members || a.Labelled != b.Labelled || a.AuditLabels != b.AuditLabels ||
+		a.ModelVersion != b.ModelVersion || a.Suppressed != b.Suppressed {
+		return true
+	}
+	return !slices.EqualFunc(a.Prevalence, b.Prevalence, func(x, y float64) bool {
+		return math.Abs(x-y) < shareVisible
+	})
 }
 
 // keep adds a point in place of one a step before, and makes the steps longer where there are too many.
@@ -133,14 +158,27 @@ func (s *series) trend(class, n int) []float64 {
 	return out
 }
 
-// change returns by how much the share of a class differs from that a day of log time before, or from
-// the oldest that is kept and rests on a label; false where there is nothing to compare.
-func (s *series) change(class int) (since time.Time, change float64, ok bool) {
-	now := s.latest.estimate.Prevalence
+// movement is by how much the share of a class differs from that of an earlier record.
+type movement struct {
+	Since  time.Time // log time of the earlier record
+	Change float64
+	Error  float64 // standard error of Change; 0: not known
+}
+
+// moved compares the share of a class with that a day of log time before, or with the oldest that
+// is kept and rests on a label; false where there is nothing to compare. The errors of both
+// records count as independent, so that Error is not too small.
+func (s *series) moved(class int) (m movement, ok bool) {
+	now := &s.latest.estimate
 	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests })
 	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) ||
-		class >= len(now) {
-		return since, 0, false
+		class >= len(now.Prevalence) {
+		return m, false
 	}
-	return s.past[first].at, now[class] - s.past[first].shares[class], true
+	then := &s.past[first]
+	m = movement{Since: then.at, Change: now.Prevalence[class] - then.shares[class]}
+	if class < len(then.se) && class < len(now.SE) {
+		m.Error = math.Hypot(then.se[class], now.SE[class])
+	}
+	return m, true
 }

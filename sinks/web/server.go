@@ -199,6 +199,10 @@ func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" {
 		name += "index.html"
 	}
+	s.serveFile(w, r, name)
+}
+
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	body, err := static.ReadFile(name)
 	if err != nil {
 		fail(w, http.StatusNotFound, "there is nothing here")

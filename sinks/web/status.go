@@ -87,6 +87,7 @@ type journal struct {
 	mu     sync.Mutex
 	status Status
 	at     time.Time // wall clock of the last push; zero: none
+	pace   pace      // of reading history
 
 	step   prometheus.Histogram // durations
 	stages *prometheus.HistogramVec
@@ -104,6 +105,7 @@ func (j *journal) Status(status Status) {
 		}
 	}
 	j.status, j.at = status, time.Now()
+	j.pace.follow(&status, j.at)
 }
 
 // Progress says in one line what a long step is doing, "" when it has ended, and where the stream
@@ -126,6 +128,13 @@ func (j *journal) read() (Status, time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.status, j.at
+}
+
+// readPace returns the pace of reading history as well.
+func (j *journal) readPace() (Status, time.Time, pace) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.status, j.at, j.pace
 }
 
 // Model holds the accuracy of a model version, judged by labels as they arrive.
@@ -151,6 +160,7 @@ type statusAnswer struct {
 	Status
 	Instance    string          `json:"instance"` // as info has it
 	Ready       bool            `json:"ready"`
+	Headline    Headline        `json:"headline"`
 	Now         time.Time       `json:"now"`
 	Started     time.Time       `json:"started"`
 	Pushed      *time.Time      `json:"pushed"` // the last status of the run loop
@@ -179,6 +189,7 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 		maps.All(status.Refused),
 	) // never nil, which is null in JSON
 	out.Ready, _ = s.ready(now)
+	out.Headline = s.headline(now)
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}

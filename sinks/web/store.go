@@ -16,7 +16,7 @@ import (
 // community is one tracked community. Its series are in order of first mention.
 type community struct {
 	name    string
-	folded  string // lower case, for search
+	folded  string // lower case, for search: the name for people and that of the log
 	natural string // key of its place in a list
 	series  []*series
 }
@@ -70,7 +70,9 @@ type store struct {
 	position uint64
 
 	definitions map[string]string // of communities by rule, in words
+	gone        map[string]bool   // communities that have no members any more
 
+	display                 Display
 	classes, communitiesMax int
 }
 
@@ -78,6 +80,7 @@ func newStore(c Config) *store {
 	return &store{
 		byName:         map[string]*community{},
 		newest:         list.New(),
+		display:        c.Display,
 		classes:        len(c.Classes),
 		communitiesMax: c.CommunitiesMax,
 	}
@@ -131,6 +134,14 @@ func (s *store) Define(definitions map[string]string) {
 	s.definitions = definitions
 }
 
+// Gone sets which communities have no members any more, in place of all earlier ones. Lists leave
+// them out. The map becomes the server's.
+func (s *store) Gone(names map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = names
+}
+
 // write stores the estimates of a position, or of several in their order, and takes over their
 // lists. Those with another number of classes are left out. They are received now, or at their log
 // time where now is zero.
@@ -163,8 +174,11 @@ func (s *store) community(name string) *community {
 			return nil
 		}
 		name = strings.Clone(name)
-		c = &community{name: name, folded: strings.ToLower(name)}
-		c.natural = naturalKey(c.folded)
+		shown := strings.ToLower(s.display.Name(name))
+		c = &community{name: name, folded: shown, natural: naturalKey(shown)}
+		if low := strings.ToLower(name); low != shown {
+			c.folded += "\n" + low
+		}
 		s.byName[name] = c
 		s.order = append(s.order, c)
 	}

@@ -1,13 +1,8 @@
-// Keeps one community's series by method, merged by position.
+// Keeps one community's series by method, merged by position. A value is in force until the next
+// one: where nothing was published, nothing moved, and a pipeline that was down reads what it has
+// missed. So only a community that was not published, for the privacy floor, leaves a gap.
 
 const pointsMax = 4000;
-const gapLeast = 5; // seconds
-const gapQuiet = 2.5; // times the quiet of a community that is published again
-const gapTimes = 8; // a gap is so many times the usual step between its neighbours
-const gapNear = 5; // steps on each side
-const gapPart = 100; // and at least this part of what is shown
-const gapPeriods = 1.75; // of roll-ups: one period is empty,
-const gapPeriodTimes = 2.5; // and the step is so many times the usual one
 const periods = { minute: 60, hour: 3600, day: 86400 };
 
 export class Series {
@@ -30,10 +25,8 @@ export class Series {
   static of(answer, live) {
     const series = new Series(), period = periods[answer.resolution];
     for (const e of answer.estimates) series.add(e);
-    for (const r of answer.rollups) {
-      const e = { ...r, prevalence: r.mean, community: answer.community, method: answer.method, resolution: answer.resolution };
-      series.points.push({ position: r.position, at: (Date.parse(r.time) + Date.parse(r.until)) / 2000, e, period });
-    }
+    answer.rollups.forEach((r, i) => series.points.push(...pointsOf(r, answer, period,
+      Date.parse(answer.rollups[i + 1]?.time) / 1000)));
     const end = series.last?.position ?? -1;
     for (const p of live?.points || []) if (!p.period && p.position >= end) series.add(p.e);
     return series;
@@ -44,50 +37,43 @@ export class Series {
   // timed reports whether the points can be drawn over time, else over position.
   get timed() { return this.points.length > 0 && this.points.every((p) => Number.isFinite(p.at)); }
 
-  // between returns the points with a time in [from, to]; null is unbounded.
+  // between returns the points with a time in [from, to], and the one that is in force at from;
+  // null is unbounded.
   between(from, to) {
     if (!this.timed) return this.points;
-    return this.points.filter((p) => (from === null || p.at >= from) && (to === null || p.at <= to));
+    const first = from === null ? 0 : Math.max(0, this.points.findLastIndex((p) => p.at <= from));
+    return this.points.slice(first).filter((p) => to === null || p.at <= to);
   }
 }
 
-// gaps returns, for each point, whether there is no data between it and the one before.
-// Series are thinner where they are older, so a step is compared with those before it
-// and with those after it, and must be longer than both. A community that hardly moves is
-// published again after some quiet seconds, so no step of a few times that is a gap.
-export function gaps(points, span, quiet = 0) {
-  const steps = points.map((p, i) => (i ? p.at - points[i - 1].at : 0));
-  const least = Math.max(gapLeast, gapQuiet * quiet, span / gapPart);
-  const usual = (list) => (list.length < 2 ? 0 : list.sort((a, b) => a - b)[list.length >> 1]);
-  return steps.map((step, i) => {
-    const period = i && Math.min(points[i].period || 0, points[i - 1].period || 0);
-    if (i === 0 || !(step > (period ? gapPeriods * period : least))) return false;
-    const around = Math.max(usual(steps.slice(Math.max(1, i - gapNear), i)), usual(steps.slice(i + 1, i + 1 + gapNear)));
-    return around > 0 && step > (period ? gapPeriodTimes : gapTimes) * around;
-  });
+// pointsOf returns the points of a roll-up: the mean from its beginning on, and after its period,
+// if the next one does not follow at once, the last value.
+function pointsOf(r, answer, period, next) {
+  const begin = Date.parse(r.time) / 1000, { community, method, resolution } = answer;
+  const e = { ...r, prevalence: r.mean, community, method, resolution };
+  const points = [{ position: r.position, at: begin, e, period }];
+  const held = r.count > 1 && !(next <= begin + period);
+  if (held) {
+    points.push({ position: r.position, at: Math.max(begin, Date.parse(r.until) / 1000), period,
+      e: { ...e, prevalence: r.last } });
+  }
+  return points;
 }
 
 // table returns columns for a chart: where the points are, and what each field says
-// there. Where there is a gap, an empty row breaks the lines.
-export function table(points, timed, span, quiet, fields) {
-  const breaks = timed ? gaps(points, span, quiet) : [];
+// there. A last row holds the newest values up to a time, if one is given.
+export function table(points, timed, until, fields) {
   const columns = [[], ...fields.map(() => [])];
-  points.forEach((p, i) => {
-    if (breaks[i]) {
-      columns[0].push((points[i - 1].at + p.at) / 2);
-      for (const column of columns.slice(1)) column.push(null);
-    }
+  for (const p of points) {
     columns[0].push(timed ? p.at : p.position);
     fields.forEach((field, f) => columns[f + 1].push(field(p.e) ?? null));
-  });
+  }
+  const last = points.at(-1);
+  if (timed && last && until > last.at) {
+    columns[0].push(until);
+    fields.forEach((field, f) => columns[f + 1].push(field(last.e) ?? null));
+  }
   return columns;
-}
-
-// alone returns the points that no line leads to or from.
-export function alone(points, timed, span, quiet) {
-  const breaks = timed ? gaps(points, span, quiet) : [];
-  const shut = (i) => i <= 0 || i >= points.length || breaks[i];
-  return points.filter((_, i) => shut(i) && shut(i + 1));
 }
 
 // nearest returns the index of the point nearest to a place on the axis.
@@ -98,26 +84,71 @@ export function nearest(points, timed, x) {
   return best;
 }
 
-// switches returns the points at which the model version changed.
-export function switches(points) {
-  return points.filter((p, i) => i > 0 && !p.period && !points[i - 1].period && p.e.model_version !== points[i - 1].e.model_version);
+// inForce returns the index of the point that is in force at a place on the axis.
+export function inForce(points, timed, x) {
+  return Math.max(0, points.findLastIndex((p) => (timed ? p.at : p.position) <= x));
 }
 
-// rests reports whether the estimate of a point rests on a label: the first of a log may not, and whatever
-// comes after it has not moved.
+// switches returns the points at which the model version changed.
+export function switches(points) {
+  return points.filter((p, i) => i > 0 && p.e.model_version && points[i - 1].e.model_version &&
+    p.e.model_version !== points[i - 1].e.model_version);
+}
+
+// revisions returns the points at which what was learned, rather than news, moved a class by more
+// than a reader overlooks: records that say how their change divides into moved and revised.
+export function revisions(points, k, least = 0.01) {
+  return points.filter((p) => Math.abs(p.e.revised?.[k] ?? 0) >= least);
+}
+
+// revised returns the points shifted by what was learned after each of them: the published line is
+// what was known then, this one is what is known now. Null where records do not divide changes.
+export function revised(points) {
+  if (!points.some((p) => p.e.revised?.length)) return null;
+  const k = points.at(-1).e.prevalence?.length ?? 0, later = new Array(k).fill(0), out = [];
+  for (const p of points.toReversed()) {
+    const shifted = p.e.prevalence?.map((x, i) => Math.min(1, Math.max(0, x + later[i])));
+    out.push({ ...p, e: { ...p.e, prevalence: shifted, low: [], high: [] } });
+    p.e.revised?.forEach((x, i) => { later[i] += x; });
+  }
+  return out.reverse();
+}
+
+// rests reports whether the estimate of a point rests on a label: the first of a log may not, and
+// whatever comes after it has not moved.
 export const rests = (p) => !p.e.flags?.includes("no-labels");
 
-// largestChange returns the two points of the largest change of a class that took a
-// short part of the series, between points that rest on labels if two do; until, if given, is the index at which it must end. Of
-// changes almost as large the one that took the fewest points is meant.
+// change returns by how much a class moved between two points: the moved parts of the records in
+// between where they have them, else the difference.
+export function change(points, i, j, k) {
+  const between = points.slice(i + 1, j + 1);
+  if (between.length && between.every((p) => p.e.moved?.length)) {
+    return between.reduce((sum, p) => sum + p.e.moved[k], 0);
+  }
+  return points[j].e.prevalence[k] - points[i].e.prevalence[k];
+}
+
+// settled returns the index of the first point after the warm-up: from there on the estimate rests
+// on labels, and its interval is at most twice as wide as at the end.
+export function settled(points, k) {
+  const width = (p) => (p.e.high?.[k] ?? 0) - (p.e.low?.[k] ?? 0);
+  const most = 2 * width(points.at(-1));
+  return Math.max(0, points.findIndex((p) => rests(p) && width(p) <= most));
+}
+
+// largestChange returns the two points of the largest move of a class that took a short part of
+// the series, after the warm-up; until, if given, is the index at which it must end. Of changes
+// almost as large the one that took the fewest points is meant.
 export function largestChange(points, k, until = null) {
   const reach = Math.max(1, Math.floor(points.length / 12));
-  const first = Math.max(0, points.findIndex(rests));
+  const first = settled(points, k);
+  const ends = until ?? points.length - 1;
   let best = null;
-  for (let j = until ?? Math.min(first + 1, points.length - 1); j <= (until ?? points.length - 1); j++) {
+  for (let j = until ?? Math.min(first + 1, ends); j <= ends; j++) {
     for (let i = j - 1; i >= Math.max(Math.min(first, j - 1), j - reach); i--) {
-      const size = Math.abs(points[j].e.prevalence[k] - points[i].e.prevalence[k]);
-      if (!best || size > best.size * (j - i > best.j - best.i ? 1.1 : 1) + 1e-9) best = { i, j, size };
+      const size = Math.abs(change(points, i, j, k));
+      const factor = best && j - i > best.j - best.i ? 1.1 : 1;
+      if (!best || size > best.size * factor + 1e-9) best = { i, j, size };
     }
   }
   return best && [best.i, best.j];

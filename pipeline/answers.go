@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
+	"gqlstream/ingest/wire"
+	"gqlstream/sinks/web"
+)
+
+// answersAtOnce is the number of labels in one message: it stays well below what a broker takes.
+const answersAtOnce = 1024
+
+// publishAnswers publishes labels that a reader of the page sent as CSV, and returns their number.
+// Rows without a label are passed over. If a row cannot be read, nothing is published.
+func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error) {
+	filled, err := answered(text)
+	if err != nil {
+		return 0, refuseAnswers(err)
+	}
+	dir, err := os.MkdirTemp("", "gqlstream-answers")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "answers.csv")
+	if err := os.WriteFile(path, filled, 0o600); err != nil {
+		return 0, err
+	}
+	source, err := files.NewSource(files.Config{
+		Inputs:  []files.Input{{Path: path, Kind: event.KindLabel}},
+		Classes: p.settings.Classes.ClassSet(), Ordered: true,
+		Steps: ingest.StepConfig{Every: -1, EventsMax: answersMost},
+	})
+	if err != nil {
+		return 0, refuseAnswers(err)
+	}
+	defer source.Close()
+	return p.publishLabels(ctx, source)
+}
+
+// answersMost bounds the labels of one upload: they are read as one batch, so that all are
+// published or none.
+const answersMost = 1 << 18
+
+func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n int, err error) {
+	b := &event.Batch{}
+	if err := source.Next(ctx, b); err != nil && !errors.Is(err, io.EOF) {
+		return 0, refuseAnswers(err)
+	}
+	if len(b.Refused) > 0 {
+		return 0, refuseAnswers(errors.New(b.Refused[0].Detail))
+	}
+	publisher, err := ingest.NewPublisher(
+		p.Broker.NC, ingest.PublisherConfig{Stream: p.names.In.Log, RetryFor: -1},
+	)
+	if err != nil {
+		return 0, err
+	}
+	defer publisher.Close()
+	n = b.Count(event.KindLabel)
+	for from := 0; from < n; from += answersAtOnce {
+		payload, form := wire.Encode(event.KindLabel, b, from, min(from+answersAtOnce, n))
+		message := ingest.Outgoing{Kind: event.KindLabel, ContentType: form, Payload: payload}
+		if err := publisher.Publish(ctx, message); err != nil {
+			return 0, err
+		}
+	}
+	return n, publisher.Flush(ctx)
+}
+
+// answered returns the rows of a table of labels that have one.
+func answered(text []byte) ([]byte, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // spreadsheets write one
+	read := csv.NewReader(bytes.NewReader(text))
+	if head, _, _ := bytes.Cut(text, []byte("\n")); bytes.Count(head, []byte(";")) > 1 {
+		read.Comma = ';'
+	}
+	rows, err := read.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("the file is no CSV: %w", err)
+	}
+	if len(rows) == 0 || !slices.Contains(rows[0], "vertex") || !slices.Contains(rows[0], "label") {
+		return nil, errors.New("the first row must name the columns vertex and label")
+	}
+	at := slices.Index(rows[0], "label")
+	kept := slices.DeleteFunc(rows[1:], func(row []string) bool {
+		return strings.TrimSpace(row[at]) == ""
+	})
+	if len(kept) == 0 {
+		return nil, errors.New("no row has a label")
+	}
+	var out bytes.Buffer
+	write := csv.NewWriter(&out)
+	err = errors.Join(write.Write(rows[0]), write.WriteAll(kept))
+	return out.Bytes(), err
+}
+
+func refuseAnswers(err error) error {
+	return &web.Refusal{
+		Code:    http.StatusUnprocessableEntity,
+		Message: "nothing was published: " + strings.TrimPrefix(err.Error(), "ingest: "),
+	}
+}
