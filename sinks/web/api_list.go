@@ -97,7 +97,8 @@ type listRow struct {
 	Plain    []float64      `json:"plain,omitempty"`  // pcc's shares, if published
 	Trend    []float64      `json:"trend,omitempty"`  // of the class, oldest first
 	Change   *float64       `json:"change,omitempty"` // of the class since the time below
-	Error    *float64       `json:"change_se,omitempty"`
+	Moved    *float64       `json:"moved,omitempty"`  // the part of Change that is news
+	MovedSE  *float64       `json:"moved_se,omitempty"`
 	Since    *time.Time     `json:"since,omitempty"` // log time of the record a day before, or of the oldest kept
 }
 
@@ -151,9 +152,9 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 			row.Evident = new(ser.evident.UTC())
 		}
 		if m, ok := ser.moved(q.class); ok {
-			row.Change, row.Since = &m.Change, new(m.Since.UTC())
+			row.Change, row.Moved, row.Since = &m.Change, &m.Moved, new(m.Since.UTC())
 			if m.Error > 0 {
-				row.Error = &m.Error
+				row.MovedSE = &m.Error
 			}
 		}
 		out.Communities = append(out.Communities, row)
@@ -262,7 +263,7 @@ func (s *series) sortValue(q listOrder) (float64, bool) {
 		return math.Abs(m.Change), ok
 	case "movement":
 		m, ok := s.moved(q.class)
-		return math.Abs(m.Change) / m.Error, ok && m.Error > 0
+		return math.Abs(m.Moved) / m.Error, ok && m.Error > 0
 	case "share":
 		if q.class < len(e.Prevalence) {
 			return e.Prevalence[q.class], true

@@ -67,6 +67,7 @@ type point struct {
 	cell   int64     // at in nanoseconds since 1970, or where the log has no times the position in 1e9
 	shares []float64 // empty: suppressed
 	se     []float64 // of the shares; empty: not known
+	news   []news    // empty: not known
 	rests  bool      // on a label
 }
 
@@ -80,7 +81,7 @@ const (
 
 // pastLimit returns the number of points that each of so many series may keep.
 func pastLimit(series, classes int) int {
-	return max(2, min(pastMax, pastBytesMax/(pointBytes+16*classes)/max(series, 1)))
+	return max(2, min(pastMax, pastBytesMax/(pointBytes+32*classes)/max(series, 1)))
 }
 
 // add takes the newest record.
@@ -99,6 +100,7 @@ func (s *series) add(r *record, limit int) {
 			cell:   int64(e.Position) * 1e9,
 			shares: e.Prevalence,
 			se:     e.SE,
+			news:   addNews(s.lastNews(), e.Moved, e.SEChange),
 			rests:  !r.flagged(quant.FlagNoLabels),
 		},
 		limit,
@@ -118,6 +120,14 @@ func differs(a, b *quant.Estimate) bool {
 	return !slices.EqualFunc(a.Prevalence, b.Prevalence, func(x, y float64) bool {
 		return math.Abs(x-y) < shareVisible
 	})
+}
+
+// lastNews returns the news up to the newest point.
+func (s *series) lastNews() []news {
+	if len(s.past) == 0 {
+		return nil
+	}
+	return s.past[len(s.past)-1].news
 }
 
 // keep adds a point in place of one a step before, and makes the steps longer where there are too many.
@@ -158,27 +168,55 @@ func (s *series) trend(class, n int) []float64 {
 	return out
 }
 
-// movement is by how much the share of a class differs from that of an earlier record.
+// movement says by how much the share of a class differs from that of an earlier record.
 type movement struct {
 	Since  time.Time // log time of the earlier record
-	Change float64
-	Error  float64 // standard error of Change; 0: not known
+	Change float64   // of the published share
+	Moved  float64   // the part of Change that is news; all of it where records do not say
+	Error  float64   // standard error of Moved; 0: not known
 }
 
 // moved compares the share of a class with that a day of log time before, or with the oldest that
-// is kept and rests on a label; false where there is nothing to compare. The errors of both
-// records count as independent, so that Error is not too small.
+// is kept and rests on a label; false where there is nothing to compare. Where records do not
+// divide their changes, the errors of both count as independent, so that Error is not too small.
 func (s *series) moved(class int) (m movement, ok bool) {
-	now := &s.latest.estimate
+	now := &s.past[len(s.past)-1]
 	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests })
 	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) ||
-		class >= len(now.Prevalence) {
+		class >= len(now.shares) {
 		return m, false
 	}
 	then := &s.past[first]
-	m = movement{Since: then.at, Change: now.Prevalence[class] - then.shares[class]}
-	if class < len(then.se) && class < len(now.SE) {
-		m.Error = math.Hypot(then.se[class], now.SE[class])
+	m = movement{Since: then.at, Change: now.shares[class] - then.shares[class]}
+	m.Moved = m.Change
+	if class < len(then.se) && class < len(now.se) {
+		m.Error = math.Hypot(then.se[class], now.se[class])
+	}
+	if class < len(then.news) && class < len(now.news) {
+		m.Moved = now.news[class].sum - then.news[class].sum
+		if v := now.news[class].variance - then.news[class].variance; v > 0 {
+			m.Error = math.Sqrt(v)
+		}
 	}
 	return m, true
+}
+
+// news is what moved a share since the first record that says so.
+type news struct{ sum, variance float64 }
+
+// addNews returns the news after a record with such parts. Without parts there are none from then
+// on until the next that has them: the sums would leave a change out.
+func addNews(before []news, moved, se []float64) []news {
+	if len(moved) == 0 {
+		return nil
+	}
+	out := make([]news, len(moved))
+	copy(out, before)
+	for k, x := range moved {
+		out[k].sum += x
+		if k < len(se) {
+			out[k].variance += se[k] * se[k]
+		}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"container/list"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,6 +118,8 @@ func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 				point{
 					at:     r.Until,
 					shares: r.Last,
+					se:     errorsOf(r),
+					news:   addNews(ser.lastNews(), r.Moved, nil),
 					rests:  !slices.Contains(r.Flags, quant.FlagNoLabels),
 				},
 				limit,
@@ -124,6 +127,16 @@ func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 		}
 	}
 	ser.add(ser.latest, limit)
+}
+
+// errorsOf returns standard errors of the shares of a roll-up that are not too small: those of its
+// least lower and largest upper bounds.
+func errorsOf(r *sinks.Rollup) (se []float64) {
+	z := math.Sqrt2 * math.Erfinv(quant.DefaultOptions().Confidence)
+	for k := range r.Low {
+		se = append(se, (r.High[k]-r.Low[k])/(2*z))
+	}
+	return se
 }
 
 // Define sets how communities are defined, in words for people, in place of all earlier

@@ -12,7 +12,7 @@ const colours = ["#3b6fb6", "#d9822b", "#3f9b6b", "#b5485d", "#7d63b8", "#2b9eb3
 const units = { m: 60, h: 3600, d: 86400, w: 604800 };
 const root = document.getElementById("chart");
 const query = new URLSearchParams(location.search);
-const path = location.pathname.replace(/\/$/, "");
+const path = location.pathname.split("/").pop();
 
 // seconds reads "30d" or "3600"; 0 for anything else.
 function seconds(words) {
