@@ -276,6 +276,7 @@ type Counts struct {
 	Suppressed int       `json:"suppressed"` // of all, those whose newest estimate decides nothing
 	NoData     int       `json:"no_data"`
 	Silent     []Silence `json:"silent"` // why these two decide nothing, most alerts first
+	Level      *Level    `json:"-"`      // the share that it watches; nil: it watches none
 }
 
 // Silence is one reason why alerts of a rule decide nothing.
@@ -297,7 +298,7 @@ const silenceExamplesMax = 5
 func (e *Engine) Counts() []Counts {
 	out := make([]Counts, len(e.config.Rules))
 	for i, r := range e.config.Rules {
-		out[i].Rule, out[i].Silent = r.Name, []Silence{}
+		out[i].Rule, out[i].Silent, out[i].Level = r.Name, []Silence{}, r.level()
 	}
 	for _, a := range e.list {
 		if a.rule == nil {

@@ -16,6 +16,9 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 		switch c.kind {
 		case quant.CauseJoined:
 			t.add(w.what(there, f.u))
+			if here.find(f.u) == nobody {
+				t.add("not in the graph before")
+			}
 		case quant.CauseLeft:
 			t.add(w.what(here, f.u))
 		case quant.CauseModel:

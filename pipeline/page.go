@@ -172,8 +172,11 @@ func (p *Pipeline) Explain(
 ) (*quant.Explanation, error) {
 	e := Explainer{
 		Config: p.Config, Settings: &p.settings, JS: p.Broker.JS, Floor: p.Config.MembersMin,
-		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
+		Tell: func(format string, args ...any) {
+			p.Page.Explaining(fmt.Sprintf(format, args...))
+		},
 	}
+	defer p.Page.Explaining("")
 	if e.Floor <= 1 {
 		e.Named = 5
 	}

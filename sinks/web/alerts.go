@@ -65,6 +65,27 @@ type alertsAnswer struct {
 	Pending     int                 `json:"pending"`
 	Transitions []alerts.Transition `json:"transitions"` // newest first
 	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
+	Levels      []alertLevel        `json:"levels"`      // that rules watch in the community, for its chart
+}
+
+// alertLevel is the share at which a rule on a class of a community begins to fire.
+type alertLevel struct {
+	Rule  string `json:"rule"`
+	Class string `json:"class"`
+	alerts.Level
+}
+
+// levels returns what rules watch in a community.
+func levels(rules []alerts.Counts, community string, classes []string) []alertLevel {
+	out := []alertLevel{}
+	for _, r := range rules {
+		for _, class := range classes {
+			if r.Level != nil && r.Level.Watches(community, class) {
+				out = append(out, alertLevel{r.Rule, class, *r.Level})
+			}
+		}
+	}
+	return out
 }
 
 // askAlerts describes the alerts of one community, or of all.
@@ -86,6 +107,10 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 		b.now.Targets...)
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
+	}
+	out.Levels = []alertLevel{}
+	if only {
+		out.Levels = levels(b.now.Rules, community, s.config.Classes)
 	}
 	for _, a := range b.now.Active {
 		if (!only || a.Community == community) && len(out.Active) < limit {

@@ -57,6 +57,7 @@ func routes() []route {
 		{pattern: community + "/ask", params: []string{"count"}, ask: askWhom, wait: explainWaitMax},
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
+		{pattern: "/api/v1/classifier", ask: askClassifier},
 		{pattern: "/api/v1/labels", post: true, handle: (*Server).serveLabels},
 		{pattern: embedPath + "{name}", params: embedParams, open: true, handle: (*Server).serveEmbed},
 		{

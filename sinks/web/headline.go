@@ -98,6 +98,9 @@ func (s *Server) runningHeadline(status *Status, now time.Time) Headline {
 			"Live, but %d of %d communities rest on old evidence: ask for new labels.", old, all,
 		)}
 	}
+	if status.Position == 0 {
+		return Headline{levelBusy, "Waiting for the first events."}
+	}
 	if status.LogTime != nil {
 		if age := now.Sub(*status.LogTime); age >= logOldAfter {
 			return Headline{levelWarning, fmt.Sprintf(

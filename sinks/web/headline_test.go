@@ -65,7 +65,11 @@ func TestHeadlineOfOldEvidenceAndOfSilence(t *testing.T) {
 		t.Errorf("before the first report: %+v", got)
 	}
 	now := time.Now()
-	s.Status(Status{State: "running", LogTime: &now})
+	s.Status(Status{State: "running"})
+	if got := s.headline(now); !strings.Contains(got.Text, "first events") {
+		t.Errorf("of an empty log: %+v", got)
+	}
+	s.Status(Status{State: "running", Position: 1, LogTime: &now})
 	e := estimate("x", "auto", 1, 0.5)
 	e.Flags = []string{evidenceFlag}
 	write(t, s, e, estimate("y", "auto", 1, 0.5))

@@ -225,6 +225,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		path, spec, status string
 	}{
 		{empty, "/api/v1/info", "/api/v1/info", "200"},
+		{full, "/api/v1/classifier", "/api/v1/classifier", "200"},
 		{full, "/embed/x/data", "/embed/{name}/data", "200"},
 		{full, "/embed/bare/data", "/embed/{name}/data", "404"},
 		{empty, "/api/v1/status", "/api/v1/status", "200"},

@@ -176,12 +176,18 @@ type movement struct {
 	Error  float64   // standard error of Moved; 0: not known
 }
 
+// settled reports whether a point is beyond the first estimates of a log, which swing because there
+// are hardly any labels: its error is at most twice that of now.
+func (p *point) settled(now *point, class int) bool {
+	return class >= len(p.se) || class >= len(now.se) || p.se[class] <= 2*now.se[class]
+}
+
 // moved compares the share of a class with that a day of log time before, or with the oldest that
-// is kept and rests on a label; false where there is nothing to compare. Where records do not
+// is kept, rests on a label and is settled; false where there is nothing to compare. Where records do not
 // divide their changes, the errors of both count as independent, so that Error is not too small.
 func (s *series) moved(class int) (m movement, ok bool) {
 	now := &s.past[len(s.past)-1]
-	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests })
+	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests && p.settled(now, class) })
 	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) ||
 		class >= len(now.shares) {
 		return m, false

@@ -84,6 +84,7 @@ func prepare(c Config) (*Server, error) {
 			1+explainQueueMax,
 		), turn: make(chan struct{}, 1), served: make(chan error, 1),
 	}
+	s.journal.classes = c.Classes
 	s.life, s.end = context.WithCancel(context.Background())
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	s.gather = newMetrics(s)

@@ -89,6 +89,11 @@ type journal struct {
 	at     time.Time // wall clock of the last push; zero: none
 	pace   pace      // of reading history
 
+	judgements classifierLog
+	classes    []string
+
+	explaining string // how far the explanation under way has come; empty: none is
+
 	step   prometheus.Histogram // durations
 	stages *prometheus.HistogramVec
 }
@@ -106,6 +111,7 @@ func (j *journal) Status(status Status) {
 	}
 	j.status, j.at = status, time.Now()
 	j.pace.follow(&status, j.at)
+	j.judgements.take(&status, j.classes)
 }
 
 // Progress says in one line what a long step is doing, "" when it has ended, and where the stream
@@ -118,6 +124,21 @@ func (j *journal) Progress(text string, end uint64) {
 	if !j.at.IsZero() {
 		j.at = time.Now()
 	}
+}
+
+// Explaining says how far the explanation that is being made has come; empty: none is. Any goroutine
+// calls it.
+func (j *journal) Explaining(text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.explaining = text
+}
+
+// progressOfExplanation returns what Explaining was told last.
+func (j *journal) progressOfExplanation() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.explaining
 }
 
 // lag returns the number of messages of the stream that are not applied yet.
@@ -161,6 +182,7 @@ type statusAnswer struct {
 	Instance    string          `json:"instance"` // as info has it
 	Ready       bool            `json:"ready"`
 	Headline    Headline        `json:"headline"`
+	Explaining  string          `json:"explaining"` // how far the explanation under way has come
 	Now         time.Time       `json:"now"`
 	Started     time.Time       `json:"started"`
 	Pushed      *time.Time      `json:"pushed"` // the last status of the run loop
@@ -189,7 +211,7 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 		maps.All(status.Refused),
 	) // never nil, which is null in JSON
 	out.Ready, _ = s.ready(now)
-	out.Headline = s.headline(now)
+	out.Headline, out.Explaining = s.headline(now), s.journal.progressOfExplanation()
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}

@@ -5,7 +5,8 @@ export function read(hash = location.hash) {
   const cut = hash.indexOf("?");
   const path = (cut < 0 ? hash : hash.slice(0, cut)).slice(1) || "/";
   const query = new URLSearchParams(cut < 0 ? "" : hash.slice(cut + 1));
-  const pages = { "/": "communities", "/pipeline": "pipeline", "/alerts": "alerts" };
+  const pages = { "/": "communities", "/pipeline": "pipeline", "/alerts": "alerts",
+    "/charts": "charts", "/classifier": "classifier" };
   if (pages[path]) return { page: pages[path], path, query };
   if (path.startsWith("/c/") && path.length > 3) {
     try {

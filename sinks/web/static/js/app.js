@@ -1,23 +1,20 @@
-// The page: reads the address, shows one of four views, asks what is new.
+// The page: reads the address, shows one of its views, asks what is new.
 
 import { get, Live } from "./api.js";
-import { h, setAttr, setText } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { read } from "./address.js";
 import { communities, listAddress } from "./communities.js";
 import { detail } from "./detail.js";
 import { pipeline, remember } from "./pipeline.js";
 import { alertsPage } from "./alerts.js";
+import { charts } from "./charts.js";
+import { classifier } from "./classifier.js";
+import { connection, headline } from "./headline.js";
 import { slots } from "./palette.js";
-import { label } from "./format.js";
+import { label, namer } from "./format.js";
 
 const main = document.getElementById("main");
-const pill = document.getElementById("live");
-const progress = document.getElementById("progress");
-const live = new Live((state) => {
-  pill.dataset.state = state;
-  setText(pill, { live: "live", connecting: "reconnecting", paused: "paused" }[state]);
-  setAttr(pill, "title", pill.textContent);
-});
+const live = new Live(connection);
 
 let info = null;
 let view = null; // { el, names, unmount, refresh, estimates, status }
@@ -32,20 +29,25 @@ function unknown(at) {
   };
 }
 
-const views = { communities, detail, pipeline, alerts: alertsPage, unknown: (_, at) => unknown(at) };
+const views = {
+  communities, detail, pipeline, charts, classifier, alerts: alertsPage,
+  unknown: (_, at) => unknown(at),
+};
 
 function show() {
   const at = read();
   view?.unmount?.();
-  const current = view = views[at.page](info, at, () => { if (view === current) follow(current); });
+  const again = () => { if (view === current) follow(current); };
+  const current = view = views[at.page](info, at, again);
   main.replaceChildren(view.el);
   view.mounted?.();
   document.title = `${view.title} · gqlstream`;
   for (const link of document.querySelectorAll("nav a")) {
-    const here = link.dataset.page === at.page || (at.page === "detail" && link.dataset.page === "communities");
-    if (here) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-    if (link.dataset.page === "communities") link.href = listAddress();
+    const { page } = link.dataset;
+    if (page === at.page || (at.page === "detail" && page === "communities")) {
+      link.setAttribute("aria-current", "page");
+    } else link.removeAttribute("aria-current");
+    if (page === "communities") link.href = listAddress();
   }
   if (!current.follows) follow(current);
 }
@@ -56,15 +58,8 @@ function follow(current) {
   live.follow(current.names, {
     hello: (status) => hello(status, current),
     estimates: (list) => current.estimates?.(list),
-    status: (status) => { report(status); current.status?.(status); },
+    status: (status) => { headline(status); remember(status); current.status?.(status); },
   });
-}
-
-// report says what a long step is doing, on every page.
-function report(status) {
-  progress.hidden = !status.progress;
-  setText(progress, status.progress ? `Computing: ${status.progress}` : "");
-  remember(status);
 }
 
 // hello notices a server that was started anew: its classes may be others.
@@ -79,26 +74,32 @@ async function hello(status, current) {
 
 async function load() {
   info = await get("/api/v1/info");
-  info.labels = info.classes.map(label);
+  info.labels = info.classes.map((name) => info.display.classes[name] || label(name));
+  namer(info);
   info.slots = slots(info.classes.length, []);
   if (info.slots.includes(-1)) { // too many classes: those of the largest communities have a colour
-    const list = await get("/api/v1/communities", { sort: "members", order: "desc", limit: 100 });
-    info.slots = slots(info.classes.length, list.communities.map((row) => row.estimate.prevalence));
+    const asked = { sort: "members", order: "desc", limit: 100 };
+    const list = await get("/api/v1/communities", asked);
+    const shares = list.communities.map((row) => row.estimate.prevalence);
+    info.slots = slots(info.classes.length, shares);
   }
   setText(document.getElementById("pipeline"), info.pipeline);
 }
 
-const modes = { auto: ["light", "◐", "as the system"], light: ["dark", "☀", "light"], dark: ["auto", "☾", "dark"] };
+const modes = {
+  auto: ["light", "◐", "as the system"], light: ["dark", "☀", "light"], dark: ["auto", "☾", "dark"],
+};
 
 function themeButton() {
   const button = document.getElementById("theme");
+  const mode = () => modes[window.gqlTheme.mode] || modes.auto;
   const draw = () => {
-    const [, sign, name] = modes[window.gqlTheme.mode] || modes.auto;
+    const [, sign, name] = mode();
     setText(button, sign);
     button.title = `Theme: ${name}`;
     button.setAttribute("aria-label", button.title);
   };
-  button.addEventListener("click", () => { window.gqlTheme.set((modes[window.gqlTheme.mode] || modes.auto)[0]); draw(); });
+  button.addEventListener("click", () => { window.gqlTheme.set(mode()[0]); draw(); });
   draw();
 }
 
@@ -106,13 +107,17 @@ async function start() {
   themeButton();
   for (let wait = 500; ; wait = Math.min(2 * wait, 8000)) {
     try { await load(); break; } catch (err) {
-      main.replaceChildren(h("p", { class: "note" }, `No answer from the server yet: ${err.message}. Trying again.`));
+      main.replaceChildren(h("p", { class: "note" },
+        `No answer from the server yet: ${err.message}. Trying again.`));
       await new Promise((done) => setTimeout(done, wait));
     }
   }
   addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); });
   addEventListener("themechange", () => view?.theme?.());
-  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
   show();
 }
 

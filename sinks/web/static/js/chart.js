@@ -7,8 +7,11 @@ import { h, css } from "./dom.js";
 // when the theme does. onHover and onPick get a place on the x axis, under the pointer
 // (or null) and where it was clicked; onZoom, if given, gets the two ends of what was
 // dragged over, or null for all, in place of the chart's own zoom.
-export function chart(options, { height = 260, onHover, onPick, onZoom, label } = {}) {
-  const el = h("div", { class: "chart", role: "img", "aria-label": label });
+export function chart(options, { height = 260, onHover, onPick, onZoom, onKey, label } = {}) {
+  const el = h("div", {
+    class: "chart", role: onKey ? "application" : "img", "aria-label": label,
+    tabindex: onKey ? 0 : undefined, onkeydown: onKey,
+  });
   let plot = null, data = null, shape = "", zoomed = false;
 
   function build() {

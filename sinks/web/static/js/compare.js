@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
+import { named } from "./format.js";
 import { colour } from "./palette.js";
 
 export const linesMax = 5;
@@ -50,7 +51,7 @@ export function compare(name, onChange) {
     typing = setTimeout(async () => {
       try {
         const list = await get("/api/v1/communities", { q: which.value, limit: suggestions });
-        options.replaceChildren(...list.communities.map((row) => h("option", { value: row.name })));
+        options.replaceChildren(...list.communities.map((row) => h("option", { value: row.name }, named(row.name))));
       } catch { /* there are no suggestions, then */ }
     }, 150);
   });
@@ -62,8 +63,8 @@ export function compare(name, onChange) {
     methods = Object.assign([...own], { current });
     chips.hidden = lines.length < 2;
     chips.replaceChildren(...(lines.length < 2 ? [] : lines).map((l, i) => h("span", { class: `toggle line ${colour(i)}` }, h("i"),
-      i ? h("a", { href: `#/c/${encodeURIComponent(l.name)}` }, l.name) : h("span", {}, l.name), h("small", {}, l.method), h("b", {}, l.missing || l.text),
-      i > 0 && h("button", { type: "button", class: "remove", "aria-label": `Remove ${l.name}, ${l.method}`, onclick: () => onChange(others.filter((_, n) => n !== i - 1)) }, "×"))));
+      i ? h("a", { href: `#/c/${encodeURIComponent(l.name)}` }, named(l.name)) : h("span", {}, named(l.name)), h("small", {}, l.method), h("b", {}, l.missing || l.text),
+      i > 0 && h("button", { type: "button", class: "remove", "aria-label": `Remove ${named(l.name)}, ${l.method}`, onclick: () => onChange(others.filter((_, n) => n !== i - 1)) }, "×"))));
   }
 
   return { open, form, chips, set, stop() { clearTimeout(typing); } };

@@ -3,7 +3,8 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { points } from "./format.js";
+import { named, points } from "./format.js";
+import { moment } from "./time.js";
 import { iso } from "./address.js";
 
 const askEvery = 2000;
@@ -20,8 +21,8 @@ export function differences(name) {
   }
 
   async function show(method, others, from, k) {
-    const wanted = others.map((other) => [`${name} less ${other}`, { other, method }]);
-    if (from !== null) wanted.push([`${name} since ${iso(from)}`, { at: iso(from), method }]);
+    const wanted = others.map((other) => [`${named(name)} less ${named(other)}`, { other, method }]);
+    if (from !== null) wanted.push([`Published share of ${named(name)} since ${moment(iso(from))}`, { at: iso(from), method }]);
     const lines = await Promise.all(wanted.map(async ([text, query]) => {
       try {
         return line(text, (await get(`/api/v1/communities/${encodeURIComponent(name)}/difference`, query)).estimate, k);

@@ -2,25 +2,32 @@
 // of classes, and what its flags mean.
 
 import { h, setText } from "./dom.js";
-import { percent, points, interval, count, compact, small, time, duration, flag, none } from "./format.js";
+import { percent, points, interval, count, compact, small, time, duration, none } from "./format.js";
+import { cards } from "./flags.js";
 import { bar } from "./marks.js";
 import { colour } from "./palette.js";
 
 // meanings say what the figures are; people who cannot point at them open the list.
 const meanings = {
   Members: "total multiplicity of the community; who they are is not shown here, by design",
-  Coverage: "share of the members without a label that have a prediction; the others are taken to be alike",
+  Predicted: "share of the members without a label that have a prediction; the others are taken to be alike",
   Certificate: "proven bound on our own numerical error; it is no part of the interval",
   "λ": "share of closeness in the graph in the weights of the labels; 0: every label counts the same",
   Position: "place in the log; the same log gives the same estimate there",
   Interval: "where the share is, nine times in ten unless the configuration says otherwise",
-  "Change, pp": "since the emission before, in percentage points, with its own standard error",
+  "News": "what new predictions, members and edges moved since the estimate before, in points, with its standard error",
   "Std. error": "standard error of the share, in percentage points",
   Labels: "effective calibration labels behind the share; below 30 the estimate is thin",
   "Plain count": "mean prediction without adjustment (pcc)",
 };
 
-const columns = ["Class", "Share", "Interval", "Change, pp", "Std. error", "Labels", "Plain count"];
+// fresh says how old the evidence is, where records say so.
+const fresh = (e) => [
+  Number.isFinite(e.fresh) && ["Predicted lately", percent(e.fresh)],
+  Number.isFinite(e.label_age) && ["Age of the labels", duration(e.label_age)],
+].filter(Boolean);
+
+const columns = ["Class", "Share", "Interval", "News", "Std. error", "Labels", "Plain count"];
 const titles = columns.map((c) => meanings[c]);
 
 export function figures(info) {
@@ -41,15 +48,16 @@ export function figures(info) {
 
   function drawHead(e, k, day) {
     const known = !e.suppressed && Number.isFinite(e.prevalence?.[k]);
-    setText(share, known ? percent(e.prevalence[k]) : "suppressed");
+    setText(share, known ? percent(e.prevalence[k]) : "not published");
     setText(named, known ? info.labels[k] : "below the privacy floor");
     const bounds = known && interval(e.low?.[k], e.high?.[k]);
-    setText(range, bounds ? `interval ${bounds} %` : "");
-    setText(moved, known && day && Number.isFinite(day.change) ? `${points(day.change)} points in ${duration(day.seconds)}` : "");
+    const confidence = Math.round(100 * (e.confidence || 0.9));
+    setText(range, bounds ? `${confidence} % interval ${bounds} %` : "");
+    setText(moved, known && day && Number.isFinite(day.change) ? `news moved it ${points(day.change)} points in ${duration(day.seconds)}` : "");
     shares.set(e.prevalence);
     const shown = (value) => (e.suppressed ? none : value);
     pairs(facts, [["Members", shown(count(e.members))], ["Labelled", shown(count(e.labelled))],
-      ["Coverage", shown(percent(e.coverage))], ["Log time", e.time ? time(e.time) : none]]);
+      ["Predicted", shown(percent(e.coverage))], ...fresh(e), ["Log time", e.time ? time(e.time) : none]]);
     pairs(more, [["Certificate", shown(small(e.certificate))], ["λ", shown((e.lambda ?? 0).toFixed(2))], ["Model", e.model_version || none],
       ["Incoming model", e.model_incoming ? `${e.model_incoming}, covers ${percent(e.model_incoming_coverage)}` : none], ["Position", count(e.position)]]);
   }
@@ -60,7 +68,7 @@ export function figures(info) {
       body.append(h("tr", {}, h("th", { scope: "row" }, h("i", { class: `dot ${colour(info.slots[i])}` }), info.labels[i]), columns.slice(1).map((c) => h("td", { "data-head": c }))));
     }
     info.classes.forEach((_, i) => {
-      const change = before ? e.prevalence?.[i] - before.prevalence?.[i] : NaN;
+      const change = e.moved?.[i] ?? (before ? e.prevalence?.[i] - before.prevalence?.[i] : NaN);
       const error = e.se_change?.[i];
       const values = [percent(e.prevalence?.[i]), interval(e.low?.[i], e.high?.[i]) || none,
         points(change) + (Number.isFinite(change) && Number.isFinite(error) ? ` ± ${(100 * error).toFixed(1)}` : ""),
@@ -72,13 +80,8 @@ export function figures(info) {
   let flagsShown = null;
   function drawFlags(e) {
     const key = (e.flags || []).join(" ");
-    if (key === flagsShown) return;
+    if (key !== flagsShown) flags.replaceChildren(...cards(e.flags, info));
     flagsShown = key;
-    flags.replaceChildren(...(e.flags || []).map((text) => {
-      const f = flag(text, info.labels), doc = info.flags.find((d) => d.name === f.name);
-      return h("div", { class: "card flag" }, h("h2", {}, f.name, f.detail && h("span", {}, f.detail)),
-        doc && h("p", {}, `${doc.meaning[0].toUpperCase()}${doc.meaning.slice(1)}.`), doc && h("p", { class: "action" }, `What to do: ${doc.action}.`));
-    }));
   }
 
   return {

@@ -1,5 +1,7 @@
 // Turns numbers and times into text.
 
+import { moment } from "./time.js";
+
 export const one = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -54,20 +56,24 @@ export function bytes(n) {
   return `${n < 10 && u > 0 ? one.format(n) : whole.format(n)} ${units[u]}`;
 }
 
-const clock = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-
-export function time(text) {
-  const at = Date.parse(text);
-  return Number.isFinite(at) ? clock.format(at) : none;
-}
+// time is a moment to the second, in the zone that every page names.
+export const time = (text) => moment(text, true);
 
 // timeBeside is the time of one of two moments, with milliseconds where the seconds do
 // not tell them apart.
 export function timeBeside(text, other) {
-  const at = Date.parse(text);
-  if (!Number.isFinite(at) || time(text) !== time(other) || at === Date.parse(other)) return time(text);
-  return `${clock.format(at)}.${String(at % 1000).padStart(3, "0")}`;
+  const at = Date.parse(text), words = time(text);
+  if (!Number.isFinite(at) || words !== time(other) || at === Date.parse(other)) return words;
+  return `${words}.${String(at % 1000).padStart(3, "0")}`;
 }
+
+let names = {};
+
+// namer takes the names for people that the server has.
+export function namer(info) { names = info.display?.communities ?? {}; }
+
+// named is the name of a community for people: the configuration's, or that of the log.
+export const named = (community) => names[community] || community;
 
 // label is what people read for a class: a bare number says nothing beside others.
 export const label = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);

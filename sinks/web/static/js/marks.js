@@ -2,7 +2,7 @@
 
 import { h, svg, setAttr } from "./dom.js";
 import { colour, folded } from "./palette.js";
-import { flag, percent } from "./format.js";
+import { percent } from "./format.js";
 
 // bar returns an element that shows shares as one stacked bar, and its update. Each part
 // is as wide as its share; small classes are one part at the end.
@@ -82,14 +82,4 @@ export function legend(info) {
   return h("ul", { class: "legend", "aria-label": "Classes" },
     own.map(([name, k]) => h("li", {}, h("i", { class: colour(info.slots[k]) }), name)),
     fold && h("li", {}, h("i", { class: "kother" }), fold));
-}
-
-const grave = new Set(["no-members", "no-coverage", "no-labels", "no-label-reachable", "unsupported-class", "shift-disagreement"]);
-
-// chip shows one flag; its title explains it.
-export function chip(text, info) {
-  const { name, detail } = flag(text, info.labels);
-  const doc = info.flags.find((f) => f.name === name);
-  const title = `${name}${detail ? ` (${detail})` : ""}${doc ? `: ${doc.meaning}` : ""}`;
-  return h("span", { class: grave.has(name) ? "chip grave" : "chip", title }, name);
 }

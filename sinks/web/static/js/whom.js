@@ -1,6 +1,7 @@
-// Which vertices shall I label? What a budget buys first, then the draw as a file to fill in.
+// Whom to label: what a number of labels buys, the draw as a file to fill in, and the way back for
+// the answers.
 
-import { get } from "./api.js";
+import { apiURL, get } from "./api.js";
 import { h, setText, download } from "./dom.js";
 import { count, one, percent } from "./format.js";
 
@@ -10,24 +11,81 @@ const countMax = 100000;
 // csv is the file that gqlstream ask writes.
 function csv(rows) {
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return ["vertex,label,role,pi", ...rows.map((r) => [quoted(r.vertex), quoted(r.label ?? ""), r.role, Number(r.pi.toPrecision(6))].join())].join("\n") + "\n";
+  const line = (r) => [quoted(r.vertex), quoted(r.label ?? ""), r.role,
+    Number(r.pi.toPrecision(6))].join();
+  return `${["vertex,label,role,pi", ...rows.map(line)].join("\n")}\n`;
 }
 
-export function whom(name) {
+const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// table shows the first of the people who were drawn.
+function table(list) {
+  const more = list.length - shown;
+  return [
+    h("table", { class: "plain-table" },
+      h("thead", {}, h("tr", {}, h("th", {}, "Vertex"), h("th", {}, "Drawn with"))),
+      h("tbody", {}, list.slice(0, shown).map((r) => h("tr", {},
+        h("th", { scope: "row" }, r.vertex), h("td", {}, percent(r.pi)))))),
+    more > 0 && h("p", { class: "quiet" }, `and ${count(more)} more`),
+  ];
+}
+
+// gains say what the draw buys, and what other numbers of labels would.
+function gains(list) {
+  const width = (o) => `± ${one.format(100 * o.half_width)} points`;
+  return [
+    ...list.offers.map((o) => h("p", {}, h("b", {}, width(o)),
+      ` (90 %, the widest class) with ${count(o.labels)} labels.`)),
+    h("ul", { class: "offers" }, list.others.map((o) =>
+      h("li", {}, `${count(o.labels)} labels: ${width(o)}`))),
+    ...list.advice.map((a) => h("p", {}, `${percent(a.share)} of the uncertainty comes from the ` +
+      `labels of class ${a.name}, of which ${count(a.effective)} count here. With ` +
+      `${count(a.more)} more near this community that part is half as large.`)),
+  ];
+}
+
+// answers takes the file with the labels filled in.
+function answers(info) {
+  const state = h("p", { class: "quiet", role: "status" });
+  const file = h("input", { type: "file", accept: ".csv,text/csv", "aria-label": "Answers as CSV" });
+  async function send() {
+    if (!file.files.length) return;
+    setText(state, "Publishing …");
+    try {
+      const reply = await fetch(apiURL("/api/v1/labels"), { method: "POST",
+        headers: { "Content-Type": "text/csv" }, body: await file.files[0].text() });
+      const body = await reply.json().catch(() => ({}));
+      if (!reply.ok) throw new Error(body.error || `the server answered ${reply.status}`);
+      setText(state, `${count(body.published)} labels are published. The estimate follows.`);
+    } catch (err) {
+      setText(state, `Not published: ${err.message}`);
+    }
+    file.value = "";
+  }
+  file.addEventListener("change", send);
+  return h("div", { class: "answers", hidden: !info.answers },
+    h("label", {}, "Answers: the file with the column label filled in ", file), state);
+}
+
+export function whom(name, info) {
   const budget = h("input", { type: "number", min: 1, max: countMax, value: 50, required: true });
   const note = h("p", { class: "quiet", role: "status" }), out = h("div", { class: "drawn" });
   const form = h("form", { class: "whom-form", onsubmit: ask },
-    h("label", { class: "pick" }, h("span", {}, "Labels"), budget), h("button", { type: "submit", class: "plain" }, "Draw"));
+    h("label", { class: "pick" }, h("span", {}, "Labels"), budget),
+    h("button", { type: "submit", class: "plain" }, "Draw"));
   const el = h("details", { class: "card whom" }, h("summary", {}, "Which vertices shall I label?"),
-    h("p", {}, "Labels of members that are drawn at random give an estimate that rests on no assumption, and show whether the one above can be believed."),
-    form, note, out);
+    h("p", {}, "Labels of members who are drawn at random give an estimate that rests on no " +
+      "assumption, and show whether the one above can be believed. It is time for them when the " +
+      "evidence is old, when people may have changed their minds, or when a red flag stands below."),
+    form, note, out, answers(info));
 
   async function ask(event) {
     event.preventDefault();
     setText(note, "Drawing …");
     out.replaceChildren();
     try {
-      const list = await get(`/api/v1/communities/${encodeURIComponent(name)}/ask`, { count: budget.value });
+      const path = `/api/v1/communities/${encodeURIComponent(name)}/ask`;
+      const list = await get(path, { count: budget.value });
       setText(note, "");
       out.replaceChildren(...answer(list));
     } catch (err) {
@@ -36,20 +94,22 @@ export function whom(name) {
   }
 
   function answer(list) {
-    const width = (o) => `± ${one.format(100 * o.half_width)} points`;
-    const command = `gqlstream ask --community '${name.replaceAll("'", "'\\''")}' --count ${budget.value} --out questions.csv`;
-    return [
-      ...list.offers.map((o) => h("p", {}, h("b", {}, width(o)), ` (90 %, the widest class) with ${count(o.labels)} labels.`)),
-      h("ul", { class: "offers" }, list.others.map((o) => h("li", {}, `${count(o.labels)} labels: ${width(o)}`))),
-      ...list.advice.map((a) => h("p", {}, `Of the present interval, ${percent(a.share)} of the variance is from labels of class ${a.name}, of which ${count(a.effective)} count here; ${count(a.more)} more near this community halve that part.`)),
-      list.vertices.length > 0 && h("p", {}, `${count(list.fresh)} vertices to label, drawn at position ${count(list.position)}: `,
-        h("button", { type: "button", class: "plain", onclick: () => download(`${name}-questions.csv`, new Blob([csv(list.vertices)], { type: "text/csv" })) }, "Save as CSV")),
-      list.vertices.length > 0 && h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, h("th", {}, "Vertex"), h("th", {}, "Drawn with"))),
-        h("tbody", {}, list.vertices.slice(0, shown).map((r) => h("tr", {}, h("th", { scope: "row" }, r.vertex), h("td", {}, percent(r.pi)))))),
-      list.vertices.length > shown && h("p", { class: "quiet" }, `and ${count(list.vertices.length - shown)} more`),
-      h("p", {}, list.vertices.length > 0 ? "Fill in the column label and publish the file. The same from a terminal:" : "Names of vertices are only shown where privacy.min_members is 0 or 1. From a terminal:"),
-      h("pre", { class: "command" }, `${command}\ngqlstream publish --labels questions.csv`),
-    ].filter(Boolean);
+    const state = info.state ? ` --state ${shell(info.state)}` : "";
+    const draw = `gqlstream ask${state} --community ${shell(name)} --count ${budget.value} ` +
+      "--out questions.csv";
+    const to = info.nats ? ` --nats ${info.nats}` : state;
+    const blob = () => new Blob([csv(list.vertices)], { type: "text/csv" });
+    const save = h("button", { type: "button", class: "plain",
+      onclick: () => download(`${name}-questions.csv`, blob()) }, "Save as CSV");
+    const drawn = list.vertices.length > 0 ? [
+      h("p", {}, `${count(list.fresh)} vertices to label, drawn at position ` +
+        `${count(list.position)}: `, save), ...table(list.vertices),
+      h("p", {}, info.answers ? "Fill in the column label, and choose the file below."
+        : "Fill in the column label and publish the file. The same from a terminal:"),
+    ] : [h("p", {}, "Vertices are only named where privacy.min_members is 0 or 1. Somebody who " +
+      "may read the state directory draws the file from a terminal:")];
+    return [...gains(list), ...drawn, h("pre", { class: "command" },
+      `${draw}\ngqlstream publish${to} --labels questions.csv`)].filter(Boolean);
   }
   return { el };
 }

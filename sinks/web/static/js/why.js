@@ -4,209 +4,273 @@ import { get } from "./api.js";
 import { h, setText, setAttr, css } from "./dom.js";
 import { colour, distinct } from "./palette.js";
 import { largestChange } from "./series.js";
-import { percent, points, count, small, timeBeside, flag } from "./format.js";
+import { oddities, reasons } from "./reasons.js";
+import { percent, points, count, small, timeBeside } from "./format.js";
+import { explained } from "./flags.js";
 
-const words = {
-  joined: "Members joined", left: "Members left", predictions: "Predictions", model: "Model version", labels: "Labels", edges: "Edges",
-  coefficients: "Coefficients", gamma: "Gamma",
-};
+const hint = "Drag the ends, or click two points of the chart. It starts at the last alert, or at " +
+  "the largest change by news.";
+const clockEvery = 500;
 
-// why returns a card about the class shown; set(points, method, k, ends, firings) gives
-// it the visible points, the two chosen ones if there are, and the positions of alerts;
-// pick(position) takes a point that was clicked; marks(u, timed) draws into the chart.
-// onChoice gets the two positions that someone chose, or null after the first click.
-export function why(info, name, onChoice) {
-  const state = { points: [], method: "", k: 0, ends: [null, null], chosen: false, picked: null, answer: null, asking: null };
+// fine has a digit more than points where that digit is all there is.
+function fine(x) {
+  const tiny = Math.abs(x) < 0.0005 && Math.abs(x) >= 0.00005;
+  return tiny ? `${x > 0 ? "+" : "−"}${Math.abs(100 * x).toFixed(2)}` : points(x);
+}
 
-  const ends = ["From", "To"].map((label, i) => {
-    const input = h("input", { type: "range", min: 0, max: 1, step: 1, oninput: () => choose(i, Number(input.value)) });
-    const text = h("output");
-    return { input, text, el: h("label", { class: "end" }, h("span", {}, label), input, text) };
-  });
-  const ask = h("button", { type: "button", class: "ask", onclick: load }, "Explain");
-  const note = h("p", { class: "quiet", role: "status" });
-  const head = h("p", { class: "why-head", hidden: true });
-  const body = h("tbody"), largest = h("tbody");
-  const table = h("table", { class: "why", hidden: true }, h("thead", {}, h("tr", {},
-    ["Because of", h("span", { class: "sr" }, "Bar"), "Points", "What happened"].map((t) => h("th", { scope: "col" }, t)))), body);
-  const single = h("details", { hidden: true }, h("summary", {}, "Largest single changes"),
-    h("p", { class: "quiet" }, "How the estimate at the end differs from what it would be without each of them alone. They need not sum to the contribution."),
-    h("table", { class: "why" }, largest));
-  const el = h("div", { class: "card why-card" }, h("h2", {}, "Why it moved"),
-    h("div", { class: "why-ends" }, ends.map((e) => e.el), h("div", { class: "why-go" }, ask)), note, head,
-    h("div", { class: "scroll" }, table), single);
-  const hint = "Two points: the last alert, or the largest change. Click two points of the chart, or move the sliders.";
+const place = (end, other) =>
+  (end.time ? timeBeside(end.time, other.time) : `position ${count(end.position)}`);
 
-  // choose takes a point for one end and keeps the ends in order.
-  function choose(end, index) {
-    const i = end === 0 ? Math.min(index, state.points.length - 2) : Math.max(index, 1);
-    const other = at(1 - end);
-    state.ends[end] = state.points[i].position;
-    if (end === 0 && other <= i) state.ends[1] = state.points[i + 1].position;
-    if (end === 1 && other >= i) state.ends[0] = state.points[i - 1].position;
-    chosen();
+// Why is a card about the class shown; set(points, method, k, ends, firings) gives it the visible
+// points, the two chosen ones if there are, and the positions of alerts; pick(position) takes a
+// point that was clicked; marks(u, timed) draws into the chart. onChoice gets the two positions
+// that someone chose, or null after the first click.
+export class Why {
+  constructor(info, name, onChoice) {
+    Object.assign(this, { info, name, onChoice, points: [], method: "", k: 0, ends: [null, null],
+      chosen: false, picked: null, answer: null, asking: null });
+    this.build();
   }
 
-  function chosen() {
-    state.chosen = true;
-    drawEnds();
-    onChoice([...state.ends]);
+  build() {
+    this.inputs = ["From", "To"].map((label, i) => {
+      const input = h("input", { type: "range", min: 0, max: 1, step: 1,
+        oninput: () => this.choose(i, Number(input.value)) });
+      const text = h("output");
+      return { input, text, el: h("label", { class: "end" }, h("span", {}, label), input, text) };
+    });
+    this.ask = h("button", { type: "button", class: "ask", onclick: () => this.load() }, "Explain");
+    this.note = h("p", { class: "quiet", role: "status" });
+    this.head = h("p", { class: "why-head", hidden: true });
+    this.odd = h("ul", { class: "odd", hidden: true });
+    this.body = h("tbody");
+    this.largest = h("tbody");
+    const heads = ["Because of", h("span", { class: "sr" }, "Bar"), "Points", "What happened"];
+    this.table = h("table", { class: "why", hidden: true },
+      h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), this.body);
+    this.single = h("details", { hidden: true }, h("summary", {}, "Largest single changes"),
+      h("p", { class: "quiet" }, "How the estimate at the end differs from what it would be " +
+        "without each of them alone. They need not sum to the contribution."),
+      h("table", { class: "why" }, this.largest));
+    this.el = h("div", { class: "card why-card" }, h("h2", {}, "Why it moved"),
+      h("div", { class: "why-ends" }, this.inputs.map((e) => e.el),
+        h("div", { class: "why-go" }, this.ask)),
+      this.note, this.head, this.odd, h("div", { class: "scroll" }, this.table), this.single);
+  }
+
+  // choose moves one end, and pushes the other out of its way.
+  choose(end, i) {
+    const last = this.points.length - 1, other = this.at(1 - end);
+    i = Math.max(end, Math.min(last - 1 + end, i));
+    this.ends[end] = this.points[i].position;
+    if (end === 0 && other <= i) this.ends[1] = this.points[i + 1].position;
+    if (end === 1 && other >= i) this.ends[0] = this.points[i - 1].position;
+    this.choice();
+  }
+
+  choice() {
+    this.chosen = true;
+    this.drawEnds();
+    this.onChoice([...this.ends]);
   }
 
   // pick takes one of two points that are clicked; the second explains.
-  function pick(position) {
-    if (el.hidden) return;
-    if (state.picked === null || state.picked === position) {
-      state.picked = position;
-      setText(note, "Now click the other point.");
-      onChoice(null);
+  pick(position) {
+    if (this.el.hidden) return;
+    if (this.picked === null || this.picked === position) {
+      this.picked = position;
+      setText(this.note, "Now click the other point.");
+      this.onChoice(null);
       return;
     }
-    state.ends = [state.picked, position].sort((a, b) => a - b);
-    state.picked = null;
-    chosen();
-    load();
+    this.ends = [this.picked, position].sort((a, b) => a - b);
+    this.picked = null;
+    this.choice();
+    this.load();
   }
 
   // at returns the index of an end among the points: the last not beyond it.
-  function at(end) {
-    let i = state.points.length - 1;
-    while (i > 0 && state.points[i].position > state.ends[end]) i--;
+  at(end) {
+    let i = this.points.length - 1;
+    while (i > 0 && this.points[i].position > this.ends[end]) i--;
     return i;
   }
 
-  // byDefault chooses the change that ended in the last alert of what is shown, else the
-  // largest.
-  function byDefault(firings) {
-    const list = state.points, seen = firings.filter((x) => x > list[0].position && x <= list[list.length - 1].position);
-    const until = seen.length ? Math.max(1, list.findLastIndex((p) => p.position <= Math.max(...seen))) : null;
-    const [i, j] = largestChange(list, state.k, until);
-    state.ends = [list[i].position, list[j].position];
+  // byDefault chooses the change that ended in the last alert of what is shown, else the largest
+  // that news made.
+  byDefault(firings) {
+    const list = this.points, last = list.at(-1).position;
+    const seen = firings.filter((x) => x > list[0].position && x <= last);
+    const newest = Math.max(...seen);
+    const until = seen.length
+      ? Math.max(1, list.findLastIndex((p) => p.position <= newest)) : null;
+    const [i, j] = largestChange(list, this.k, until);
+    this.ends = [list[i].position, list[j].position];
   }
 
-  function drawEnds() {
-    ends.forEach((e, end) => {
-      const i = at(end), p = state.points[i], other = state.points[at(1 - end)];
-      e.input.max = String(state.points.length - 1);
+  drawEnds() {
+    this.inputs.forEach((e, end) => {
+      const i = this.at(end), p = this.points[i], other = this.points[this.at(1 - end)];
+      e.input.max = String(this.points.length - 1);
       e.input.value = String(i);
-      const when = Number.isFinite(p.at) ? timeBeside(p.e.time, other.e.time) : `position ${count(p.position)}`;
-      setText(e.text, `${when} · ${info.labels[state.k]} ${percent(p.e.prevalence[state.k])}`);
+      const when = Number.isFinite(p.at) ? timeBeside(p.e.time, other.e.time)
+        : `position ${count(p.position)}`;
+      setText(e.text, `${when} · ${this.info.labels[this.k]} ${percent(p.e.prevalence[this.k])}`);
       setAttr(e.input, "aria-valuetext", e.text.textContent);
     });
   }
 
-  function set(list, method, k, wanted, firings) {
-    if (method !== state.method) Object.assign(state, { method, chosen: false, answer: null });
-    state.points = list.filter((p) => p.e.prevalence?.length);
-    state.k = k;
-    el.hidden = state.points.length < 2;
-    if (el.hidden) return;
+  set(list, method, k, wanted, firings) {
+    if (method !== this.method) Object.assign(this, { method, chosen: false, answer: null });
+    // Two points of a roll-up have one position, and nothing is between them to explain.
+    this.points = list.filter((p, i) => p.e.prevalence?.length &&
+      p.position !== list[i + 1]?.position);
+    this.k = k;
+    this.el.hidden = this.points.length < 2;
+    if (this.el.hidden) return;
     const named = wanted[0] !== null && wanted[1] !== null && wanted[0] < wanted[1];
-    const first = named && !state.chosen && !state.answer;
-    if (named) Object.assign(state, { ends: [...wanted], chosen: true });
-    else if (!state.chosen) byDefault(firings);
-    if (!note.textContent && !state.answer && !state.asking) setText(note, hint);
-    drawEnds();
-    draw();
-    if (first) load(); // someone shared an explanation
+    const first = named && !this.chosen && !this.answer;
+    if (named) Object.assign(this, { ends: [...wanted], chosen: true });
+    else if (!this.chosen) this.byDefault(firings);
+    if (!this.note.textContent && !this.answer && !this.asking) setText(this.note, hint);
+    this.drawEnds();
+    this.draw();
+    if (first) this.load(); // someone shared an explanation
   }
 
-  async function load() {
-    state.asking?.abort();
-    const asking = state.asking = new AbortController();
-    const [from, to] = [at(0), at(1)].map((i) => state.points[i].position);
-    state.ends = [from, to];
-    chosen(); // what is explained stays so
-    ask.disabled = true;
-    setText(note, "Comparing the two states of the graph …");
+  async load() {
+    this.asking?.abort();
+    const asking = this.asking = new AbortController();
+    const [from, to] = [this.at(0), this.at(1)].map((i) => this.points[i].position);
+    this.ends = [from, to];
+    this.choice(); // what is explained stays so
+    this.ask.disabled = true;
+    const stop = this.progress(asking);
     try {
-      const answer = await get(`/api/v1/communities/${encodeURIComponent(name)}/explain`, { method: state.method, from, to }, asking.signal);
-      state.answer = answer;
-      setText(note, "");
+      const path = `/api/v1/communities/${encodeURIComponent(this.name)}/explain`;
+      this.answer = await get(path, { method: this.method, from, to }, asking.signal);
+      setText(this.note, "");
     } catch (err) {
       if (asking.signal.aborted) return;
-      state.answer = null;
-      setText(note, `No explanation: ${err.message}`);
+      this.answer = null;
+      setText(this.note, `No explanation: ${err.message}`);
+    } finally {
+      stop();
     }
-    ask.disabled = false;
-    drawEnds();
-    draw();
+    this.ask.disabled = false;
+    this.drawEnds();
+    this.draw();
+  }
+
+  // progress says what the server does, until it is stopped.
+  progress(asking) {
+    const begun = performance.now();
+    let ended = false;
+    const show = async () => {
+      const words = await get("/api/v1/status", {}, asking.signal)
+        .then((s) => s.explaining, () => "");
+      const took = Math.round((performance.now() - begun) / 1000);
+      if (!ended) {
+        setText(this.note, `Comparing the two states of the graph: ${words || "at work"} ` +
+          `(${took} s). A large graph takes up to a minute.`);
+      }
+    };
+    show();
+    const timer = setInterval(show, 2 * clockEvery);
+    return () => { ended = true; clearInterval(timer); };
   }
 
   // row is a cause, or what is left: its words, a bar from the middle, the number.
-  function row(label, value, widest, detail, title) {
+  row(label, value, widest, detail, title) {
     const half = Math.min(50, widest > 0 ? 50 * Math.abs(value) / widest : 0);
     const fill = h("i", { class: value < 0 ? "down" : "up" });
     fill.style.width = `${half.toFixed(2)}%`;
     fill.style.marginLeft = `${(value < 0 ? 50 - half : 50).toFixed(2)}%`;
-    return h("tr", { title }, h("th", { scope: "row" }, label), h("td", { class: "signed", "aria-hidden": "true" }, h("div", {}, fill)),
+    return h("tr", { title }, h("th", { scope: "row" }, label),
+      h("td", { class: "signed", "aria-hidden": "true" }, h("div", {}, fill)),
       h("td", {}, fine(value)), h("td", { class: "detail-text" }, detail));
   }
 
-  // fine has a digit more than points where that digit is all there is.
-  const fine = (x) => (Math.abs(x) < 0.0005 && Math.abs(x) >= 0.00005 ? `${x > 0 ? "+" : "−"}${Math.abs(100 * x).toFixed(2)}` : points(x));
-  const share = (end) => (end.published || end.estimate.prevalence)[state.k];
-  const place = (end, other) => (end.time ? timeBeside(end.time, other.time) : `position ${count(end.position)}`);
-
-  function draw() {
-    const x = state.answer;
-    for (const node of [head, table]) node.hidden = !x;
-    single.hidden = !x?.causes.some((c) => c.largest?.length);
-    if (!x || (x.shown === state.k && x === draw.last)) return;
-    draw.last = x;
-    x.shown = state.k;
-    const k = state.k, all = [...x.causes.map((c) => c.contribution[k]), x.numerical[k]];
-    const widest = Math.max(...all.map(Math.abs));
-    const flags = [...new Set([...x.from.estimate.flags, ...x.to.estimate.flags].map((f) => flag(f, info.labels).name))];
-    head.replaceChildren(h("b", {}, `${info.labels[k]} ${points(x.change[k])} points`),
-      `: ${percent(share(x.from))} at ${place(x.from, x.to)}, ${percent(share(x.to))} at ${place(x.to, x.from)}. ` +
-      (x.causes.length ? "The contributions sum to the change." : "Nothing that concerns the estimate differs between the two.") +
-      (flags.length ? ` Flags: ${flags.join(", ")}.` : ""));
-    body.replaceChildren(
-      ...x.causes.map((c) => row(words[c.kind] || c.kind, c.contribution[k], widest, details(c))),
-      row("Our own error", x.numerical[k], widest, x.from.published ? `certificates ${small(x.from.certificate)} and ${small(x.to.certificate)}` : "",
-        "the numerical error of the two published estimates"));
-    setAttr(body, "class", colour(distinct(info.slots, [k]).get(k)));
-    largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) => h("tr", {},
-      h("th", { scope: "row" }, i === 0 ? words[c.kind] || c.kind : ""),
-      h("td", { class: "detail-text" }, e.other ? `${e.vertex} – ${e.other}` : e.vertex), h("td", {}, `${e.effect[k] < 0 ? "−" : "+"}${Math.abs(100 * e.effect[k]).toFixed(2)}`)))));
+  draw() {
+    const x = this.answer, { k, info } = this;
+    for (const node of [this.head, this.table]) node.hidden = !x;
+    this.single.hidden = !x?.causes.some((c) => c.largest?.length);
+    if (!x) this.odd.hidden = true;
+    if (!x || (x.shown === k && x === this.drawn)) return;
+    Object.assign(this, { drawn: x });
+    x.shown = k;
+    const share = (end) => (end.published || end.estimate.prevalence)[k];
+    const flags = explained([...x.from.estimate.flags, ...x.to.estimate.flags], info);
+    this.head.replaceChildren(h("b", {}, `${info.labels[k]} ${points(x.change[k])} points`),
+      `: ${percent(share(x.from))} at ${place(x.from, x.to)}, ${percent(share(x.to))} at ` +
+      `${place(x.to, x.from)}. ` + (x.causes.length ? "The contributions sum to the change."
+        : "Nothing that concerns the estimate differs between the two.") +
+      (flags.length ? ` Flags: ${flags.map((f) => f.doc.title).join(", ")}.` : ""));
+    const odd = oddities(x, info);
+    this.odd.hidden = odd.length === 0;
+    this.odd.replaceChildren(...odd.map((text) => h("li", {}, text)));
+    this.drawCauses(x, k);
   }
 
-  function details(c) {
-    if (!c.changes) return c.details.map((d) => d.what).join(", ");
-    const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
-    return `${count(c.changes)}: ${list.map((d) => `${count(d.count)} ${d.what}`).join(", ")}`;
+  drawCauses(x, k) {
+    const widest = Math.max(...x.causes.map((c) => Math.abs(c.contribution[k])),
+      Math.abs(x.numerical[k]));
+    const certificates = x.from.published
+      ? `certificates ${small(x.from.certificate)} and ${small(x.to.certificate)}` : "";
+    this.body.replaceChildren(
+      ...x.causes.map((c) => {
+        const { title, meaning } = reasons[c.kind] ?? { title: c.kind };
+        return this.row(title, c.contribution[k], widest, details(c), meaning);
+      }),
+      this.row("Rounding", x.numerical[k], widest, certificates,
+        "the numerical error of the two published estimates"));
+    setAttr(this.body, "class", colour(distinct(this.info.slots, [k]).get(k)));
+    this.largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) =>
+      h("tr", {}, h("th", { scope: "row" }, i === 0 ? reasons[c.kind]?.title ?? c.kind : ""),
+        h("td", { class: "detail-text" }, e.other ? `${e.vertex} – ${e.other}` : e.vertex),
+        h("td", {}, fine(e.effect[k]))))));
   }
 
   // marks draws the ends into the chart.
-  function marks(u, timed) {
-    if (el.hidden) return;
+  marks(u, timed) {
+    if (this.el.hidden) return;
     const ratio = devicePixelRatio, { ctx } = u;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = css("--accent");
     ctx.lineWidth = 1.5 * ratio;
     ctx.setLineDash([]);
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-    const picked = state.points.find((p) => p.position === state.picked);
+    const picked = this.points.find((p) => p.position === this.picked);
     if (picked) {
+      const x = u.valToPos(timed ? picked.at : picked.position, "x", true);
       ctx.beginPath();
-      ctx.arc(u.valToPos(timed ? picked.at : picked.position, "x", true), u.valToPos(picked.e.prevalence[state.k], "y", true), 6 * ratio, 0, 2 * Math.PI);
+      ctx.arc(x, u.valToPos(picked.e.prevalence[this.k], "y", true), 6 * ratio, 0, 2 * Math.PI);
       ctx.stroke();
     }
-    [0, 1].forEach((end) => {
-      const p = state.points[at(end)], value = timed ? p.at : p.position;
-      if (value < u.scales.x.min || value > u.scales.x.max) return;
-      const x = Math.round(u.valToPos(value, "x", true)) + 0.5, bottom = u.bbox.top + u.bbox.height;
-      ctx.beginPath();
-      ctx.moveTo(x, u.bbox.top);
-      ctx.lineTo(x, bottom);
-      ctx.stroke();
-      ctx.textAlign = end === 0 ? "right" : "left";
-      const room = end === 0 ? x - u.bbox.left : u.bbox.left + u.bbox.width - x;
-      if (room > 34 * ratio) ctx.fillText(end === 0 ? "from" : "to", x + (end === 0 ? -4 : 4) * ratio, bottom - 5 * ratio);
-    });
+    for (const end of [0, 1]) this.markEnd(u, timed, end);
     ctx.restore();
   }
 
-  return { el, set, pick, marks, stop() { state.asking?.abort(); } };
+  markEnd(u, timed, end) {
+    const ratio = devicePixelRatio, { ctx } = u, p = this.points[this.at(end)];
+    const value = timed ? p.at : p.position;
+    if (value < u.scales.x.min || value > u.scales.x.max) return;
+    const x = Math.round(u.valToPos(value, "x", true)) + 0.5, bottom = u.bbox.top + u.bbox.height;
+    ctx.beginPath();
+    ctx.moveTo(x, u.bbox.top);
+    ctx.lineTo(x, bottom);
+    ctx.stroke();
+    ctx.textAlign = end === 0 ? "right" : "left";
+    const room = end === 0 ? x - u.bbox.left : u.bbox.left + u.bbox.width - x;
+    if (room <= 34 * ratio) return;
+    ctx.fillText(end === 0 ? "from" : "to", x + (end === 0 ? -4 : 4) * ratio, bottom - 5 * ratio);
+  }
+
+  stop() { this.asking?.abort(); }
+}
+
+function details(c) {
+  if (!c.changes) return c.details.map((d) => d.what).join(", ");
+  const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
+  return `${count(c.changes)}: ${list.map((d) => `${count(d.count)} ${d.what}`).join(", ")}`;
 }

@@ -1,0 +1,52 @@
+// Flags in a reader's words: red where the number may be wrong, amber where it is wide or old, and
+// grey where there is only something to know.
+
+import { h } from "./dom.js";
+import { flag } from "./format.js";
+
+// explained returns the flags of an estimate, the gravest first, one of each kind.
+export function explained(flags, info) {
+  const seen = new Map();
+  for (const text of flags ?? []) {
+    const { name, detail } = flag(text, info.labels);
+    if (!seen.has(name)) seen.set(name, { name, detail });
+  }
+  return [...seen.values()].map((f) => {
+    const at = info.flags.findIndex((d) => d.name === f.name);
+    const doc = info.flags[at] ?? { severity: "weak", title: f.name };
+    return { ...f, doc, at: at < 0 ? info.flags.length : at };
+  }).sort((a, b) => a.at - b.at);
+}
+
+// chip shows one flag; its title explains it.
+export function chip({ name, detail, doc }) {
+  const about = detail ? ` (${detail})` : "";
+  const title = [`${doc.title}${about}: ${doc.meaning ?? name}.`,
+    doc.action && `What to do: ${doc.action}.`].filter(Boolean).join(" ");
+  return h("span", { class: `chip ${doc.severity}`, title, "data-flag": name }, doc.title);
+}
+
+// chips returns up to so many flags, and how many more there are. What is only to know is counted.
+export function chips(flags, info, most = 2) {
+  const list = explained(flags, info);
+  const grave = list.filter((f) => f.doc.severity !== "information").slice(0, most);
+  const rest = list.length - grave.length;
+  const others = list.slice(grave.length).map((f) => f.doc.title).join(", ");
+  return [...grave.map(chip),
+    rest > 0 && h("span", { class: "chip more", title: others }, `+${rest}`)].filter(Boolean);
+}
+
+// cards explain every flag of an estimate, with what to do.
+export function cards(flags, info) {
+  return explained(flags, info).map(({ name, detail, doc }) =>
+    h("div", { class: `card flag ${doc.severity}` },
+      h("h2", {}, doc.title, detail && h("span", {}, detail)),
+      doc.meaning && h("p", {}, `${doc.meaning}.`),
+      doc.action && h("p", { class: "action" }, h("b", {}, "What to do: "), `${doc.action}.`),
+      doc.exactly && h("details", { class: "exactly" }, h("summary", {}, `${name}, exactly`),
+        h("p", {}, `${doc.exactly}.`))));
+}
+
+// choices are the options of a select of flags: by severity, then each.
+export const choices = (info) => [["", "All"], ["any", "With a flag"],
+  ...info.flags.map((f) => [f.name, f.title])];

@@ -1,0 +1,32 @@
+// The line under the head of every page: how far the estimates can be trusted to be current.
+
+import { setAttr, setText } from "./dom.js";
+import { moment, zone } from "./time.js";
+
+const line = document.getElementById("live"), sentence = document.getElementById("sentence");
+const clock = document.getElementById("clock"), level = document.getElementById("level");
+
+const offline = {
+  connecting: "No answer from the server. The figures below are the last ones known; trying again.",
+  paused: "Paused, because nobody looks at this page.",
+};
+const spoken = { live: "live", busy: "not live yet", warning: "live, with a warning", bad: "stands still" };
+
+// connection shows the state of the connection: "live", "connecting" or "paused".
+export function connection(state) {
+  line.dataset.state = state;
+  if (state === "live") return;
+  setText(sentence, offline[state]);
+  line.dataset.level = state === "paused" ? "busy" : "bad";
+  setText(clock, "");
+}
+
+// headline shows what the server says of itself. The level alone is read aloud, when it changes:
+// the sentence has figures that move every second.
+export function headline(status) {
+  line.dataset.level = status.headline.level;
+  setText(sentence, status.headline.text);
+  setAttr(line, "title", status.headline.text);
+  setText(clock, status.log_time ? `Log time ${moment(status.log_time)} (${zone()})` : "");
+  setText(level, `The pipeline is ${spoken[status.headline.level] ?? status.headline.level}.`);
+}

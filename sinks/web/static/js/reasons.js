@@ -1,0 +1,53 @@
+// Causes of a change in a reader's words, and what is odd about them.
+
+import { count, percent } from "./format.js";
+
+export const reasons = {
+  joined: { title: "Members joined", meaning: "people who are members now and were not before" },
+  left: { title: "Members left", meaning: "people who were members before and are not now" },
+  predictions: { title: "New predictions", meaning: "what the classifier says of what people wrote" },
+  model: { title: "New classifier", meaning: "another version of the classifier took over" },
+  labels: { title: "New labels", meaning: "what somebody who knows said about people" },
+  edges: { title: "New or ended edges", meaning: "who is connected with whom" },
+  coefficients: { title: "Correction learned again",
+    meaning: "how the classifier errs was learned again from the labels: no news" },
+  gamma: { title: "Kind of community",
+    meaning: "how far the community was chosen by opinion rather than by place: no news" },
+};
+
+const manyJoined = 20;
+const waveShare = 0.5; // of the members of before
+const newShare = 0.8; // of those who joined
+const oneSided = 0.9;
+
+// oddities returns sentences about new members that an editor should look at: a wave of them, such
+// as were not in the graph before, and such as are all predicted alike.
+export function oddities(x, info) {
+  const out = [], joined = x.causes.find((c) => c.kind === "joined");
+  if (joined && joined.changes >= manyJoined) {
+    const n = joined.changes, before = x.from.estimate.members;
+    const fresh = joined.details.find((d) => d.what === "not in the graph before")?.count ?? 0;
+    if (before > 0 && n >= waveShare * before) {
+      out.push(`${count(n)} members joined a community of ${count(before)}: a wave.`);
+    }
+    if (fresh >= newShare * n) {
+      out.push(`${percent(fresh / n)} of the members who joined were not in the graph before. ` +
+        "Look whether they are real people.");
+    }
+    const top = joined.details.filter((d) => d.what.startsWith("predicted "))
+      .sort((a, b) => b.count - a.count)[0];
+    const name = top?.what.slice("predicted ".length), k = info.classes.indexOf(name);
+    const usual = x.from.estimate.prevalence?.[k];
+    if (top && top.count >= oneSided * n && usual < oneSided) {
+      out.push(`${percent(top.count / n)} of the members who joined are predicted ` +
+        `${info.labels[k] ?? name}; of the community before it was ${percent(usual)}.`);
+    }
+  }
+  const news = ["coefficients", "gamma"];
+  const size = (kinds) => Math.abs(x.causes.filter((c) => kinds(c.kind))
+    .reduce((sum, c) => sum + c.contribution[x.shown ?? 0], 0));
+  if (size((kind) => news.includes(kind)) > size((kind) => !news.includes(kind))) {
+    out.push("Most of this change was learned of the classifier: nobody changed their mind.");
+  }
+  return out;
+}
