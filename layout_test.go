@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 		"sinks", "alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {
-		"request", "config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",
+		"request", "config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "graphstore", "incremental/prequential", "incremental",
 		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify", "ask",
 	},
 	"cmd/gqlstream": {
