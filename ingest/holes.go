@@ -51,6 +51,6 @@ func Holes(ctx context.Context, s jetstream.Stream) (holes []Range, err error) {
 	if len(holes) == 0 {
 		return nil, nil
 	}
-	skipped, err := skippedMessages(ctx, s)
+	skipped, err := skippedMessages(s.CachedInfo().Config)
 	return slices.DeleteFunc(holes, skipped.has), err
 }

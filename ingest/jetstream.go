@@ -66,8 +66,7 @@ type JetStreamSource struct {
 	mode    TimeMode
 	until   event.Position // 0: never
 	prefix  string         // of the subjects of the log
-	skips   string         // of those of Skip
-	skipped skips
+	skipped skips          // by Skip
 	limits  event.Limits
 	held    stored // did not fit into the last step; without a message: none
 	err     error  // final
@@ -114,7 +113,7 @@ func OpenJetStream(
 	if err != nil {
 		return nil, err
 	}
-	skipped, err := skippedMessages(ctx, stream)
+	skipped, err := skippedMessages(stream.CachedInfo().Config)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,7 @@ func OpenJetStream(
 		kept: slices.SortedFunc(slices.Values(c.Kept), comparePlaces),
 		read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
 		cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until, limits: limits,
-		prefix: broker.Subjects(c.Stream), skips: skipSubjects(c.Stream), skipped: skipped,
+		prefix: broker.Subjects(c.Stream), skipped: skipped,
 	}
 	s.feed = request.Feed{
 		JS: js, Stream: c.Stream, Last: request.Message{Sequence: uint64(id.Position)}, Verify: s.verify, Trouble: s.finalError,

@@ -147,7 +147,7 @@ const wayOn = "Restore a backup of the log, or go on with the log as it is: run 
 // gone returns the error of messages that the log lacks, among them the one at the position, unless
 // the log says that they are passed over.
 func (id Identity) gone(ctx context.Context, s jetstream.Stream, hole Range) error {
-	skipped, err := skippedMessages(ctx, s)
+	skipped, err := skippedMessages(s.CachedInfo().Config)
 	if err != nil || skipped.has(hole) {
 		return err
 	}

@@ -23,8 +23,12 @@ type TickerConfig struct {
 	Stream string // the log; empty: the default name
 
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
-	Shared  bool          // several processes put ticks into the log: one in each span of Every is enough
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending
+
+	// Secret is set where several processes put ticks into the log: one in each span of Every is
+	// enough, and the broker drops the others by their ids. Whoever knew the ids of the next ticks
+	// could publish messages with them before, and stop the log's time; see TickSecret.
+	Secret string
 }
 
 // Ticker puts time into the log while it runs, so that the last events before a pause do not wait
@@ -55,14 +59,12 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 		m := nats.NewMsg(broker.Subject(c.Stream, event.KindControl))
 		m.Header.Set(wire.HeaderContentType, wire.JSON)
 		m.Data = []byte(`{"op":"tick"}`)
-		if c.Shared {
-			m.Header.Set(
-				jetstream.MsgIDHeader,
-				fmt.Sprint("tick/", time.Now().UnixNano()/int64(c.Every)),
-			)
+		if c.Secret != "" {
+			slot := time.Now().UnixNano() / int64(c.Every)
+			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("tick/%s/%d", c.Secret, slot))
 		}
 		_, err := js.PublishMsg(ctx, m)
-		if c.Shared && request.DuplicateInProcess(err) {
+		if c.Secret != "" && request.DuplicateInProcess(err) {
 			return nil // another worker's of this slot is being stored
 		}
 		return err

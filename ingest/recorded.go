@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -80,9 +81,32 @@ func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 	return l, nil
 }
 
-// skipSubjects returns the prefix of the subjects on which a log records the messages that are passed over, one
-// subject a range. A record may stand long after its messages; every source reads all of them before it begins.
-func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip." }
+// ticksKey is where the settings of a log keep the secret of TickSecret.
+const ticksKey = "gqlstream.ticks"
+
+// TickSecret returns the secret that stands in the ids of the ticks of a group, and records a random
+// one where there is none. Only those who may read the settings of the log know it. Two workers that
+// record one at the same time may use different ones until they start again: the log then has more
+// ticks than it needs.
+func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (string, error) {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return "", fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	if secret := s.CachedInfo().Config.Metadata[ticksKey]; secret != "" {
+		return secret, nil
+	}
+	secret := rand.Text()
+	return secret, record(ctx, js, s, ticksKey, secret)
+}
+
+// skippedKey is where the settings of a log list the positions that are passed over: 17,20-25. They are
+// settings, not messages. To change them takes the right to manage the stream, so that no producer
+// can, and no acknowledgement or answer that the broker or a run is made to send.
+const skippedKey = "gqlstream.skipped"
+
+// skippedMax bounds the ranges: the broker bounds the settings of a stream.
+const skippedMax = 2000
 
 // Range is a range of positions. Both ends belong to it.
 type Range struct{ First, Last event.Position }
@@ -106,7 +130,7 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Skip records in the log that messages are passed over from now on, by every run and
+// Skip records in the settings of the log that messages are passed over from now on, by every run and
 // every replay: one that this version of the program cannot bear, say, or some that the broker
 // has lost. A message stays where it is, and becomes a refusal. A state that has applied it does
 // not change.
@@ -124,10 +148,15 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) e
 			state.LastSeq,
 		)
 	}
-	if _, err := js.Publish(ctx, skipSubjects(stream)+r.String(), nil); err != nil {
-		return fmt.Errorf("ingest: skip %s: %w", r, err)
+	list, err := skippedMessages(s.CachedInfo().Config)
+	if err != nil || list.has(r) {
+		return err
 	}
-	return nil
+	if len(list) >= skippedMax {
+		return fmt.Errorf("ingest: skip %s: stream %s skips %d ranges already, which is the most",
+			r, stream, skippedMax)
+	}
+	return record(ctx, js, s, skippedKey, append(list, r).String())
 }
 
 // skips are the ranges that a log says are passed over.
@@ -146,32 +175,40 @@ func (list skips) has(r Range) bool {
 	return r.First > r.Last
 }
 
-// skippedMessages returns the positions that the log says are passed over.
-func skippedMessages(ctx context.Context, s jetstream.Stream) (list skips, err error) {
-	stream := s.CachedInfo().Config.Name
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(skipSubjects(stream)+">"))
-	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: skipped messages: %w", stream, err)
+// String returns the ranges as the settings of a log list them.
+func (list skips) String() string {
+	texts := make([]string, len(list))
+	for i, r := range list {
+		texts[i] = r.String()
 	}
-	for subject := range info.State.Subjects {
-		if r, ok := ParseRange(strings.TrimPrefix(subject, skipSubjects(stream))); ok {
-			list = append(list, r)
+	return strings.Join(texts, ",")
+}
+
+// skippedMessages returns the positions that the settings of a log say are passed over.
+func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
+	text := c.Metadata[skippedKey]
+	if text == "" {
+		return nil, nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		r, ok := ParseRange(one)
+		if !ok {
+			return nil, fmt.Errorf("ingest: stream %s: metadata %s: %q is neither a position nor a range",
+				c.Name, skippedKey, one)
 		}
+		list = append(list, r)
 	}
 	return list, nil
 }
 
-// passOver takes a message in that is not decoded: a record of Skip, or a message that one is about.
+// passOver takes in a message that is not decoded, because Skip names it.
 func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
-	if strings.HasPrefix(m.Subject(), s.skips) {
-		return true
-	}
 	if !s.skipped.has(Range{m.Position, m.Position}) {
 		return false
 	}
 	b.Refused = append(b.Refused, event.Refusal{
 		Position: m.Position, Index: -1, Kind: kind, Reason: event.Skipped,
-		Detail: "the log records that this message is passed over", Original: m.Data(),
+		Detail: "the settings of the log say that this message is passed over", Original: m.Data(),
 	})
 	return true
 }

@@ -147,7 +147,9 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	} // said if no step comes; see showIdle
 	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
-	p.startTicker(ctx, o.Drain)
+	if err := p.startTicker(ctx, o.Drain); err != nil {
+		return p, err
+	}
 	return p, p.openFollowers(ctx, o)
 }
 
@@ -314,24 +316,26 @@ func (p *Pipeline) logEnd(ctx context.Context) uint64 {
 	return stream.CachedInfo().State.LastSeq
 }
 
-func (p *Pipeline) startTicker(ctx context.Context, drain bool) {
+func (p *Pipeline) startTicker(ctx context.Context, drain bool) (err error) {
 	step := p.main.Load().steps
 	if drain || step.Time == ingest.EventTime {
-		return
+		return nil
 	}
-	pending := func() bool { return p.main.Load().source.Pending() || p.main.Load().behind.Load() }
-	ticker := ingest.StartTicker(
-		ctx,
-		p.Broker.JS,
-		ingest.TickerConfig{
-			Stream:  p.names.In.Log,
-			Every:   step.Every,
-			Pending: pending,
-			Shared:  p.group != nil,
+	c := ingest.TickerConfig{
+		Stream: p.names.In.Log, Every: step.Every,
+		Pending: func() bool {
+			return p.main.Load().source.Pending() || p.main.Load().behind.Load()
 		},
-	)
+	}
+	if p.group != nil {
+		if c.Secret, err = ingest.TickSecret(ctx, p.Broker.JS, c.Stream); err != nil {
+			return err
+		}
+	}
+	ticker := ingest.StartTicker(ctx, p.Broker.JS, c)
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
+	return nil
 }
 
 // Position returns the last position of the log that was applied.

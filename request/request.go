@@ -166,8 +166,8 @@ func DuplicateInProcess(err error) bool {
 }
 
 // passingCodes are answers of a broker that can be others later: an account has used its
-// share, a batch did not arrive whole, too many batches are under way.
-var passingCodes = []jetstream.ErrorCode{10002, 10176, 10210, codeDuplicateInProcess}
+// share, is busy (10167), a batch did not arrive whole, too many batches are under way.
+var passingCodes = []jetstream.ErrorCode{10002, 10167, 10176, 10210, codeDuplicateInProcess}
 
 // passingErrors say that the broker is away, or not ready.
 var passingErrors = []error{

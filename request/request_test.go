@@ -252,6 +252,7 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	for code, want := range map[jetstream.APIError]bool{
 		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process
+		{Code: 429, ErrorCode: 10167}: true,  // too many requests
 		{Code: 503, ErrorCode: 10008}: true,  // the cluster elects
 		{Code: 500, ErrorCode: 10047}: true,  // no space
 		{Code: 400, ErrorCode: 10054}: false, // the message is too large

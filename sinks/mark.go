@@ -119,12 +119,13 @@ func leader(
 }
 
 // lastMark reads the last mark of a shard. What is on its subject and no mark is
-// passed over with its sequence.
+// passed over with its sequence. known is an earlier mark, or a zero one: nothing before it is read.
 func lastMark(
 	ctx context.Context,
 	js jetstream.JetStream,
 	names Names,
 	shard int,
+	known Mark,
 ) (found Mark, err error) {
 	stream, info, err := leader(ctx, js, names.Estimates)
 	if err != nil {
@@ -139,7 +140,7 @@ func lastMark(
 	}
 	found = Mark{Shard: shard, Sequence: m.Sequence, age: max(info.TimeStamp.Sub(m.Time), 0)}
 	if found.shardMark, err = parseMark(m.Data); err != nil {
-		found.shardMark, err = markBefore(ctx, stream, m, info.State.FirstSeq)
+		found.shardMark, err = markBefore(ctx, stream, m, info.State.FirstSeq, known)
 		return found, err
 	}
 	found.torn, err = torn(ctx, stream, m, &found.shardMark)
@@ -147,14 +148,20 @@ func lastMark(
 }
 
 // markBefore searches for the newest mark before a foreign message on the shard's
-// subject. The fence must still follow that message.
+// subject. The fence must still follow that message. Those before it are read one by one, and there
+// may be many: the search ends at the mark that is known.
 func markBefore(
 	ctx context.Context,
 	stream jetstream.Stream,
 	foreign *jetstream.RawStreamMsg,
 	first uint64,
+	known Mark,
 ) (shardMark, error) {
 	for at := foreign.Sequence - 1; at >= max(first, 1); at-- {
+		if at == known.Sequence && known.Position > 0 {
+			known.Records = 0
+			return known.shardMark, nil
+		}
 		m, err := stream.GetMsg(ctx, at)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return shardMark{}, err
@@ -203,7 +210,7 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 	}
 	for subject := range info.State.Subjects {
 		if shard, isShard := names.shardOf(subject); isShard {
-			mark, err := lastMark(ctx, js, names, shard)
+			mark, err := lastMark(ctx, js, names, shard, Mark{})
 			if err != nil {
 				return nil, err
 			}
@@ -250,7 +257,7 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 	shards := max(c.Shards, 1)
 	newest := Cursor{Place: Place{Position: math.MaxUint64}, Sequence: math.MaxUint64}
 	for shard := range shards {
-		found, err := lastMark(ctx, js, c.Names, shard)
+		found, err := lastMark(ctx, js, c.Names, shard, Mark{})
 		if err != nil {
 			return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 		}

@@ -68,7 +68,7 @@ func (w *Writer) open(ctx context.Context) error {
 		return err
 	}
 	w.ensured = time.Now()
-	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard)
+	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard, Mark{})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 // mark is another one than was known. done is true when the part is stored, by an
 // earlier attempt or by a standby; false, without an error, means to send it again.
 func (w *Writer) resolve(ctx context.Context, sent *shardMark) (done bool, err error) {
-	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard)
+	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard, w.known)
 	switch {
 	case err != nil:
 		return false, err

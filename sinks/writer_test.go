@@ -358,7 +358,7 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 			t.Fatalf("refused with %v", err)
 		}
 		l.publish(w, emissionAt(2, 1))
-		found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard)
+		found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard, Mark{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard); err != nil ||
+	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard, Mark{}); err != nil ||
 		!found.Closed ||
 		found.Position != 2 {
 		t.Errorf("the last mark is closed: %t, at %d (%v)", found.Closed, found.Position, err)
