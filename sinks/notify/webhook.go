@@ -48,6 +48,7 @@ type hook struct {
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
 	seen     time.Time // by the broker's clock, when the queue was last there
+	done     uint64    // every transition up to this sequence needs no delivery any more
 	target
 }
 
@@ -78,23 +79,70 @@ func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	return h, nil
 }
 
-// open takes up the queue, which is a consumer. Where there is none, it holds what is stored from the time on when
-// it was last seen: a new webhook is not told of what was before it.
+// settings returns those of the queue, which is a consumer.
+func (h *hook) settings() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: consumerName(h.config.Name), Name: consumerName(h.config.Name),
+		Description: "gqlstream: webhook " + h.config.Name, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: attemptMax + ackWaitExtra, MaxDeliver: -1, MaxAckPending: 1,
+		InactiveThreshold: queueKept,
+	}
+}
+
+// intact reports whether a queue has our settings. Whoever may create consumers of the stream can
+// change those that are there, and a queue with another filter would say nothing for good.
+func (h *hook) intact(have jetstream.ConsumerConfig) bool {
+	want := h.settings()
+	return have.Durable == want.Durable && have.FilterSubject == "" && len(have.FilterSubjects) == 0 &&
+		have.AckPolicy == want.AckPolicy && have.AckWait == want.AckWait &&
+		have.MaxDeliver == want.MaxDeliver && have.MaxAckPending == want.MaxAckPending &&
+		have.InactiveThreshold == want.InactiveThreshold && len(have.BackOff) == 0 &&
+		have.ReplayPolicy == jetstream.ReplayInstantPolicy && have.RateLimit == 0 &&
+		!have.HeadersOnly && have.DeliverSubject == "" && have.PauseUntil == nil &&
+		have.MaxRequestBatch == 0 && have.MaxRequestExpires == 0 && have.MaxRequestMaxBytes == 0
+}
+
+// open takes up the queue. Where there is none, or one that somebody has changed, it makes one that
+// goes on behind the last transition that was done with. A new webhook is not told of earlier ones.
 func (h *hook) open(ctx context.Context) error {
 	name := consumerName(h.config.Name)
 	consumer, err := h.stream.Consumer(ctx, name)
+	if err == nil && !h.intact(consumer.CachedInfo().Config) {
+		h.done = cmp.Or(h.done, consumer.CachedInfo().AckFloor.Stream) // which a filter can have moved
+		h.log.Warn("webhook: somebody changed the settings of its queue, which is made again",
+			"webhook", h.config.Name, "consumer", name, "from", h.done+1)
+		if err = h.stream.DeleteConsumer(ctx, name); err == nil {
+			err = jetstream.ErrConsumerNotFound
+		}
+	}
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		consumer, err = h.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: name, Description: "gqlstream: webhook " + h.config.Name,
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1, InactiveThreshold: queueKept,
-			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &h.seen,
-		})
+		c := h.settings()
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &h.seen
+		if info, err := h.stream.Info(ctx); err == nil && h.done > 0 &&
+			info.State.LastSeq >= h.done { // else the stream is another one
+			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartSequencePolicy, nil
+			c.OptStartSeq = h.done + 1
+		}
+		consumer, err = h.stream.CreateConsumer(ctx, c)
 	}
 	if err != nil {
 		return fmt.Errorf("notify: webhook %s: %w", h.config.Name, err)
 	}
 	h.consumer = consumer
 	return nil
+}
+
+// look asks how much waits in the queue, and makes the queue again where somebody changed it.
+func (h *hook) look(ctx context.Context) {
+	info, err := h.consumer.Info(ctx)
+	switch {
+	case err != nil: // the next attempt to read says so
+	case !h.intact(info.Config):
+		_ = h.open(ctx)
+	default:
+		h.seen, h.done = info.TimeStamp, info.AckFloor.Stream
+		h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
+	}
 }
 
 // run delivers until ctx ends.
@@ -120,10 +168,7 @@ func (h *hook) run(ctx context.Context) {
 			_ = request.Pause(ctx, brokenWait)
 			_ = h.open(ctx) // the stream may have been made anew; else the next look fails again
 		}
-		if info, err := h.consumer.Info(ctx); err == nil {
-			h.seen = info.TimeStamp
-			h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
-		}
+		h.look(ctx)
 	}
 }
 
