@@ -152,6 +152,15 @@ type NATS struct {
 	Replicas int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
 	Listen   string `yaml:"listen"`   // embedded: a port for producers on this host
 	Prefix   string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
+
+	Answers Answers `yaml:"answers"`
+}
+
+// Answers says how questions on NATS are answered.
+type Answers struct {
+	URL         string   `yaml:"url"`         // the server with a user of its own; empty: as all else
+	Credentials string   `yaml:"credentials"` // of that user; see broker.ConnectConfig
+	Inboxes     []string `yaml:"inboxes"`     // beginnings of the subjects of replies; none: _INBOX
 }
 
 // Group configures how the workers of a group divide the communities.

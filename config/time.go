@@ -1,10 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
@@ -85,7 +89,39 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 	if n := c.NATS.Replicas; n < 0 || n > replicasMax {
 		err = Usagef("nats.replicas: %d, want 1 to %d", n, replicasMax)
 	}
-	return in, out, err
+	return in, out, errors.Join(err, c.NATS.validateAnswers())
+}
+
+// validateAnswers refuses inboxes on which a stream of a pipeline, or the server, listens.
+func (n NATS) validateAnswers() error {
+	if n.URL == "" && (n.Answers.URL != "" || n.Answers.Credentials != "") {
+		return Usagef("nats.answers: the embedded server has no users; give nats.url, or no answers")
+	}
+	for _, inbox := range n.Answers.Inboxes {
+		if first, _, _ := strings.Cut(inbox, "."); first == "" || strings.ContainsAny(inbox, "*> \t$") ||
+			strings.HasPrefix(first, strings.ToLower(cmp.Or(n.Prefix, "gql"))) {
+			return Usagef("nats.answers.inboxes: %q: want what the subjects of clients' inboxes"+
+				" begin with, such as _INBOX", inbox)
+		}
+	}
+	return nil
+}
+
+// ConnectToAnswer returns a connection on which questions are answered, and whether it is one of
+// its own, which the caller closes: that of a user who may publish to inboxes alone, if the settings
+// name one, else nc.
+func ConnectToAnswer(settings Settings, nc *nats.Conn, log *slog.Logger) (
+	answers *nats.Conn, own bool, err error,
+) {
+	c := settings.NATS.ConnectConfig
+	if settings.NATS.Answers.URL == "" && settings.NATS.Answers.Credentials == "" {
+		return nc, false, nil
+	}
+	c.URL = cmp.Or(settings.NATS.Answers.URL, c.URL)
+	c.Credentials = cmp.Or(settings.NATS.Answers.Credentials, c.Credentials)
+	c.Log = log
+	answers, err = broker.Connect(c)
+	return answers, err == nil, err
 }
 
 // OpenBroker connects to the server that the settings name, or starts one.

@@ -79,7 +79,14 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return err
 	}
 	p.Page = page
-	stop, err := page.AnswerOn(p.Broker.NC, p.names.Out.Queries())
+	nc, own, err := config.ConnectToAnswer(p.settings, p.Broker.NC, p.log)
+	if err != nil {
+		return err
+	}
+	if own {
+		p.closers = append(p.closers, func() error { nc.Close(); return nil })
+	}
+	stop, err := page.AnswerOn(nc, p.names.Out.Queries(), p.settings.NATS.Answers.Inboxes...)
 	if err != nil {
 		return err
 	}

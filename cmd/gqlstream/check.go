@@ -62,6 +62,7 @@ func (c *checkCmd) Run(con console) error {
 	settings.FillDefaults(conf, steps)
 	settings.FillAlertDefaults(rules.Rules, targets)
 	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
+	settings.NATS.Answers.URL = broker.Redacted(settings.NATS.Answers.URL)
 	for i := range settings.Notify.Webhooks { // whoever has the path may post: Slack and Teams have no other password
 		hook := &settings.Notify.Webhooks[i]
 		hook.URL = afterHost.ReplaceAllString(hook.URL, "$1/xxxxx")

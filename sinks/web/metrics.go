@@ -112,6 +112,7 @@ func (x *collection) collectLoop() {
 	for _, name := range names[:min(len(names), mismatchesShown)] {
 		x.count("rule_mismatches_total", "Values of another type than the rule of the community compares with.", status.Mismatches[name], "community", name)
 	}
+	x.count("replies_refused_total", "Questions on NATS that were not answered, because the subject of the reply is no inbox.", x.repliesRefused.Load())
 	ready, _ := x.ready(x.now)
 	x.gauge("ready", "1 when the run loop reported within 30 s, as /readyz.", boolean(ready))
 	x.gauge("position", "Position of the last message applied.", float64(status.Position))

@@ -55,10 +55,12 @@ type Server struct {
 	gather    prometheus.Gatherer
 	scrape    http.Handler // of metrics
 	answering atomic.Int64 // requests, but for probes
-	conns     connections
-	served    chan error
-	close     sync.Once
-	closed    error
+
+	repliesRefused atomic.Uint64 // questions on NATS with a reply that is no inbox
+	conns          connections
+	served         chan error
+	close          sync.Once
+	closed         error
 }
 
 // New listens, and serves until Close. A configuration that is not safe is an

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nuid"
 )
 
 // serviceName and serviceVersion are what tools for NATS services show.
@@ -22,45 +25,191 @@ const (
 	serviceVersion = "1.0.0" // of the questions, not of the program
 )
 
-// AnswerOn answers questions on NATS, under subject.info and so on, until stop is called.
-// All processes that do so share the requests.
-func (s *Server) AnswerOn(nc *nats.Conn, subject string) (stop func() error, err error) {
-	service, err := micro.AddService(nc, micro.Config{
-		Name: serviceName, Version: serviceVersion, Description: "label-prevalence estimates of communities",
-		Metadata: map[string]string{"pipeline": s.config.Pipeline, "version": s.config.Version},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("web: service on %s: %w", subject, err)
+// queueGroup is the one of all processes that answer, as the micro library names it.
+const queueGroup = "q"
+
+// service answers questions on NATS, as the micro library does: tools that list and ask services find
+// it. It is not made with that library, because a service of it writes an answer to any subject that
+// the question names. Whoever may ask could have a run write on the subjects of its own log that way.
+type service struct {
+	server   *Server
+	nc       *nats.Conn
+	identity micro.ServiceIdentity
+	started  time.Time
+	inboxes  []string        // what the subjects of replies must begin with, dots included
+	ctx      context.Context //nolint:containedctx // of answers that take long
+	slow     sync.WaitGroup  // answers that take longer than others of their endpoint may wait
+	subs     []*nats.Subscription
+
+	mu        sync.Mutex
+	endpoints []*micro.EndpointStats
+	fields    [][]string // of each endpoint
+	warned    time.Time  // when a refused reply was last reported
+}
+
+// Inboxes that every service replies to: those of clients by default, and those that a server makes
+// for a question from another account, which clients cannot name.
+const (
+	InboxDefault = "_INBOX"
+	accountInbox = "_R_"
+)
+
+// AnswerOn answers questions on NATS, under subject.info and so on, until stop is called. All
+// processes that do so share the requests. A question is answered only if the subject of its reply
+// begins with one of the inboxes, InboxDefault if there is none. Others are counted.
+func (s *Server) AnswerOn(
+	nc *nats.Conn, subject string, inboxes ...string,
+) (stop func() error, err error) {
+	if len(inboxes) == 0 {
+		inboxes = []string{InboxDefault}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	group := service.AddGroup(subject)
-	var slow sync.WaitGroup // answers that take longer than others of their endpoint may wait
+	v := &service{
+		server: s, nc: nc, started: time.Now().UTC(), ctx: ctx,
+		identity: micro.ServiceIdentity{
+			Name: serviceName, ID: nuid.Next(), Version: serviceVersion,
+			Metadata: map[string]string{
+				"pipeline": s.config.Pipeline, "version": s.config.Version,
+			},
+		},
+	}
+	for _, inbox := range append(slices.Clone(inboxes), accountInbox) {
+		v.inboxes = append(v.inboxes, strings.TrimSuffix(inbox, ".")+".")
+	}
 	for _, rt := range routes() {
-		if rt.name == "" || err != nil {
-			continue
+		if rt.name != "" && err == nil {
+			err = v.addEndpoint(&rt, subject)
 		}
-		answer := func(r micro.Request) { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }
-		if rt.wait > 0 {
-			answer = func(r micro.Request) { slow.Go(func() { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }) }
+	}
+	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
+		if err == nil {
+			err = v.addVerb(verb)
 		}
-		err = group.AddEndpoint(
-			rt.name,
-			micro.HandlerFunc(answer),
-			micro.WithEndpointMetadata(
-				map[string]string{"parameters": strings.Join(rt.fields(), " ")},
-			),
-		)
 	}
 	stop = func() error {
 		cancel()
-		defer slow.Wait()
-		return service.Stop()
+		defer v.slow.Wait()
+		var errs []error
+		for _, sub := range v.subs {
+			if err := sub.Drain(); !errors.Is(err, nats.ErrConnectionClosed) {
+				errs = append(errs, err)
+			}
+		}
+		return errors.Join(errs...)
 	}
 	if err != nil {
 		_ = stop()
 		return nil, fmt.Errorf("web: service on %s: %w", subject, err)
 	}
 	return stop, nil
+}
+
+// addEndpoint answers the questions of a route.
+func (v *service) addEndpoint(rt *route, subject string) error {
+	stats := &micro.EndpointStats{
+		Name: rt.name, Subject: subject + "." + rt.name, QueueGroup: queueGroup,
+	}
+	v.mu.Lock()
+	v.endpoints, v.fields = append(v.endpoints, stats), append(v.fields, rt.fields())
+	v.mu.Unlock()
+	sub, err := v.nc.QueueSubscribe(stats.Subject, queueGroup, func(m *nats.Msg) {
+		switch {
+		case !v.mayReply(m):
+		case rt.wait > 0:
+			v.slow.Go(func() { v.answer(rt, stats, m) })
+		default:
+			v.answer(rt, stats, m)
+		}
+	})
+	v.subs = append(v.subs, sub)
+	return err
+}
+
+// addVerb answers what tools ask of services: of all of them, of those of our name, and of this one.
+func (v *service) addVerb(verb micro.Verb) error {
+	subjects := [][2]string{{}, {serviceName, ""}, {serviceName, v.identity.ID}}
+	for _, of := range subjects {
+		subject, err := micro.ControlSubject(verb, of[0], of[1])
+		if err != nil {
+			return err
+		}
+		sub, err := v.nc.Subscribe(subject, func(m *nats.Msg) {
+			if data, err := json.Marshal(v.describe(verb)); err == nil && v.mayReply(m) {
+				_ = m.Respond(data)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		v.subs = append(v.subs, sub)
+	}
+	return nil
+}
+
+// describe returns the answer to a verb.
+func (v *service) describe(verb micro.Verb) any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch verb {
+	case micro.PingVerb:
+		return micro.Ping{ServiceIdentity: v.identity, Type: micro.PingResponseType}
+	case micro.StatsVerb:
+		stats := micro.Stats{
+			ServiceIdentity: v.identity, Type: micro.StatsResponseType, Started: v.started,
+		}
+		for _, e := range v.endpoints {
+			now := *e
+			now.AverageProcessingTime = e.ProcessingTime / time.Duration(max(e.NumRequests, 1))
+			stats.Endpoints = append(stats.Endpoints, &now)
+		}
+		return stats
+	}
+	info := micro.Info{
+		ServiceIdentity: v.identity, Type: micro.InfoResponseType,
+		Description: "label-prevalence estimates of communities",
+	}
+	for i, e := range v.endpoints {
+		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{
+			Name: e.Name, Subject: e.Subject, QueueGroup: e.QueueGroup,
+			Metadata: map[string]string{"parameters": strings.Join(v.fields[i], " ")},
+		})
+	}
+	return info
+}
+
+// refusedReplyEvery is how often a refused reply is reported at most.
+const refusedReplyEvery = time.Minute
+
+// mayReply reports whether a question may be answered where it says, and counts it if not.
+func (v *service) mayReply(m *nats.Msg) bool {
+	isInbox := func(inbox string) bool { return strings.HasPrefix(m.Reply, inbox) }
+	if slices.ContainsFunc(v.inboxes, isInbox) {
+		return true
+	}
+	v.server.repliesRefused.Add(1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now := time.Now(); now.Sub(v.warned) >= refusedReplyEvery {
+		v.warned = now
+		v.server.config.Logger.Warn("a question on NATS wants its answer on a subject that is no inbox:"+
+			" it is not answered", "question", m.Subject, "reply", m.Reply,
+			"refused", v.server.repliesRefused.Load())
+	}
+	return false
+}
+
+// answer answers one question and counts it.
+func (v *service) answer(rt *route, stats *micro.EndpointStats, m *nats.Msg) {
+	begun := time.Now()
+	refusal := v.server.answerRequest(v.ctx, rt, m, v.nc.MaxPayload())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	stats.NumRequests++
+	stats.ProcessingTime += time.Since(begun)
+	if refusal != nil {
+		stats.NumErrors++
+		stats.LastError = fmt.Sprintf("%d:%s", refusal.Code, refusal.Message)
+	}
 }
 
 // fields are the parameters that a request on NATS may have.
@@ -75,29 +224,34 @@ func (rt *route) fields() (list []string) {
 
 // answerRequest is the door of NATS. An error is an answer too, {"error": "..."}, with the
 // code and the text in the headers of a micro service.
-func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, bytesMax int64) {
-	query, refusal := rt.read(r.Data())
+func (s *Server) answerRequest(
+	ctx context.Context, rt *route, m *nats.Msg, bytesMax int64,
+) (refusal *Refusal) {
+	query, refusal := rt.read(m.Data)
 	var value any
 	if refusal == nil {
 		value, refusal = s.ask(ctx, rt, query)
 	}
-	var data []byte
+	reply := nats.NewMsg(m.Reply)
 	if refusal == nil {
 		var err error
-		if data, err = json.Marshal(value); err != nil {
+		if reply.Data, err = json.Marshal(value); err != nil {
 			refusal = refuse(http.StatusInternalServerError, "internal error")
-		} else if int64(len(data)) > bytesMax {
-			refusal = refuse(http.StatusRequestEntityTooLarge, "the answer has %d bytes, and the server takes %d; ask for less", len(data), bytesMax)
+		} else if int64(len(reply.Data)) > bytesMax {
+			refusal = refuse(http.StatusRequestEntityTooLarge,
+				"the answer has %d bytes, and the server takes %d; ask for less",
+				len(reply.Data), bytesMax)
 		}
 	}
-	if refusal == nil {
-		_ = r.Respond(data)
-		return
+	if refusal != nil {
+		reply.Header.Set(micro.ErrorHeader, refusal.Message)
+		reply.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(refusal.Code))
+		reply.Data, _ = json.Marshal(
+			map[string]string{"error": refusal.Message},
+		) //nolint:errchkjson // strings
 	}
-	data, _ = json.Marshal(
-		map[string]string{"error": refusal.Message},
-	) //nolint:errchkjson // strings
-	_ = r.Error(strconv.Itoa(refusal.Code), refusal.Message, data)
+	_ = m.RespondMsg(reply)
+	return refusal
 }
 
 // read parses a request: a JSON object with the parameters, or nothing.
