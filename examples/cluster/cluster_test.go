@@ -105,6 +105,11 @@ func TestRunOnThreeServers(t *testing.T) {
 			fmt.Sprintf("tls://worker:WORKER_PASSWORD@nats-%d:4222", i+1),
 			url,
 		)
+		config = strings.ReplaceAll(
+			config,
+			fmt.Sprintf("tls://answers:ANSWERS_PASSWORD@nats-%d:4222", i+1),
+			strings.ReplaceAll(url, "worker:worker@", "answers:answers@"),
+		)
 	}
 	config = strings.Replace(config, "nats:\n", "nats:\n  ca_file: "+ca+"\n", 1)
 	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)

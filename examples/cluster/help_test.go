@@ -44,7 +44,9 @@ func write(t *testing.T, path, content string) string {
 // setPasswords gives each role its name as the password.
 func setPasswords(t *testing.T) {
 	t.Helper()
-	for _, role := range []string{"worker", "operator", "producer", "reader"} {
+	for _, role := range []string{
+		"worker", "answers", "operator", "producer", "reader", "copies",
+	} {
 		t.Setenv(strings.ToUpper(role)+"_PASSWORD", role)
 	}
 }
@@ -82,9 +84,6 @@ func dial(t *testing.T, url, role string, denied chan<- error, options ...nats.O
 			}
 		}),
 	)
-	if role == "producer" || role == "reader" {
-		options = append(options, nats.CustomInboxPrefix("_INBOX_"+role))
-	}
 	nc, err := nats.Connect(url, options...)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -25,68 +26,68 @@ func TestPageLeadsToThePermissions(t *testing.T) {
 	}
 }
 
-// With the permissions a server must let every role do its work, and nothing else.
-func TestRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
-	url := startWithPermissions(t)
-	as := func(role string) string { return urlOf(url, role) }
+// startPipeline runs a pipeline as the worker, which answers as the user for that. Its log has no ticks.
+func startPipeline(t *testing.T, url string) {
+	t.Helper()
 	dir := t.TempDir()
-	startRun(t, write(
-		t,
-		filepath.Join(dir, "gqlstream.yaml"),
-		"{classes: [left, right], state: "+dir+", nats: {url: '"+as(
-			"worker",
-		)+"'}, http: {listen: '127.0.0.1:0'}}",
-	))
+	startRun(t, write(t, filepath.Join(dir, "gqlstream.yaml"), `
+classes: [left, right]
+step: {time: event, every: 100ms}
+emit: {threshold: 0}
+state: `+dir+`
+privacy: {min_members: 2}
+alerts: [{name: many, when: point > 0.99}]
+notify: {webhooks: [{name: ops, url: "http://127.0.0.1:1/"}]}
+nats:
+  url: "`+urlOf(url, "worker")+`"
+  answers: {url: "`+urlOf(url, "answers")+`"}
+http: {listen: "127.0.0.1:0"}
+`))
+}
+
+// copyStreams makes the copies that readers read, as the role for that.
+func copyStreams(t *testing.T, url string) {
+	t.Helper()
+	c := connect(t, url, "copies")
+	for _, name := range []string{"GQL_ESTIMATES", "GQL_ALERTS", "GQL_HISTORY", "KV_gql_estimates"} {
+		var config jetstream.StreamConfig
+		err := json.Unmarshal([]byte(text(t, "copies/"+name+".json")), &config)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := c.js.CreateStream(t.Context(), config); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// Commands must do their work as an operator.
+func TestCommandsDoTheirWorkAsTheirRoles(t *testing.T) {
+	url := startWithPermissions(t)
+	startPipeline(t, url)
+	copyStreams(t, url)
 	data := filepath.Join("..", "data")
-	publish := exec.Command(
-		program,
-		"publish",
-		"--classes",
-		"left,right",
-		"--nats",
-		as("operator"),
-		"--edges",
-		filepath.Join(data, "edges.csv"),
-		"--labels",
-		filepath.Join(data, "labels.csv"),
-		"--predictions",
-		filepath.Join(data, "predictions.csv"),
-		"--members",
-		filepath.Join(data, "members.csv"),
-	)
-	if out, err := publish.CombinedOutput(); err != nil {
-		t.Fatalf("operators cannot publish files: %v\n%s", err, out)
+	files := []string{
+		"--classes", "left,right", "--edges", filepath.Join(data, "edges.csv"),
+		"--labels", filepath.Join(data, "labels.csv"),
+		"--predictions", filepath.Join(data, "predictions.csv"),
+		"--members", filepath.Join(data, "members.csv"),
 	}
-	if out, err := exec.Command(program, "quarantine", "list", "--nats", as("operator")).CombinedOutput(); err != nil {
-		t.Fatalf("operators cannot read the quarantine: %v\n%s", err, out)
+	for _, c := range []struct {
+		role string
+		args []string
+	}{
+		{"operator", append([]string{"publish"}, files...)},
+		{"operator", []string{"quarantine", "list"}},
+		{"operator", append([]string{
+			"ask", "--community", "berlin", "--count", "5", "--publish",
+		}, files...)},
+	} {
+		args := append(c.args, "--nats", urlOf(url, c.role))
+		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %v\n%s", c.role, args, err, out)
+		}
 	}
-	ask := exec.Command(
-		program,
-		"ask",
-		"--classes",
-		"left,right",
-		"--edges",
-		filepath.Join(data, "edges.csv"),
-		"--labels",
-		filepath.Join(data, "labels.csv"),
-		"--predictions",
-		filepath.Join(data, "predictions.csv"),
-		"--members",
-		filepath.Join(data, "members.csv"),
-		"--community",
-		"berlin",
-		"--count",
-		"5",
-		"--publish",
-		"--nats",
-		as("operator"),
-	)
-	if out, err := ask.CombinedOutput(); err != nil {
-		t.Fatalf("operators cannot publish questions: %v\n%s", err, out)
-	}
-	producers(t, url)
-	readers(t, url)
-	operators(t, url)
 }
 
 // startWithPermissions starts a server with the permissions and returns its address.
@@ -122,7 +123,9 @@ func TestGroupMayDoItsWork(t *testing.T) {
 	config := write(
 		t,
 		filepath.Join(dir, "gqlstream.yaml"),
-		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}], group: {shards: 4}, http: {listen: off}}",
+		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}],"+
+			" group: {shards: 4}, nats: {answers: {url: '"+urlOf(url, "answers")+"'}},"+
+			" http: {listen: off}}",
 	)
 	var workers []process
 	for _, name := range []string{"a", "b"} {
@@ -233,96 +236,5 @@ func (c client) refused(t *testing.T, what string, act func() error) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Errorf("%s is not refused", what)
-	}
-}
-
-func producers(t *testing.T, url string) {
-	c := connect(t, url, "producer")
-	for _, event := range []string{
-		`edge {"src": "ann", "dst": "bob"}`, `label {"vertex": "ann", "class": "left"}`,
-		`prediction {"vertex": "bob", "probabilities": [0.7, 0.3]}`, `member {"community": "berlin", "vertex": "bob"}`,
-		`vertex {"vertex": "bob", "attributes": {"language": "de"}}`,
-	} {
-		kind, payload, _ := strings.Cut(event, " ")
-		if _, err := c.js.Publish(t.Context(), "gql."+kind, []byte(payload)); err != nil {
-			t.Errorf("producers cannot publish %s: %v", kind, err)
-		}
-	}
-	for _, subject := range []string{"gql.control", "gql.other", "gqlest.estimate.berlin", "gqlest.alert.x.y", "gqlest.query.list", "gqlq.edge", "$KV.gql_estimates.berlin", "$JS.API.STREAM.DELETE.GQL", "$JS.API.STREAM.MSG.GET.GQL"} {
-		c.refused(
-			t,
-			"a producer's "+subject,
-			func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) },
-		)
-	}
-	for _, subject := range []string{"gql.>", "gqlest.>", "_INBOX.>", "_INBOX_reader.>", ">"} {
-		c.refused(
-			t,
-			"a producer that listens to "+subject,
-			func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) },
-		)
-	}
-}
-
-func readers(t *testing.T, url string) {
-	c := connect(t, url, "reader")
-	await(t, "an estimate in the bucket, for readers", func() bool {
-		bucket, err := c.js.KeyValue(t.Context(), "gql_estimates")
-		if err != nil {
-			return false
-		}
-		entry, err := bucket.Get(t.Context(), "berlin.auto")
-		return err == nil && strings.Contains(string(entry.Value()), `"community":"berlin"`)
-	})
-	for _, name := range []string{"GQL_ESTIMATES", "KV_gql_estimates"} {
-		tail, err := c.js.OrderedConsumer(t.Context(), name, jetstream.OrderedConsumerConfig{})
-		if err != nil {
-			t.Fatalf("readers cannot follow %s: %v", name, err)
-		}
-		if _, err := tail.Next(jetstream.FetchMaxWait(10 * time.Second)); err != nil {
-			t.Errorf("readers get nothing of %s: %v", name, err)
-		}
-	}
-	await(t, "an answer of the pipeline, for readers", func() bool {
-		reply, err := c.Request(
-			"gqlest.query.latest",
-			[]byte(`{"community": "berlin"}`),
-			10*time.Second,
-		)
-		return err == nil && strings.Contains(string(reply.Data), `"name":"berlin"`)
-	})
-	for _, subject := range []string{"gql.edge", "gql.control", "gqlest.estimate.berlin", "gqlest.history.day.berlin.auto", "$KV.gql_estimates.berlin", "$JS.API.STREAM.PURGE.GQL_ESTIMATES", "$JS.API.STREAM.MSG.GET.GQL", "$JS.API.DIRECT.GET.GQL"} {
-		c.refused(
-			t,
-			"a reader's "+subject,
-			func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) },
-		)
-	}
-	for _, subject := range []string{"gql.>", "_INBOX.>", "_INBOX_producer.>"} {
-		c.refused(
-			t,
-			"a reader that listens to "+subject,
-			func() error { _, err := c.SubscribeSync(subject); return errors.Join(err, c.Flush()) },
-		)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	c.refused(t, "a reader that follows the log", func() error {
-		_, err := c.js.OrderedConsumer(ctx, "GQL", jetstream.OrderedConsumerConfig{})
-		return err
-	})
-}
-
-func operators(t *testing.T, url string) {
-	c := connect(t, url, "operator")
-	if _, err := c.js.Publish(t.Context(), "gql.control", []byte(`{"op": "flush"}`)); err != nil {
-		t.Errorf("operators cannot flush: %v", err)
-	}
-	for _, subject := range []string{"gqlest.estimate.berlin", "gqlest.alert.x.y", "$KV.gql_estimates.berlin"} {
-		c.refused(
-			t,
-			"an operator's "+subject,
-			func() error { return errors.Join(c.Publish(subject, []byte("{}")), c.Flush()) },
-		)
 	}
 }
