@@ -141,16 +141,14 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = main.open(ctx, o); err != nil {
 		return p, err
 	}
-	p.status.last = web.Status{
-		State:    "running",
-		Position: main.applied.Load(),
-	} // said if no step comes; see showIdle
+	// The page says this if no step comes; see showIdle.
+	p.status.last = web.Status{State: "running", Position: main.applied.Load()}
 	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
-	if err := p.startTicker(ctx, o.Drain); err != nil {
-		return p, err
+	if err = p.startTicker(ctx, o.Drain); err == nil {
+		err = p.openFollowers(ctx, o)
 	}
-	return p, p.openFollowers(ctx, o)
+	return p, err
 }
 
 func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {

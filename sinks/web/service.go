@@ -50,18 +50,18 @@ type service struct {
 // Inboxes that every service replies to: those of clients by default, and those that a server makes
 // for a question from another account, which clients cannot name.
 const (
-	InboxDefault = "_INBOX"
+	inboxDefault = "_INBOX"
 	accountInbox = "_R_"
 )
 
 // AnswerOn answers questions on NATS, under subject.info and so on, until stop is called. All
 // processes that do so share the requests. A question is answered only if the subject of its reply
-// begins with one of the inboxes, InboxDefault if there is none. Others are counted.
+// begins with one of the inboxes, inboxDefault if there is none. Others are counted.
 func (s *Server) AnswerOn(
 	nc *nats.Conn, subject string, inboxes ...string,
 ) (stop func() error, err error) {
 	if len(inboxes) == 0 {
-		inboxes = []string{InboxDefault}
+		inboxes = []string{inboxDefault}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &service{
