@@ -79,6 +79,11 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return err
 	}
 	p.Page = page
+	return p.answerQuestions(page)
+}
+
+// answerQuestions begins to answer on NATS.
+func (p *Pipeline) answerQuestions(page *web.Server) error {
 	nc, own, err := config.ConnectToAnswer(p.settings, p.Broker.NC, p.log)
 	if err != nil {
 		return err
