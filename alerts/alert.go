@@ -3,7 +3,6 @@ package alerts
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -38,32 +37,49 @@ type Transition struct {
 	Position  uint64            `json:"position"`
 	Time      string            `json:"time,omitempty"`  // log time, RFC 3339
 	Since     string            `json:"since,omitempty"` // when it began to fire
-	Reason    string            `json:"reason"`
-	Point     float64           `json:"point"` // the newest estimate
+	Reason    string            `json:"reason"`          // why it began or ended
+	Text      string            `json:"text"`            // the share, its interval and its change, and the reason
+	End       End               `json:"end,omitempty"`   // of resolved: why
+	Point     float64           `json:"point"`           // the newest estimate
 	Low       float64           `json:"low"`
 	High      float64           `json:"high"`
+	Moved     float64           `json:"moved"`                 // how far the share moved
+	From      string            `json:"moved_since,omitempty"` // since this log time, RFC 3339
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
+// End says why a firing alert ended.
+type End string
+
+// The ends of an alert.
+const (
+	EndBack     End = "back"          // the condition holds no longer
+	EndWindow   End = "window-passed" // the movement is older than the rule looks back; the share stays where it is
+	EndNoData   End = "no-data"       // with no_data: ok
+	EndSilenced End = "silenced"
+	EndRule     End = "rule-changed" // no rule is about it any more
+)
+
 // Alert is one that is pending or firing.
 type Alert struct {
-	Transition        // into firing; of a pending alert, its present figures
-	Now        string `json:"now"` // the condition as it stands
+	Transition        // into firing, as it was told; of a pending alert, its present figures
+	Now        string `json:"now"` // the share, its interval and its change as they stand
 }
 
 // alert is one rule on one class of one community.
 type alert struct {
-	Community string   `json:"community"`
-	Class     int      `json:"class"`
-	State     State    `json:"state"`
-	Since     int64    `json:"since"`  // of the state
-	Method    string   `json:"method"` // of the estimates
-	Detector  detector `json:"detector"`
-	Due       int64    `json:"due"` // when to evaluate it by time alone; dueNever
-	Reason    string   `json:"reason,omitempty"`
-	FiredAt   uint64   `json:"fired_at,omitempty"` // position
-	Rule      string   `json:"rule"`
-	Gone      string   `json:"gone,omitempty"` // why no rule is about it; it goes with the next evaluation
+	Community string      `json:"community"`
+	Class     int         `json:"class"`
+	State     State       `json:"state"`
+	Since     int64       `json:"since"`  // of the state
+	Method    string      `json:"method"` // of the estimates
+	Detector  detector    `json:"detector"`
+	Due       int64       `json:"due"` // when to evaluate it by time alone; dueNever
+	Reason    string      `json:"reason,omitempty"`
+	Base      sample      `json:"base,omitzero"`  // of firing: the total where the movement began, and when
+	Last      *Transition `json:"last,omitempty"` // the newest beginning or end
+	Rule      string      `json:"rule"`
+	Gone      string      `json:"gone,omitempty"` // why no rule is about it; it goes with the next evaluation
 
 	rule *Rule // nil: Gone
 	at   int   // of the rule among the rules
@@ -87,10 +103,9 @@ func (a *alert) forgottenAt() int64 {
 }
 
 // step evaluates the alert and returns the state that it enters, or "".
-func (a *alert) step(fresh bool, now int64) State {
+func (a *alert) step(t *tail, often float64, fresh bool, now int64) State {
 	if a.rule == nil {
 		if a.State == Firing {
-			a.Reason = a.Gone
 			return Resolved
 		}
 		return ""
@@ -101,28 +116,29 @@ func (a *alert) step(fresh bool, now int64) State {
 			return ""
 		}
 	}
-	entered := a.enter(a.Detector.evaluate(r, a.State == Firing, fresh, now), now)
+	entered := a.enter(a.Detector.evaluate(r, t, often, a.State == Firing, fresh, now), now)
 	a.Due = a.due(now)
 	return entered
 }
 
-// enter moves the alert to the state that follows a verdict.
+// enter moves the alert to the state that follows a verdict. While nothing is known, a pending
+// alert stays pending: Rule.For counts the time since the condition began to hold unless it was seen not to.
 func (a *alert) enter(v verdict, now int64) State {
-	missing := v == verdictMissing
-	if missing {
-		v = map[NoData]verdict{noDataKeep: verdictUnknown, noDataAlert: verdictYes, noDataOK: verdictNo}[a.rule.NoData]
+	if v == verdictMissing {
+		v = map[NoData]verdict{
+			noDataKeep: verdictUnknown, noDataAlert: verdictYes, noDataOK: verdictNo,
+		}[a.rule.NoData]
 	}
 	if v == verdictYes && a.State == Inactive {
 		a.State, a.Since = Pending, now
 	}
 	switch {
 	case v == verdictYes && a.State == Pending && now-a.Since >= int64(a.rule.For):
-		a.State, a.Since, a.Reason = Firing, now, a.reason(missing, now)
+		a.State, a.Since = Firing, now
 		return Firing
-	case v != verdictYes && a.State == Pending:
+	case v == verdictNo && a.State == Pending:
 		a.State, a.Since = Inactive, now
 	case v == verdictNo && a.State == Firing:
-		a.Reason = a.reason(missing, now)
 		return Resolved
 	}
 	return ""
@@ -134,8 +150,8 @@ func (a *alert) due(now int64) int64 {
 	if r.Every > 0 {
 		return (now/int64(r.Every) + 1) * int64(r.Every)
 	}
-	if a.State == Pending {
-		due = min(due, a.Since+int64(r.For))
+	if at := a.Since + int64(r.For); a.State == Pending && at > now {
+		due = min(due, at)
 	}
 	if r.NoDataAfter > 0 && a.Detector.Standing == standingGood &&
 		now-a.Detector.At < int64(r.NoDataAfter) {
@@ -147,53 +163,28 @@ func (a *alert) due(now int64) int64 {
 	return due
 }
 
-// reason returns the figures that explain the state of the alert.
-func (a *alert) reason(missing bool, now int64) string {
-	r, d := a.rule, &a.Detector
-	if missing && d.Standing == standingGood {
-		return "no estimate for " + r.NoDataAfter.String()
-	}
-	if missing {
-		return "no data"
-	}
-	x, known := d.value(r, now)
-	if !known {
-		return "not known yet"
-	}
-	if r.When.Quantity == CUSUM {
-		return fmt.Sprintf("cusum up %s, down %s; threshold %s, recovers at %s",
-			short(d.Up), short(d.Down), short(r.Threshold), short(r.recovery()))
-	}
-	text := fmt.Sprintf("%s %s; %s", r.When.Quantity, short(x), r.When)
-	if r.When.Quantity == Change {
-		text += " in " + r.Over.String()
-	}
-	return text + ", recovers at " + short(r.recovery())
-}
-
-// short is a number with four digits.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-
 // transition describes the alert as it enters a state.
-func (a *alert) transition(c *Config, state State, position uint64, now int64) Transition {
+func (a *alert) transition(c *Config, t *tail, often float64, state State, m Moment) Transition {
 	class := c.Classes[a.Class]
-	t := Transition{
+	s := a.story(t, often, state, m.Time)
+	out := Transition{
 		ID: identity(
 			c.Pipeline,
 			a.Rule,
 			a.Community,
 			class,
-			strconv.FormatUint(position, 10),
+			strconv.FormatUint(m.Position, 10),
 		),
 		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
 		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
-		Position: position, Time: TimeText(now), Since: TimeText(a.Since), Reason: a.Reason,
-		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High,
+		Position: m.Position, Time: TimeText(m.Time), Since: TimeText(a.Since),
+		Reason: s.reason, Text: s.text(a.Community, class), End: s.end,
+		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High, Moved: s.moved, From: TimeText(s.from),
 	}
 	if a.rule != nil {
-		t.Labels = a.rule.Labels
+		out.Labels = a.rule.Labels
 	}
-	return t
+	return out
 }
 
 // identity names what fields describe in 32 hexadecimal digits.

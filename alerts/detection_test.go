@@ -59,9 +59,10 @@ func detectionRules(t testing.TB) []Rule {
 		rule(t, "low > 0.3", func(r *Rule) { r.For, r.Recover = 5*time.Minute, &back }),
 		rule(t, "high < 0.2", nil),
 		rule(t, "change > 0.08", func(r *Rule) { r.Over, r.Every = time.Hour, time.Minute }),
+		rule(t, "change over 1h", func(r *Rule) { r.Every = time.Minute }),
+		rule(t, "cusum > 5", nil),
+		rule(t, "cusum > 8", nil),
 		rule(t, "cusum", nil),
-		rule(t, "cusum", func(r *Rule) { r.Threshold = 8 }),
-		rule(t, "cusum", func(r *Rule) { r.Every, r.Drift = 10*time.Minute, 0.5 }),
 	}
 }
 
@@ -69,8 +70,8 @@ func detectionRules(t testing.TB) []Rule {
 func describe(r Rule) string {
 	r = r.WithDefaults()
 	text := "`" + r.When.String() + "`"
-	if r.When.Quantity == CUSUM {
-		text = fmt.Sprintf("`cusum`, drift %v, threshold %v", r.Drift, r.Threshold)
+	if r.Threshold > 0 {
+		text = fmt.Sprintf("`cusum > %v`", r.Threshold)
 	}
 	if r.Over > 0 {
 		text += fmt.Sprintf(" over %v", short60(r.Over))
@@ -102,9 +103,12 @@ func firings(t testing.TB, r Rule, s *stream, n int64, truth func(at int64) floa
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := map[string]quant.Estimate{}
 	for i := range n {
 		now := i * detectionEvery
-		for _, x := range e.Evaluate(Moment{Position: uint64(i + 1), Time: start + now}, one(s.next(truth(now)))) {
+		list := one(s.next(truth(now)))
+		moves(before, list)
+		for _, x := range e.Evaluate(Moment{Position: uint64(i + 1), Time: start + now}, list) {
 			if x.State == Firing {
 				at = append(at, now)
 			}
@@ -129,7 +133,7 @@ func falsePerDay(t testing.TB, r Rule, lasts time.Duration) string {
 // delay is the share of jumps that were found, and their median delay. A rule that waits
 // for something to fall gets jumps down.
 func delay(t testing.TB, r Rule, by float64, lasts time.Duration) string {
-	if r.When.Quantity != CUSUM && !r.When.Above {
+	if r.Threshold == 0 && !r.When.Budgeted && !r.When.Above {
 		by = -by
 	}
 	const jump = 2 * 3600 * second

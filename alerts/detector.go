@@ -31,77 +31,86 @@ const (
 
 // detector holds all that one alert keeps of the estimates. All of it is saved.
 type detector struct {
-	Standing standing `json:"standing"`
-	Flag     string   `json:"flag,omitempty"`    // of Rule.Suppress that the newest estimate has
-	Version  string   `json:"version,omitempty"` // of the model
-	Point    float64  `json:"point"`             // of the newest estimate, like the next four
-	Low      float64  `json:"low"`
-	High     float64  `json:"high"`
-	SE       float64  `json:"se"`
-	At       int64    `json:"at"` // log time
+	Standing   standing `json:"standing"`
+	Flag       string   `json:"flag,omitempty"` // of Rule.Suppress that the newest estimate has
+	Point      float64  `json:"point"`          // of the newest estimate, like the next four
+	Low        float64  `json:"low"`
+	High       float64  `json:"high"`
+	SE         float64  `json:"se"`
+	Confidence float64  `json:"confidence,omitempty"`
+	At         int64    `json:"at"` // log time
+
+	Total    float64 `json:"total"`    // sum of all that moved
+	Variance float64 `json:"variance"` // sum of the squares of their standard errors
 
 	Past []sample `json:"past,omitempty"` // Change
 
-	Moved    float64 `json:"moved,omitempty"` // CUSUM: since the last evaluation, with its variance
-	Variance float64 `json:"variance,omitempty"`
-	SEThen   float64 `json:"se_then,omitempty"` // SE at the last evaluation
-	Linked   bool    `json:"linked,omitempty"`  // the newest point is one that a change can begin at
-	Up       float64 `json:"up,omitempty"`      // the two sums
-	Down     float64 `json:"down,omitempty"`
+	Then sample `json:"then,omitzero"` // CUSUM: at the last evaluation
+	Up   sum    `json:"up,omitzero"`
+	Down sum    `json:"down,omitzero"`
+
+	Spread spread  `json:"spread,omitzero"` // of the movement that the rule looks at
+	Looked int64   `json:"looked,omitempty"`
+	Peak   float64 `json:"peak,omitempty"` // height of the present peak, 0 where there is none
 }
 
-// sample is the point that held when a cell of the grid ended.
+// sample holds the sums at a time: for a change, those that held when a cell of the grid ended.
 type sample struct {
-	Cell  int64   `json:"cell"`
-	Point float64 `json:"point"`
+	Cell     int64   `json:"cell"`
+	Total    float64 `json:"total"`
+	Variance float64 `json:"variance"`
 }
 
-// zMax bounds one step of the sums, whatever a standard error of zero makes of it.
-const zMax = 1e6
+// sum is one side of a CUSUM.
+type sum struct {
+	S     float64 `json:"s"`
+	Since int64   `json:"since"` // log time at which it was last zero
+	From  float64 `json:"from"`  // the total then
+}
 
-// cusumFloor is the part of a standard error that an evaluation takes for noise besides
-// se_change. On simulated networks in which nothing happens se_change is right over all,
-// but once in some hundred emissions a label, or the weights of two methods, move an
-// estimate by a tenth of its standard error.
-const cusumFloor = 0.05
+// add takes a step of the side.
+func (s *sum) add(step, most, total float64, now int64) {
+	if s.S = min(most, max(0, s.S+step)); s.S == 0 {
+		s.Since, s.From = now, total
+	}
+}
 
-// observe takes the newest estimate of the class.
+const (
+	// floorPart is the part of the standard error of a share below which a movement is never news.
+	floorPart = 0.05
+	// burstPart is the part of the error of a movement that its spread is at least: where predictions of many
+	// members are made again at once, a series moves further than it does usually.
+	burstPart = 0.5
+	// cusumWarm is the number of evaluations from which a CUSUM learns before it sums.
+	cusumWarm = 30
+	// cusumMemory and changeMemory are how many windows a spread remembers.
+	cusumMemory  = 1000
+	changeMemory = 30
+)
+
+// observe takes the newest estimate of the class. Only what moved counts as a change: what labels,
+// coefficients or a model version revised does not. Neither does what moved while a flag suppressed,
+// or after a time without data, whose records say nothing of where a share was.
 func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
-	if d.Version != e.ModelVersion && !e.Suppressed {
-		*d = detector{Version: e.ModelVersion} // what came before is of another model
-	}
-	before, n := d.Point, len(d.Past)
-	if d.Standing == standingNone && n > 0 { // the point may be hidden
-		before = d.Past[n-1].Point
-	}
+	linked := d.Standing == standingGood || d.Standing == standingSuppressed
 	d.At = now
 	if d.Standing, d.Flag = standingOf(r, e, class); d.Standing == standingNone {
-		d.Linked = false
 		if e.Suppressed { // no alert may tell what the estimates do not
 			d.Point, d.Low, d.High, d.SE = 0, 0, 0, 0
 		}
 		return
 	}
 	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
+	d.Confidence = e.Confidence
 	if d.Standing == standingSuppressed {
-		d.Linked = d.Flag == quant.FlagNewPosterior // and of nothing else: what moves from there on is the community
-		if slices.Contains(r.Suppress, quant.FlagNewPosterior) &&
-			slices.Contains(e.Flags, quant.FlagNewPosterior) {
-			for i := range d.Past { // what new coefficients moved is no change of the community
-				d.Past[i].Point += d.Point - before
-			}
-		}
 		return
 	}
-	switch r.When.Quantity {
-	case Change:
+	if linked && len(e.Moved) > class && len(e.SEChange) > class {
+		d.Total += e.Moved[class]
+		d.Variance += e.SEChange[class] * e.SEChange[class]
+	}
+	if r.When.Quantity == Change {
 		d.remember(r, now)
-	case CUSUM:
-		if d.Linked && len(e.SEChange) > class {
-			d.Moved += d.Point - before
-			d.Variance += e.SEChange[class] * e.SEChange[class]
-		}
-		d.Linked = true
 	}
 }
 
@@ -128,14 +137,15 @@ func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressed
 	return out, suppressedBy
 }
 
-// remember keeps the last point of each cell, and no more than reach back.
+// remember keeps the last sums of each cell, and no more than reach back.
 func (d *detector) remember(r *Rule, now int64) {
 	cell := now / width(r)
+	one := sample{cell, d.Total, d.Variance}
 	if n := len(d.Past); n > 0 && d.Past[n-1].Cell == cell {
-		d.Past[n-1].Point = d.Point
+		d.Past[n-1] = one
 		return
 	}
-	d.Past = append(d.Past, sample{cell, d.Point})
+	d.Past = append(d.Past, one)
 	d.forget(r, now)
 }
 
@@ -151,14 +161,15 @@ func (d *detector) forget(r *Rule, now int64) {
 // width returns the width of a cell of the grid of a change. Log time is never negative.
 func width(r *Rule) int64 { return int64(r.Over) / changeCells }
 
-// change returns the change of the point since Over ago, if it is known.
-func (d *detector) change(r *Rule, now int64) (float64, bool) {
+// change returns how far the share moved since Over ago, and the variance of that by the records, if
+// they are known.
+func (d *detector) change(r *Rule, now int64) (moved, variance float64, known bool) {
 	d.forget(r, now)
 	until := (now - int64(r.Over)) / width(r)
 	if len(d.Past) == 0 || d.Past[0].Cell >= until {
-		return 0, false
+		return 0, 0, false
 	}
-	return d.Point - d.Past[0].Point, true
+	return d.Total - d.Past[0].Total, d.Variance - d.Past[0].Variance, true
 }
 
 // changesAt returns the time from which on a change is compared with another past.
@@ -171,7 +182,7 @@ func (d *detector) changesAt(r *Rule, now int64) int64 {
 	return dueNever
 }
 
-// value returns the quantity that the rule compares.
+// value returns the quantity that the rule compares with a number.
 func (d *detector) value(r *Rule, now int64) (float64, bool) {
 	switch r.When.Quantity {
 	case Low:
@@ -179,16 +190,23 @@ func (d *detector) value(r *Rule, now int64) (float64, bool) {
 	case High:
 		return d.High, true
 	case Change:
-		return d.change(r, now)
+		moved, _, known := d.change(r, now)
+		return moved, known
 	case CUSUM:
-		return max(d.Up, d.Down), true
+		return max(d.Up.S, d.Down.S), true
 	}
 	return d.Point, true
 }
 
+// scale returns what the rule takes for a usual movement, given the variance by the records.
+func (d *detector) scale(variance float64) float64 {
+	return math.Hypot(d.Spread.scale(variance), floorPart*d.SE)
+}
+
 // evaluate finds whether the condition holds, for a firing alert that of recovery.
-// fresh says that there is a new estimate, or that a cell of Every began.
-func (d *detector) evaluate(r *Rule, firing, fresh bool, now int64) verdict {
+// fresh says that there is a new estimate, or that a cell of Every began. often is how many false alarms a
+// window the budget leaves for one series.
+func (d *detector) evaluate(r *Rule, t *tail, often float64, firing, fresh bool, now int64) verdict {
 	silent := r.NoDataAfter > 0 && now-d.At >= int64(r.NoDataAfter)
 	switch {
 	case d.Standing == standingNone || d.Standing == "" || silent:
@@ -196,55 +214,115 @@ func (d *detector) evaluate(r *Rule, firing, fresh bool, now int64) verdict {
 	case d.Standing == standingSuppressed:
 		return verdictUnknown
 	}
-	if r.When.Quantity == CUSUM {
-		if fresh {
-			d.accumulate(r)
-		}
-		if sum := max(d.Up, d.Down); sum > r.Threshold || firing && sum > r.recovery() {
-			return verdictYes
-		}
-		return verdictNo
+	switch r.When.Quantity {
+	case CUSUM:
+		return d.evaluateCUSUM(r, t, often, firing, fresh, now)
+	case Change:
+		return d.evaluateChange(r, t, often, firing, fresh, now)
 	}
-	x, known := d.value(r, now)
-	if !known {
-		return verdictUnknown
-	}
+	x, _ := d.value(r, now)
+	return d.compare(r, x, firing)
+}
+
+// compare compares a value with the number of the rule.
+func (d *detector) compare(r *Rule, x float64, firing bool) verdict {
 	limit := r.When.Value
 	if firing {
 		limit = r.recovery()
 	}
-	if r.When.beyond(x, limit) {
+	return verdictOf(r.When.beyond(x, limit))
+}
+
+func verdictOf(holds bool) verdict {
+	if holds {
 		return verdictYes
 	}
 	return verdictNo
 }
 
-// accumulate adds what has moved since the last evaluation to the sums, in units of its
-// standard error.
-func (d *detector) accumulate(r *Rule) {
-	z := 0.0
-	if d.Moved != 0 {
-		z = max(-zMax, min(zMax, d.Moved/max(d.movedError(), 1/zMax)))
+func (d *detector) evaluateChange(
+	r *Rule,
+	t *tail,
+	often float64,
+	firing, fresh bool,
+	now int64,
+) verdict {
+	moved, variance, known := d.change(r, now)
+	if !known {
+		return verdictUnknown
 	}
-	d.Moved, d.Variance, d.SEThen = 0, 0, d.SE
-	most := 2 * r.Threshold
-	d.Up = min(most, max(0, d.Up+z-r.Drift))
-	d.Down = min(most, max(0, d.Down-z-r.Drift))
+	height := math.Abs(ratio(moved, d.scale(variance)))
+	threshold := d.threshold(r, t, often, variance)
+	if part := float64(now-d.Looked) / float64(r.Over); fresh && part >= 1./changeCells {
+		if part = min(part, 1); d.Looked > 0 {
+			t.look(part)
+			d.watch(t, r.shape(), height, threshold)
+		}
+		d.Spread.learn(moved, variance, part, changeMemory)
+		d.Looked = now
+	}
+	if !r.When.Budgeted {
+		return d.compare(r, moved, firing)
+	}
+	if firing {
+		threshold /= 2
+	}
+	return verdictOf(height > threshold)
 }
 
-// movedError is the standard error of what has moved since the last evaluation. The variances of
-// many small changes add up to more than that of their sum where errors come and go: it is no
-// larger than that of two estimates that share nothing. And it is no smaller than a part of SE, by
-// which labels and the choice of weights move an estimate while nothing happens.
-func (d *detector) movedError() float64 {
-	v := d.Variance
-	if d.SEThen > 0 {
-		v = min(v, d.SEThen*d.SEThen+d.SE*d.SE)
+// threshold returns the height from which on a series rings.
+func (d *detector) threshold(r *Rule, t *tail, often, variance float64) float64 {
+	switch {
+	case r.When.Budgeted:
+		return t.threshold(r.shape(), often)
+	case r.When.Quantity == CUSUM:
+		return r.Threshold
 	}
-	return math.Sqrt(v + cusumFloor*cusumFloor*d.SE*d.SE)
+	return math.Abs(ratio(r.When.Value, d.scale(variance)))
+}
+
+// watch follows the height of a statistic over a peak, and tells the tail of its end.
+func (d *detector) watch(t *tail, s shape, height, threshold float64) {
+	switch {
+	case height > s.level:
+		d.Peak = max(d.Peak, height)
+	case d.Peak > 0 && height < s.level/2:
+		if d.Peak <= threshold {
+			t.peak(s, d.Peak)
+		}
+		d.Peak = 0
+	}
+}
+
+// evaluateCUSUM adds what moved since the last evaluation to the sums, in units of what is usual.
+func (d *detector) evaluateCUSUM(
+	r *Rule,
+	t *tail,
+	often float64,
+	firing, fresh bool,
+	now int64,
+) verdict {
+	threshold := d.threshold(r, t, often, 0)
+	if fresh {
+		moved, variance := d.Total-d.Then.Total, d.Variance-d.Then.Variance
+		d.Then = sample{Total: d.Total, Variance: d.Variance}
+		if d.Spread.Windows >= cusumWarm {
+			z := ratio(moved, max(d.scale(variance), burstPart*math.Sqrt(max(variance, 0))))
+			d.Up.add(z-r.Drift, 2*threshold, d.Total, now)
+			d.Down.add(-z-r.Drift, 2*threshold, d.Total, now)
+			t.look(1)
+			d.watch(t, r.shape(), max(d.Up.S, d.Down.S), threshold)
+		}
+		d.Spread.learn(moved, variance, 1, cusumMemory)
+	}
+	highest := max(d.Up.S, d.Down.S)
+	return verdictOf(highest > threshold || firing && highest > r.recovery())
 }
 
 // restart forgets what only makes sense under the rule that gathered it.
 func (d *detector) restart() {
-	d.Past, d.Moved, d.Variance, d.SEThen, d.Linked, d.Up, d.Down = nil, 0, 0, 0, false, 0, 0
+	*d = detector{
+		Standing: d.Standing, Flag: d.Flag, Point: d.Point, Low: d.Low, High: d.High, SE: d.SE,
+		Confidence: d.Confidence, At: d.At,
+	}
 }

@@ -22,7 +22,7 @@ func TestDifferencesFire(t *testing.T) {
 	s.want(2, one(record("b", 0.35, 0.04, 0.01)), "apart difference(a, b) left firing")
 	low := 0.15 - 1.6449*math.Hypot(0.03, 0.04)
 	if got := s.all[0]; math.Abs(got.Point-0.15) > 1e-12 || math.Abs(got.Low-low) > 1e-4 ||
-		!strings.Contains(got.Reason, "point difference(a, b) > 0.1") {
+		!strings.Contains(got.Reason, "the rule asks for above +10.0 points") {
 		t.Errorf(
 			"fired with %v [%v, %v]: %s; want 0.15, from %v",
 			got.Point,

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"gqlstream/difference"
 	"gqlstream/quant"
@@ -20,6 +21,30 @@ type Engine struct {
 	Dropped uint64              // alerts that there was no room for
 
 	differences difference.Fold // that rules are about
+	tails       []*tail         // by rule, of changes and CUSUMs
+	series      []int           // alerts, by rule
+	budgeted    int             // rules that share the budget
+	ended       []Transition    // not long ago, oldest first
+}
+
+// Ends are kept for those who tell them again for some time.
+const (
+	endedKept = 15 * time.Minute // of log time
+	endedMax  = 10_000
+)
+
+// Ended returns the ends of the last minutes of log time, oldest first. A caller that has taken Active before finds
+// here each alert that was active earlier and was not then.
+func (e *Engine) Ended() []Transition { return slices.Clone(e.ended) }
+
+// keepEnd keeps an end, and forgets old ones.
+func (e *Engine) keepEnd(t *Transition, now int64) {
+	old := func(t Transition) bool {
+		at, err := time.Parse(time.RFC3339Nano, t.Time)
+		return err == nil && now-at.UnixNano() > int64(endedKept)
+	}
+	e.ended = append(slices.DeleteFunc(e.ended, old), *t)
+	e.ended = e.ended[max(0, len(e.ended)-endedMax):]
 }
 
 // Moment is an emission of the log.
@@ -52,6 +77,8 @@ func (e *Engine) Configure(c Config) error {
 	}
 	e.differences = wanted
 	c.Rules = rules
+	c.Budget = cmp.Or(c.Budget, BudgetDefault)
+	e.keepTails(rules)
 	if !slices.Equal(e.config.Classes, c.Classes) {
 		e.list = nil // another pipeline altogether
 	}
@@ -72,11 +99,54 @@ func (e *Engine) Configure(c Config) error {
 // index forgets which rules are about which community, to be matched anew.
 func (e *Engine) index() {
 	e.of, e.there, e.Dropped = map[string][]*alert{}, map[string][]*alert{}, 0
+	e.series, e.budgeted = make([]int, len(e.config.Rules)), 0
 	for _, a := range e.list {
 		if a.rule != nil {
 			e.there[a.Community] = append(e.there[a.Community], a)
+			e.series[a.at]++
 		}
 	}
+	for _, r := range e.config.Rules {
+		if r.When.Budgeted {
+			e.budgeted++
+		}
+	}
+}
+
+// keepTails takes over what rules that stay have learned.
+func (e *Engine) keepTails(rules []Rule) {
+	tails := make([]*tail, len(rules))
+	for i := range rules {
+		tails[i] = &tail{}
+		same := func(r Rule) bool { return r.Name == rules[i].Name && r.learnsAs(&rules[i]) }
+		if at := slices.IndexFunc(e.config.Rules, same); at >= 0 {
+			tails[i] = e.tails[at]
+		}
+	}
+	e.tails = tails
+}
+
+// learnsAs reports whether two rules look at the same statistic.
+func (r *Rule) learnsAs(other *Rule) bool {
+	return r.When.Quantity == other.When.Quantity && r.window() == other.window() && r.Drift == other.Drift
+}
+
+// often returns how many false alarms a window the budget leaves for one series of a rule.
+func (e *Engine) often(at int) float64 {
+	r := &e.config.Rules[at]
+	if !r.When.Budgeted {
+		return 0
+	}
+	windows := float64(max(e.series[at], 1)) / r.window().Hours()
+	return e.config.Budget.perHour() / float64(e.budgeted) / windows
+}
+
+// learned returns the tail of the rule of an alert, and its part of the budget; see often.
+func (e *Engine) learned(a *alert) (*tail, float64) {
+	if a.rule == nil {
+		return nil, 0
+	}
+	return e.tails[a.at], e.often(a.at)
 }
 
 // attach gives an alert its rule among those of the new configuration.
@@ -174,6 +244,7 @@ func (e *Engine) known(community string) []*alert {
 					at:        at,
 				}
 				list, e.list = append(list, a), append(e.list, a)
+				e.series[at]++
 				e.due = 0
 			}
 		}
@@ -184,13 +255,16 @@ func (e *Engine) known(community string) []*alert {
 
 // evaluate moves one alert and appends the transition, if there is one.
 func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Transition {
-	if entered := a.step(fresh, m.Time); entered != "" {
+	t, often := e.learned(a)
+	if entered := a.step(t, often, fresh, m.Time); entered != "" {
 		if entered == Firing {
-			a.FiredAt = m.Position
+			a.Base = a.begins(m.Time)
 		}
-		out = append(out, a.transition(&e.config, entered, m.Position, m.Time))
+		one := a.transition(&e.config, t, often, entered, m)
+		out, a.Last = append(out, one), &one
 		if entered == Resolved {
-			a.State, a.Since, a.FiredAt = Inactive, m.Time, 0
+			a.State, a.Since = Inactive, m.Time
+			e.keepEnd(&one, m.Time)
 		}
 	}
 	e.due = min(e.due, a.Due, a.forgottenAt())
@@ -261,90 +335,13 @@ func (e *Engine) Active() []Alert {
 	})
 	out := make([]Alert, len(list))
 	for i, a := range list {
-		out[i].Transition = a.transition(&e.config, a.State, a.FiredAt, a.Since)
-		out[i].Now = a.reason(a.Detector.Standing != standingGood, a.Detector.At)
+		t, often := e.learned(a)
+		now := a.transition(&e.config, t, often, Pending, Moment{Time: a.Detector.At})
+		out[i].Transition = now
+		if a.State == Firing && a.Last != nil {
+			out[i].Transition = *a.Last
+		}
+		out[i].State, out[i].Now = a.State, now.Text
 	}
 	return out
-}
-
-// Counts are the numbers of alerts of one rule in each state.
-type Counts struct {
-	Rule       string    `json:"rule"`
-	Inactive   int       `json:"inactive"`
-	Pending    int       `json:"pending"`
-	Firing     int       `json:"firing"`
-	Suppressed int       `json:"suppressed"` // of all, those whose newest estimate decides nothing
-	NoData     int       `json:"no_data"`
-	Silent     []Silence `json:"silent"` // why these two decide nothing, most alerts first
-	Level      *Level    `json:"-"`      // the share that it watches; nil: it watches none
-}
-
-// Silence is one reason why alerts of a rule decide nothing.
-type Silence struct {
-	Why         string   `json:"why"` // a flag of Rule.Suppress, or WhyNoData
-	Alerts      int      `json:"alerts"`
-	Communities int      `json:"communities"`
-	Examples    []string `json:"examples"` // the first communities
-
-	last string // community that was counted
-}
-
-// WhyNoData is the reason of a silence in which the newest estimate holds no data.
-const WhyNoData = "no-data"
-
-const silenceExamplesMax = 5
-
-// Counts returns the counts of every rule, in the order of the rules.
-func (e *Engine) Counts() []Counts {
-	out := make([]Counts, len(e.config.Rules))
-	for i, r := range e.config.Rules {
-		out[i].Rule, out[i].Silent, out[i].Level = r.Name, []Silence{}, r.level()
-	}
-	for _, a := range e.list {
-		if a.rule == nil {
-			continue
-		}
-		c := &out[a.at]
-		switch a.State {
-		case Pending:
-			c.Pending++
-		case Firing:
-			c.Firing++
-		default:
-			c.Inactive++
-		}
-		switch why := a.Detector.Flag; a.Detector.Standing {
-		case standingSuppressed:
-			c.Suppressed++
-			c.silence(why, a.Community)
-		case standingNone, "":
-			c.NoData++
-			c.silence(WhyNoData, a.Community)
-		}
-	}
-	for i := range out {
-		slices.SortStableFunc(
-			out[i].Silent,
-			func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) },
-		)
-	}
-	return out
-}
-
-// silence counts an alert that decides nothing. Alerts of one rule come with those of one
-// community together, so a community that differs from the last one is another.
-func (c *Counts) silence(why, community string) {
-	at := slices.IndexFunc(c.Silent, func(s Silence) bool { return s.Why == why })
-	if at < 0 {
-		at = len(c.Silent)
-		c.Silent = append(c.Silent, Silence{Why: why})
-	}
-	s := &c.Silent[at]
-	if s.Alerts++; s.Communities > 0 && s.last == community {
-		return
-	}
-	s.last = community
-	if s.Communities++; len(s.Examples) < silenceExamplesMax {
-		s.Examples = append(s.Examples, community)
-	}
 }

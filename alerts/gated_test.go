@@ -33,7 +33,7 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := -1.0
+		before, last := -1.0, map[string]quant.Estimate{}
 		for at := range int64(1600) {
 			var list []quant.Estimate
 			if p := share(at); published(at) || p != before {
@@ -42,6 +42,7 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 					moved = 0.01
 				}
 				list, before = one(record("x", p, 0.02, moved)), p
+				moves(last, list)
 			}
 			for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second}, list) {
 				all = append(all, fmt.Sprint(x.Position, x.Rule, x.Class, x.State, x.Reason))
@@ -107,8 +108,8 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 			),
 			rule(
 				t,
-				"cusum",
-				func(r *Rule) { r.Name, r.Every, r.Threshold = "sum", 20*time.Second, 8 },
+				"cusum > 8",
+				func(r *Rule) { r.Name, r.Every = "sum", 20*time.Second },
 			),
 		)
 	}
@@ -123,6 +124,7 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 		}
 		draw := rand.New(rand.NewPCG(seed, 5))
 		share, last, since := 0.25, -1.0, 0
+		before := map[string]quant.Estimate{}
 		for at := range int64(3000) {
 			share += noise * draw.NormFloat64()
 			switch at {
@@ -135,6 +137,7 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 			var list []quant.Estimate
 			if math.Abs(share-last) > least {
 				list = one(record("x", share, se, noise*math.Sqrt(float64(since))))
+				moves(before, list)
 				last, since = share, 0
 				published++
 			}

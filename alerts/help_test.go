@@ -53,6 +53,7 @@ type script struct {
 	engine *Engine
 	second int64
 	all    []Transition
+	before map[string]quant.Estimate // the newest records
 }
 
 func begin(t testing.TB, rules ...Rule) *script {
@@ -61,13 +62,14 @@ func begin(t testing.TB, rules ...Rule) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &script{t: t, engine: e}
+	return &script{t: t, engine: e, before: map[string]quant.Estimate{}}
 }
 
 // at evaluates an emission so many seconds after the start and returns what it
 // gives as "rule community class state", with the reason after a semicolon.
 func (s *script) at(after int64, estimates ...quant.Estimate) (out []string) {
 	s.second = after
+	moves(s.before, estimates)
 	list := s.engine.Evaluate(
 		Moment{Position: uint64(1000 + after), Time: start + after*second},
 		estimates,
@@ -91,3 +93,27 @@ func (s *script) want(after int64, estimates []quant.Estimate, want ...string) {
 }
 
 func one(e quant.Estimate) []quant.Estimate { return []quant.Estimate{e} }
+
+// moves completes records that do not say how their change divides: all of it moved.
+func moves(before map[string]quant.Estimate, list []quant.Estimate) {
+	for i := range list {
+		e := &list[i]
+		last, known := before[e.Community+e.Method]
+		if k := len(e.Prevalence); k > 0 && known && e.Moved == nil {
+			e.Moved, e.Revised, e.SERevised = make([]float64, k), make([]float64, k), make([]float64, k)
+			for c := range k {
+				e.Moved[c] = e.Prevalence[c] - last.Prevalence[c]
+			}
+		}
+		if len(e.Prevalence) > 0 {
+			before[e.Community+e.Method] = *e
+		}
+	}
+}
+
+// revised makes all of a change a revision.
+func revised(e quant.Estimate, by float64) quant.Estimate {
+	e.Moved, e.SEChange = []float64{0, 0}, []float64{0, 0}
+	e.Revised, e.SERevised = []float64{by, -by}, []float64{0.01, 0.01}
+	return e
+}

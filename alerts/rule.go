@@ -22,8 +22,8 @@ const (
 	Low    Quantity = "low"    // low end of the interval
 	High   Quantity = "high"   // high end of the interval
 	Point  Quantity = "point"  // the estimate itself
-	Change Quantity = "change" // of the point, since Rule.Over ago
-	CUSUM  Quantity = "cusum"  // of the changes in units of their standard error
+	Change Quantity = "change" // how far the share moved since Rule.Over ago
+	CUSUM  Quantity = "cusum"  // of the movements in units of what is usual
 )
 
 // quantities in the order in which messages name them.
@@ -42,25 +42,21 @@ const (
 
 // Defaults of a Rule.
 const (
-	driftDefault     = 0.5
-	thresholdDefault = 5
-	everyDefault     = time.Minute // of CUSUM
+	driftDefault = 0.5
+	everyDefault = time.Minute // of CUSUM
 )
 
-// suppressDefault are the flags under which values decide nothing.
-var suppressDefault = []string{
-	quant.FlagThin,
-	quant.FlagMixedModel,
-	quant.FlagModelSwitching,
-	quant.FlagNewPosterior,
-}
+// suppressDefault are the flags under which a change means nothing.
+var suppressDefault = []string{quant.FlagMixedModel, quant.FlagModelSwitching}
 
-// Condition is a comparison with a number; a CUSUM has neither.
+// Condition is a comparison with a number. A CUSUM has its own in Rule.Threshold. A change or a CUSUM without a
+// number is compared with a threshold that follows from the budget.
 type Condition struct {
 	Quantity Quantity `json:"quantity"`
 	Above    bool     `json:"above,omitempty"` // else below
 	Value    float64  `json:"value,omitempty"`
 	Of       string   `json:"of,omitempty"` // the difference that is compared; empty: a share of the rule's communities
+	Budgeted bool     `json:"budgeted,omitempty"`
 }
 
 // String is the form that ParseWhen reads, but for what a change is over and the parameters of a CUSUM.
@@ -69,7 +65,7 @@ func (c Condition) String() string {
 	if c.Of != "" {
 		left += " " + c.Of
 	}
-	if c.Quantity == CUSUM {
+	if c.Quantity == CUSUM || c.Budgeted {
 		return left
 	}
 	sign := map[bool]string{true: ">", false: "<"}[c.Above]
@@ -88,20 +84,20 @@ type Rule struct {
 	Classes     Patterns          `json:"classes"`          // the same for classes
 	Method      string            `json:"method,omitempty"` // empty: the first that is published
 	When        Condition         `json:"when"`
-	Recover     *float64          `json:"recover,omitempty"` // where it ends; nil: where it began, CUSUM: 0
-	Over        time.Duration     `json:"over,omitempty"`    // Change: since when
-	Drift       float64           `json:"drift,omitempty"`   // CUSUM: k; < 0 is 0.5
-	Threshold   float64           `json:"threshold,omitempty"`
+	Recover     *float64          `json:"recover,omitempty"`       // where it ends; nil: where it began, CUSUM: 0
+	Over        time.Duration     `json:"over,omitempty"`          // Change: since when
+	Drift       float64           `json:"drift,omitempty"`         // CUSUM: k; < 0 is 0.5
+	Threshold   float64           `json:"threshold,omitempty"`     // CUSUM: h
 	Every       time.Duration     `json:"every,omitempty"`         // evaluated once in each; 0: at each new estimate
 	For         time.Duration     `json:"for,omitempty"`           // the condition must hold so long
 	NoData      NoData            `json:"no_data"`                 // empty: keep
 	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
-	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching, new-posterior
+	Suppress    []string          `json:"suppress"`                // flags; nil: mixed-model, model-switching
 	Labels      map[string]string `json:"labels,omitempty"`        // passed on
 }
 
 // ParseWhen reads the condition of the rule: "low > 0.3", "difference(a, b) > 0.1", "low difference(a, b) > 0",
-// "change over 1h > 0.1", "cusum" or "cusum drift 0.5 > 5".
+// "change over 1h > 0.1", "change over 1h", "cusum" or "cusum drift 0.5 > 5".
 func (r *Rule) ParseWhen(text string) (err error) {
 	before, of, after := difference.Cut(text)
 	if of != "" && before == "" {
@@ -124,32 +120,40 @@ func (r *Rule) ParseWhen(text string) (err error) {
 	}
 	if drift := parameter("drift"); drift != "" {
 		if r.Drift, err = strconv.ParseFloat(drift, 64); err != nil || !(r.Drift >= 0) {
-			return fmt.Errorf("drift: %s is not a number of standard errors", drift)
+			return fmt.Errorf("drift: %s is not a number of usual movements", drift)
 		}
 	}
-	cusum := len(words) > 0 && words[0] == string(CUSUM)
-	switch {
-	case cusum && len(words) == 1 && of == "":
-		r.When.Quantity = CUSUM
-		return nil
-	case len(words) != 3 || words[1] != ">" && words[1] != "<" || cusum && (of != "" || words[1] != ">"):
-		return fmt.Errorf(
-			"%q is not a condition such as low > 0.3, high < 0.1, change over 1h > 0.05 or cusum",
-			text,
-		)
+	if len(words) == 0 {
+		words = []string{""}
 	}
 	quantity := Quantity(words[0])
 	if !slices.Contains(quantities, quantity) {
 		return fmt.Errorf("%q: there is no %q; there are %v", text, quantity, quantities)
 	}
+	if len(words) == 1 && (quantity == CUSUM || quantity == Change) {
+		r.When = Condition{Quantity: quantity, Of: of, Budgeted: true}
+		return nil
+	}
+	return r.parseComparison(text, quantity, of, words)
+}
+
+// parseComparison reads a quantity, a sign and a number.
+func (r *Rule) parseComparison(text string, quantity Quantity, of string, words []string) error {
+	cusum := quantity == CUSUM
+	if len(words) != 3 || words[1] != ">" && words[1] != "<" || cusum && words[1] != ">" {
+		return fmt.Errorf(
+			"%q is not a condition such as low > 0.3, high < 0.1, change over 1h or cusum",
+			text,
+		)
+	}
 	value, err := strconv.ParseFloat(words[2], 64)
 	switch {
 	case err != nil || math.IsNaN(value) || math.IsInf(value, 0):
 		return fmt.Errorf("%q: %q is not a number", text, words[2])
-	case cusum && value == 0: // which is the default there
+	case cusum && value == 0:
 		return fmt.Errorf("%q: want a threshold above 0", text)
 	case cusum:
-		r.When.Quantity, r.Threshold = CUSUM, value
+		r.When, r.Threshold = Condition{Quantity: CUSUM, Of: of}, value
 	default:
 		r.When = Condition{Quantity: quantity, Above: words[1] == ">", Value: value, Of: of}
 	}
@@ -172,7 +176,7 @@ func (r Rule) WithDefaults() Rule {
 		if r.Drift < 0 {
 			r.Drift = driftDefault
 		}
-		r.Threshold, r.Every = cmp.Or(r.Threshold, thresholdDefault), cmp.Or(r.Every, everyDefault)
+		r.Every = cmp.Or(r.Every, everyDefault)
 	}
 	return r
 }
@@ -183,6 +187,22 @@ func (r *Rule) recovery() float64 {
 		return *r.Recover
 	}
 	return r.When.Value // 0 of a CUSUM
+}
+
+// shape is how the statistic of a change or a CUSUM behaves by itself.
+func (r *Rule) shape() shape {
+	if r.When.Quantity == CUSUM {
+		return cusumShape(r.Drift)
+	}
+	return changeShape
+}
+
+// window is the time in which a change or a CUSUM looks once at a series.
+func (r *Rule) window() time.Duration {
+	if r.When.Quantity == CUSUM {
+		return r.Every
+	}
+	return r.Over
 }
 
 // Patterns are names, or patterns of names with * and ?. A configuration has one, or a list.

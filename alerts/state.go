@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,8 +10,9 @@ import (
 	"gqlstream/difference"
 )
 
-// format is the version of the saved state.
-const format = 1
+// format is the version of the saved state. Of format 1, which knew no movements, states are read
+// and detectors begin again.
+const format = 2
 
 // saved is the state of an engine, with the rules that made it.
 type saved struct {
@@ -20,6 +22,10 @@ type saved struct {
 	Alerts  []*alert `json:"alerts"`
 
 	Differences difference.Fold `json:"differences,omitempty"`
+
+	Budget Budget       `json:"budget"`
+	Tails  []*tail      `json:"tails,omitempty"` // by rule
+	Ended  []Transition `json:"ended,omitempty"`
 }
 
 // encode writes rules, state and transitions as JSON; plain fields cannot fail.
@@ -48,6 +54,7 @@ func PlainJSON(v any) ([]byte, error) {
 func (e *Engine) Save() []byte {
 	return encode(saved{
 		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
+		Budget: e.config.Budget, Tails: e.tails, Ended: e.ended,
 		Alerts: slices.DeleteFunc(
 			slices.Clone(e.list),
 			func(a *alert) bool { return a.rule == nil && a.State != Firing },
@@ -63,17 +70,26 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("alerts: restore: %w", err)
 	}
-	if s.Format != format {
+	if s.Format < 1 || s.Format > format {
 		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
 	}
-	e := &Engine{list: s.Alerts, differences: s.Differences}
-	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
+	e := &Engine{list: s.Alerts, differences: s.Differences, tails: s.Tails, ended: s.Ended}
+	e.config = Config{
+		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,
+		Budget: cmp.Or(s.Budget, BudgetDefault),
+	}
+	for len(e.tails) < len(s.Rules) {
+		e.tails = append(e.tails, &tail{})
+	}
 	for _, a := range e.list {
 		if a == nil || a.Class < 0 || a.Class >= len(s.Classes) {
 			return nil, fmt.Errorf(
 				"alerts: restore: an alert is of none of %d classes",
 				len(s.Classes),
 			)
+		}
+		if s.Format < format {
+			a.Detector.restart()
 		}
 		if a.Gone != "" {
 			continue

@@ -39,6 +39,11 @@ func everyRule(t testing.TB) []Rule {
 			"cusum",
 			func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil },
 		),
+		rule(
+			t,
+			"change over 20s",
+			func(r *Rule) { r.Name, r.Communities = "any change", []string{"c*", "difference(a, c1)"} },
+		),
 		rule(t, "low difference(a,c1) > 0.1", func(r *Rule) { r.Name = "apart" }),
 		rule(
 			t,
@@ -70,6 +75,7 @@ func history(t testing.TB, seed uint64, n int) []emission {
 	shares := make([]float64, len(names))
 	out := make([]emission, n)
 	now, version := start, 0
+	before := map[string]quant.Estimate{}
 	for i := range out {
 		now += second/2 + random.Int64N(2*second)
 		if random.IntN(40) == 0 { // those without data are forgotten meanwhile
@@ -88,7 +94,7 @@ func history(t testing.TB, seed uint64, n int) []emission {
 			r.ModelVersion = fmt.Sprint(version)
 			switch random.IntN(25) {
 			case 0:
-				r.Flags = []string{"thin:0"}
+				r.Flags = []string{quant.FlagMixedModel}
 			case 1:
 				r.Flags = []string{quant.FlagNoCoverage}
 			case 2:
@@ -100,6 +106,7 @@ func history(t testing.TB, seed uint64, n int) []emission {
 			}
 			e.estimates = append(e.estimates, r)
 		}
+		moves(before, e.estimates)
 		if random.IntN(80) == 0 {
 			version++
 		}
@@ -202,7 +209,7 @@ func TestTransitionsAlternate(t *testing.T) {
 
 func TestDamagedStateIsRefused(t *testing.T) {
 	for _, text := range []string{
-		"", "{}", `{"format":2}`, `{"format":1,"classes":["a"],"alerts":[{"class":1,"rule":"r"}]}`,
+		"", "{}", `{"format":3}`, `{"format":1,"classes":["a"],"alerts":[{"class":1,"rule":"r"}]}`,
 		`{"format":1,"classes":["a"],"alerts":[{"class":0,"rule":"r"}]}`,
 		`{"format":1,"classes":["a"],"alerts":[null]}`,
 	} {

@@ -30,6 +30,7 @@ type Config struct {
 	Classes  []string // names, in the order of the estimates
 	Methods  []string // published; the first is the default of a rule
 	Rules    []Rule
+	Budget   Budget // of false alarms; zero: BudgetDefault
 }
 
 // Validate reports every violation at once.
@@ -40,7 +41,7 @@ func (c Config) Validate() error {
 	}
 	seen := map[string]bool{}
 	for i, r := range c.Rules {
-		where := fmt.Sprintf("alerts[%d] %q", i, r.Name)
+		where := fmt.Sprintf("alerts.rules[%d] %q", i, r.Name)
 		bad := func(format string, args ...any) {
 			errs = append(errs, fmt.Errorf(where+": "+format, args...))
 		}
@@ -105,20 +106,23 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	case "":
 		bad("when: missing; low > 0.3, say")
 	case CUSUM:
-		if !(r.Threshold > 0) || math.IsInf(r.Threshold, 0) || !(r.Drift >= 0) ||
-			math.IsInf(r.Drift, 0) {
+		if r.When.Budgeted != (r.Threshold == 0) || !(r.Threshold >= 0) || math.IsInf(r.Threshold, 0) ||
+			!(r.Drift >= 0) || math.IsInf(r.Drift, 0) {
 			bad(
 				"cusum: threshold %v and drift %v: want more than 0, and 0 or more",
 				r.Threshold,
 				r.Drift,
 			)
 		}
-		if x := r.recovery(); !(x >= 0 && x < r.Threshold) {
+		if x := r.recovery(); !(x >= 0 && (r.When.Budgeted || x < r.Threshold)) {
 			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)
 		}
 	case Change:
 		if !(math.Abs(value) <= 1) {
 			bad("when: a change is between -1 and 1")
+		}
+		if r.When.Budgeted && r.Recover != nil {
+			bad("recover: a change whose threshold follows from the budget ends at half of it")
 		}
 	default:
 		if !(value >= 0 && value <= 1) && !(r.When.Of != "" && value >= -1 && value <= 1) {
@@ -129,12 +133,12 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 		if r.Threshold != 0 || r.Drift > 0 {
 			bad("threshold and drift are of cusum; the others have theirs in when")
 		}
-		if x := r.recovery(); math.IsNaN(x) || r.When.beyond(x, value) {
+		if x := r.recovery(); !r.When.Budgeted && (math.IsNaN(x) || r.When.beyond(x, value)) {
 			bad("recover: %v is beyond %s already: the alert would end as it begins", x, r.When)
 		}
 	}
 	if (r.When.Quantity == Change) != (r.Over != 0) {
-		bad("over: needed by change, and by nothing else")
+		bad("over: change needs a time, as in change over 1h > 0.1, and the others take none")
 	}
 	if r.Over > 0 && r.Over < changeCells {
 		bad("when: change over %v is too short", r.Over)

@@ -8,9 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
 	"gqlstream/alerts"
 	"gqlstream/sinks/notify"
 )
+
+// Alerts are the rules, and the budget of false alarms that those without a threshold share.
+type Alerts struct {
+	Budget string  `yaml:"budget"`
+	Rules  []Alert `yaml:"rules"`
+}
+
+// UnmarshalYAML reads a mapping, or a list, which is the rules.
+func (a *Alerts) UnmarshalYAML(node ast.Node) error {
+	type plain Alerts // without this method
+	switch list, is := node.(*ast.SequenceNode); {
+	case is:
+		return yaml.NodeToValue(list, &a.Rules)
+	default:
+		return yaml.NodeToValue(node, (*plain)(a))
+	}
+}
 
 // Alert is one alert rule; see alerts.Rule.
 type Alert struct {
@@ -63,10 +83,16 @@ func (c Settings) AlertRules() (alerts.Config, error) {
 		out.Methods = append(out.Methods, string(options.Method))
 	}
 	var errs []error
-	for i, a := range c.Alerts {
+	if c.Alerts.Budget != "" {
+		var err error
+		if out.Budget, err = alerts.ParseBudget(c.Alerts.Budget); err != nil {
+			errs = append(errs, fmt.Errorf("alerts.budget: %w", err))
+		}
+	}
+	for i, a := range c.Alerts.Rules {
 		rule, err := a.rule()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("alerts[%d] %q: %w", i, a.Name, err))
+			errs = append(errs, fmt.Errorf("alerts.rules[%d] %q: %w", i, a.Name, err))
 		}
 		out.Rules = append(out.Rules, rule)
 	}
@@ -79,7 +105,7 @@ func (c Settings) NotifyTargets() (notify.Config, error) {
 	check := func(where string, i int, patterns alerts.Patterns) {
 		for _, p := range patterns {
 			if !slices.ContainsFunc(
-				c.Alerts,
+				c.Alerts.Rules,
 				func(a Alert) bool { return alerts.Matches(p, a.Name) },
 			) {
 				errs = append(
@@ -105,18 +131,21 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 	}
 	for i, r := range rules {
 		r = r.WithDefaults()
-		a := &c.Alerts[i]
+		a := &c.Alerts.Rules[i]
 		a.Communities, a.Classes = r.Communities, r.Classes
-		a.Method, a.Recover = cmp.Or(
-			a.Method,
-			c.Estimates[0].Method,
-		), cmp.Or(
-			a.Recover,
-			&r.When.Value,
-		) // 0 of cusum
+		a.Method = cmp.Or(a.Method, c.Estimates[0].Method)
+		if !r.When.Budgeted || r.When.Quantity == alerts.CUSUM {
+			a.Recover = cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
+		}
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
 		if r.When.Quantity == alerts.CUSUM {
-			a.When = fmt.Sprintf("%s drift %g > %g", alerts.CUSUM, r.Drift, r.Threshold)
+			a.When = fmt.Sprintf("%s drift %g", strings.TrimSpace(fmt.Sprint(r.When)), r.Drift)
 		}
+		if r.Threshold > 0 {
+			a.When += fmt.Sprintf(" > %g", r.Threshold)
+		}
+	}
+	if len(rules) > 0 {
+		c.Alerts.Budget = cmp.Or(c.Alerts.Budget, alerts.BudgetDefault.String())
 	}
 }

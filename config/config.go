@@ -51,7 +51,7 @@ type Settings struct {
 	Output     Output                    `yaml:"output"`
 	HTTP       web.HTTP                  `yaml:"http"`
 	Display    web.Display               `yaml:"display"`
-	Alerts     []Alert                   `yaml:"alerts"`
+	Alerts     Alerts                    `yaml:"alerts"`
 	Notify     notify.Config             `yaml:"notify"`
 }
 

@@ -107,6 +107,9 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 	case *ast.AnchorNode:
 		v.visit(n.Value, t)
 	case *ast.SequenceNode:
+		if t == reflect.TypeFor[Alerts]() { // a list is the rules
+			t = reflect.TypeFor[Alert]()
+		}
 		for _, item := range n.Values {
 			v.visit(item, t)
 		}

@@ -4,12 +4,13 @@
 // A Fold keeps the newest records of the communities that it is about, and gives a difference
 // at each emission with a new record of either, by each method that both have. The records
 // are quant.Difference's, as are those of the page, the API and watch. Where one of both is
-// suppressed, so is the difference; there is no se_change.
+// suppressed, so is the difference. A difference has moved by what the new records of both say.
 //
 // A Fold is plain data, and its JSON its state. Cost: O(differences) for each record.
 package difference
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -64,34 +65,38 @@ func (f *Fold) Want(name string, known Fold) {
 func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 	for _, p := range f {
 		a, b, _ := strings.Cut(strings.TrimSuffix(p.Name, ")")[len(opening):], ", ")
-		fresh := false
+		var fresh [2][]*quant.Estimate
 		for i := range records {
 			for side, name := range []string{a, b} {
-				e := &records[i] // one that is suppressed has no method and stands for all
-				again := func(had quant.Estimate) bool { return had.Position == e.Position && had.Method == e.Method }
-				if e.Community == name &&
-					!slices.ContainsFunc(
-						p.Newest[side],
-						again,
-					) { // of a method that is configured twice the first
-					p.Newest[side] = append(
-						slices.DeleteFunc(p.Newest[side], func(had quant.Estimate) bool {
-							return e.Suppressed || had.Suppressed || had.Method == e.Method
-						}),
-						*e,
-					)
-					fresh = true
+				if e := &records[i]; e.Community == name && p.take(side, e) {
+					fresh[side] = append(fresh[side], e)
 				}
 			}
 		}
-		if fresh {
-			out = append(out, p.differences()...)
+		if len(fresh[0])+len(fresh[1]) > 0 {
+			out = append(out, p.differences(fresh)...)
 		}
 	}
 	return out
 }
 
-func (p *Pair) differences() (out []quant.Estimate) {
+// take makes a record the newest of a side, unless its method is configured twice and the first was
+// taken. A suppressed record has no method and stands for all.
+func (p *Pair) take(side int, e *quant.Estimate) bool {
+	again := func(had quant.Estimate) bool {
+		return had.Position == e.Position && had.Method == e.Method
+	}
+	if slices.ContainsFunc(p.Newest[side], again) {
+		return false
+	}
+	stale := func(had quant.Estimate) bool {
+		return e.Suppressed || had.Suppressed || had.Method == e.Method
+	}
+	p.Newest[side] = append(slices.DeleteFunc(p.Newest[side], stale), *e)
+	return true
+}
+
+func (p *Pair) differences(fresh [2][]*quant.Estimate) (out []quant.Estimate) {
 	for i := range p.Newest[0] {
 		for j := range p.Newest[1] {
 			a, b := &p.Newest[0][i], &p.Newest[1][j]
@@ -110,9 +115,36 @@ func (p *Pair) differences() (out []quant.Estimate) {
 				}
 			}
 			if d, err := quant.Difference(a, b); err == nil {
+				divideChange(&d, fresh)
 				out = append(out, d)
 			}
 		}
 	}
 	return out
+}
+
+// divideChange writes how far a difference moved and was revised: by what the new records of both
+// communities say. A record that says nothing of it, as a first one, leaves it open.
+func divideChange(d *quant.Estimate, fresh [2][]*quant.Estimate) {
+	k := len(d.Prevalence)
+	moved, seMoved := make([]float64, k), make([]float64, k)
+	revised, seRevised := make([]float64, k), make([]float64, k)
+	for side, list := range fresh {
+		sign := 1 - 2*float64(side)
+		for _, e := range list {
+			if e.Method != d.Method {
+				continue
+			}
+			if len(e.Moved) != k || len(e.SEChange) != k || len(e.Revised) != k || len(e.SERevised) != k {
+				return
+			}
+			for i := range k {
+				moved[i] += sign * e.Moved[i]
+				revised[i] += sign * e.Revised[i]
+				seMoved[i] = math.Hypot(seMoved[i], e.SEChange[i])
+				seRevised[i] = math.Hypot(seRevised[i], e.SERevised[i])
+			}
+		}
+	}
+	d.Moved, d.SEChange, d.Revised, d.SERevised = moved, seMoved, revised, seRevised
 }

@@ -114,8 +114,8 @@ func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 			t.State,
 			"position",
 			t.Position,
-			"reason",
-			t.Reason,
+			"text",
+			t.Text,
 		)
 		if t.State == alerts.Firing {
 			a.mu.Lock()
@@ -136,8 +136,9 @@ func (a *alerting) show() time.Duration {
 	}
 	begun := time.Now()
 	active, rules, dropped := a.follower.Now()
+	ended := a.follower.Ended()
 	if a.p.main.Load().source.Stats().Behind <= catchingUp {
-		targets.Set(active)
+		targets.Set(active, ended)
 	}
 	a.p.Page.SetAlerts(
 		web.Alerts{

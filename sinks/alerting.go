@@ -204,3 +204,10 @@ func (a *Alerting) Now() (active []alerts.Alert, counts []alerts.Counts, dropped
 	defer a.mu.Unlock()
 	return a.engine.Active(), a.engine.Counts(), a.engine.Dropped
 }
+
+// Ended returns the ends of the last minutes; see alerts.Engine. It is called after Now.
+func (a *Alerting) Ended() []alerts.Transition {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Ended()
+}

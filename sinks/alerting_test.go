@@ -203,7 +203,7 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	l.follow(FollowConfig{Name: "alerts", Open: b.Open}, w.Sequence())
 	first := slices.IndexFunc(
 		l.alertsStored(),
-		func(s string) bool { return strings.Contains(s, "point > 0.9") },
+		func(s string) bool { return strings.Contains(s, "above 90.0 %") },
 	)
 	if first < 0 {
 		t.Fatal("the new rule never speaks")

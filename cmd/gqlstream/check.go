@@ -72,6 +72,9 @@ func (c *checkCmd) Run(con console) error {
 		return err
 	}
 	noteSilentAlerts(con.Err, &settings)
+	for _, line := range rules.Expected() {
+		fmt.Fprintln(con.Err, "note: "+line)
+	}
 	_, err = fmt.Fprintf(
 		con.Out,
 		"# %s is fine; this is the configuration in effect. Digest %s\n%s",
@@ -85,14 +88,14 @@ func (c *checkCmd) Run(con console) error {
 // afterHost matches a URL with a path or a query.
 var afterHost = regexp.MustCompile(`^(\w+://[^/?#]+)[/?#].+$`)
 
-// noteSilentAlerts names the alerts that cannot fire while labels are few.
+// noteSilentAlerts names the alerts that are told to be silent while labels are few.
 func noteSilentAlerts(w io.Writer, settings *config.Settings) {
-	for _, a := range settings.Alerts {
-		if a.Suppress == nil || slices.Contains(a.Suppress, quant.FlagThin) {
+	for _, a := range settings.Alerts.Rules {
+		if slices.Contains(a.Suppress, quant.FlagThin) {
 			fmt.Fprintf(
 				w,
 				"note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does"+
-					" while there are fewer than %d labels; suppress: [] hears it all the same\n",
+					" while there are fewer than %d labels; leave the flag out of suppress: intervals allow for few labels\n",
 				a.Name,
 				quant.FlagThin,
 				30*len(settings.Classes),

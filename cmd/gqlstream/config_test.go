@@ -58,12 +58,12 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
-		{"classes: 2\nalerts: [{name: a, when: low > 2}]", `alerts[0] "a": when: a share is between 0 and 1`},
+		{"classes: 2\nalerts: [{name: a, when: low > 2}]", `alerts.rules[0] "a": when: a share is between 0 and 1`},
 		{"classes: 2\nalerts: [{when: lo > 0.2}]", `there is no "lo"`},
 		{"classes: 2\nalerts: [{name: a, wen: low > 0.2}]", `did you mean "when"?`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]", `"2" is none of [0 1]`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]", `"pcc" is not published; [auto] are`},
-		{"classes: 2\nalerts: [{name: a, when: cusum drift -1 > 5}]", "drift: -1 is not a number of standard errors"},
+		{"classes: 2\nalerts: [{name: a, when: cusum drift -1 > 5}]", "drift: -1 is not a number of usual movements"},
 		{"classes: 2\nalerts: [{name: a, when: change over soon > 0.1}]", `over: "soon": want a duration`},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "alpha is 3"},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "when: missing"},
@@ -104,7 +104,8 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
-	text := "alerts: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum drift 0 > 4}, {name: c, when: change over 1h < -0.1}]\n" +
+	text := "alerts:\n  budget: 2 per week\n  rules: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum drift 0 > 4}, " +
+		"{name: c, when: change over 1h < -0.1}, {name: d, when: cusum, recover: 1}, {name: e, when: change over 1h}]\n" +
 		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
 		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: [labels]}\ncontrol: {configure: deny}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
@@ -158,7 +159,7 @@ func TestDocumentedAlertsAreRules(t *testing.T) {
 		t.Fatal(err, found)
 	}
 	printed, _ := mustRun(t, "check", "--elsewhere", path)
-	for _, want := range []string{"majority-lost", "secret_file: /etc/gqlstream/hook.key", "when: high < 0.5", "every: 10m", "- mixed-model"} {
+	for _, want := range []string{"majority-lost", "secret_file: /etc/gqlstream/hook.key", "when: high < 0.5", "every: 10m", "- mixed-model", "budget: 1 per month"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("check does not print %q:\n%s", want, printed)
 		}
@@ -239,7 +240,7 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 			t.Errorf("exit %d, without %s:\n%s", code, want, said)
 		}
 	}
-	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
+	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3, suppress: [thin]}\n  - {name: jump, when: change over 1h}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
 	writeConfig(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
 	if code, _, said := runCommand("check", conf); code != 2 ||
 		!strings.Contains(said, "notify.webhooks[0].url") {
@@ -249,7 +250,8 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	printed, said := mustRun(t, "check", conf)
 	if !strings.Contains(said, "alert rise is silent") ||
 		!strings.Contains(said, "fewer than 60 labels") ||
-		strings.Contains(said, "loud") {
+		strings.Contains(said, "loud is silent") ||
+		!strings.Contains(said, "alert jump: about 1 false alarms per month") {
 		t.Errorf("check foresees %q", said)
 	}
 	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(), "--exit-when-drained"); !strings.Contains(

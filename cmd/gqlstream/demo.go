@@ -121,7 +121,7 @@ func (c *demoCmd) settings(state string) config.Settings {
 		Estimates:   []config.Estimate{{Method: demoOurs}, {Method: demoPlain}},
 		Step:        config.Step{EmitEvery: demoEmitEvery},
 		HTTP:        web.HTTP{Listen: c.HTTP},
-		Alerts: []config.Alert{
+		Alerts: config.Alerts{Rules: []config.Alert{
 			{
 				Name:    "rise",
 				Classes: []string{"0"},
@@ -136,7 +136,7 @@ func (c *demoCmd) settings(state string) config.Settings {
 				Recover: new(-0.05),
 				Every:   demoAlertEvery,
 			},
-		},
+		}},
 	}
 }
 

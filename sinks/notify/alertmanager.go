@@ -34,9 +34,9 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// told is an alert that fires, or has ended not long ago.
+// told is an alert that fires, as it began, or that ended not long ago, as it ended.
 type told struct {
-	alerts.Alert
+	alerts.Transition
 	ended time.Time // by the wall clock; zero: it fires
 }
 
@@ -67,8 +67,9 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
-// set replaces what fires. What has begun or ended since the last time is told at once.
-func (m *manager) set(active []alerts.Alert, now time.Time) {
+// set replaces what fires. What has begun or ended since the last time is told at once. An alert that fires no
+// longer is told with its end.
+func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	changed, fires := false, map[string]bool{}
@@ -76,12 +77,19 @@ func (m *manager) set(active []alerts.Alert, now time.Time) {
 		if a.State == alerts.Firing && (len(m.config.Rules) == 0 || m.config.Rules.Match(a.Rule)) {
 			before, known := m.told[a.Alert]
 			changed = changed || !known || !before.ended.IsZero()
-			m.told[a.Alert], fires[a.Alert] = told{Alert: a}, true
+			m.told[a.Alert], fires[a.Alert] = told{Transition: a.Transition}, true
 		}
+	}
+	ends := map[string]*alerts.Transition{}
+	for i := range ended {
+		ends[ended[i].Alert] = &ended[i]
 	}
 	for key, a := range m.told {
 		if a.ended.IsZero() && !fires[key] {
-			changed, m.told[key] = true, told{a.Alert, now}
+			if end := ends[key]; end != nil {
+				a.Transition = *end
+			}
+			changed, m.told[key] = true, told{a.Transition, now}
 		}
 	}
 	m.depth.Store(uint64(len(m.told)))
@@ -103,15 +111,15 @@ func (m *manager) take(now time.Time) (out []posted) {
 			delete(m.told, key)
 			continue
 		}
-		out = append(out, m.describe(&a.Transition, a.Now, now, ends))
+		out = append(out, m.describe(&a.Transition, now, ends))
 	}
 	m.depth.Store(uint64(len(m.told)))
 	return out
 }
 
 // describe writes an alert for Alertmanager. Labels name it and never change while
-// it fires; figures are annotations.
-func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time) posted {
+// it fires; annotations tell the transition as every other target gets it.
+func (m *manager) describe(t *alerts.Transition, at, ends time.Time) posted {
 	labels := map[string]string{}
 	maps.Copy(labels, t.Labels)
 	for key, value := range map[string]string{
@@ -124,13 +132,15 @@ func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time)
 	}
 	out := posted{
 		Labels: labels, StartsAt: at, EndsAt: ends,
-		Annotations: map[string]string{
-			"summary": clean(fmt.Sprintf("%s: %s of %s: %s", t.Rule, t.Class, t.Community, now)),
-			"reason": clean(
-				now,
-			), "point": fmt.Sprint(t.Point), "low": fmt.Sprint(t.Low), "high": fmt.Sprint(t.High),
-			"id": t.ID, "position": fmt.Sprint(t.Position),
-		},
+		Annotations: map[string]string{"id": t.ID, "position": fmt.Sprint(t.Position)},
+	}
+	for key, value := range map[string]string{
+		"summary": t.Rule + ": " + t.Text, "reason": t.Reason, "share": t.ShareText(),
+		"interval": t.IntervalText(), "change": t.ChangeText(), "end": string(t.End),
+	} {
+		if value != "" {
+			out.Annotations[key] = clean(value)
+		}
 	}
 	if since, err := time.Parse(time.RFC3339Nano, t.Since); err == nil && since.Before(ends) {
 		out.StartsAt = since // a log whose time runs ahead of the clock would end before it starts

@@ -75,7 +75,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	m.resendEvery = 100 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	m.set([]alerts.Alert{active(1)}, time.Now())
+	m.set([]alerts.Alert{active(1)}, nil, time.Now())
 	go func() {
 		defer close(done)
 		m.run(ctx)
@@ -100,9 +100,20 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("labels %v", list[0].Labels)
 		}
 	}
-	m.set(nil, time.Now())
+	end := transition(2, alerts.Resolved)
+	end.End, end.Reason = alerts.EndWindow, "window passed"
+	m.set(nil, []alerts.Transition{end}, time.Now())
 	for {
 		list := alertsOf(t, r.next(t))
+		if a := list[0].Annotations; list[0].EndsAt.After(time.Now()) {
+			if a["summary"] != "r: story 1" || a["reason"] != "because" || a["end"] != "" {
+				t.Errorf("while it fires it is told as %v", a)
+			}
+		} else if a["summary"] != "r: story 2" || a["end"] != "window-passed" ||
+			a["share"] != "50.0 %" || a["interval"] != "40.0 % to 60.0 %" ||
+			a["change"] != "+10.0 points since 2026-03-01 12:00:02 UTC" {
+			t.Errorf("its end is told as %v", a)
+		}
 		if len(list) == 1 && !list[0].EndsAt.After(time.Now()) {
 			if fmt.Sprint(list[0].Labels) != fmt.Sprint(first) {
 				t.Errorf("labels %v at the end, %v before", list[0].Labels, first)
@@ -134,7 +145,7 @@ func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
 	for n := range 40 {
 		publish(t, nc, transition(n+1, alerts.Firing))
 	}
-	targets.Set([]alerts.Alert{active(1)})
+	targets.Set([]alerts.Alert{active(1)}, nil)
 	r.next(t)
 	targets.Close()
 	if len(r.got) != 1 {
@@ -162,8 +173,8 @@ func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	}
 	end := active(3)
 	end.Alert, end.Since = "end", "2999-01-01T00:00:00Z"
-	targets.managers[0].told["end"] = told{end, time.Now()}
-	targets.Set(list)
+	targets.managers[0].told["end"] = told{end.Transition, time.Now()}
+	targets.Set(list, nil)
 	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
 		t.Errorf("%d and %d alerts in the requests", a, b)
 	}
@@ -175,8 +186,8 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	m.set([]alerts.Alert{active(1)}, now)
-	m.set(nil, now)
+	m.set([]alerts.Alert{active(1)}, nil, now)
+	m.set(nil, nil, now)
 	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 ||
 		len(m.told) != 0 {
 		t.Error("an end is told for too short or too long")
@@ -202,11 +213,11 @@ func TestWhatIsNotListedHasEnded(t *testing.T) {
 		do   func()
 		want [2]int // firing, and all that is told
 	}{
-		{func() { m.set([]alerts.Alert{active(1)}, now) }, [2]int{1, 1}},
-		{func() { m.set(nil, now) }, [2]int{0, 1}},
-		{func() { m.set(nil, now) }, [2]int{0, 1}},
-		{func() { m.set([]alerts.Alert{active(3)}, now) }, [2]int{1, 1}},
-		{func() { m.set(nil, now) }, [2]int{0, 1}},
+		{func() { m.set([]alerts.Alert{active(1)}, nil, now) }, [2]int{1, 1}},
+		{func() { m.set(nil, nil, now) }, [2]int{0, 1}},
+		{func() { m.set(nil, nil, now) }, [2]int{0, 1}},
+		{func() { m.set([]alerts.Alert{active(3)}, nil, now) }, [2]int{1, 1}},
+		{func() { m.set(nil, nil, now) }, [2]int{0, 1}},
 	} {
 		step.do()
 		if got := [2]int{firing(), len(m.take(now))}; got != step.want {

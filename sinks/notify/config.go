@@ -94,13 +94,11 @@ const bodyBytesMax = 64 << 10
 
 // templates are the bodies that a name stands for.
 var templates = map[string]string{
-	"slack": `{"text": {{json (print .Mark " *" .Rule "* " .State ": " .Class " of " .Community " is " (percent .Point) ` +
-		`" (" (percent .Low) " to " (percent .High) ")\n" .Reason "\n" .Link)}}}`,
+	"slack": `{"text": {{json (print .Mark " *" .Rule "* " .State ": " .Text "\n" .Link)}}}`,
 	"teams": `{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {` +
 		`"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": [` +
 		`{"type": "TextBlock", "weight": "bolder", "wrap": true, "text": {{json (print .Mark " " .Rule " " .State)}}}, ` +
-		`{"type": "TextBlock", "wrap": true, "text": {{json (print .Class " of " .Community " is " (percent .Point) ` +
-		`" (" (percent .Low) " to " (percent .High) "). " .Reason)}}}]` +
+		`{"type": "TextBlock", "wrap": true, "text": {{json .Text}}}]` +
 		`{{if .Link}}, "actions": [{"type": "Action.OpenUrl", "title": "Open", "url": {{json .Link}}}]{{end}}}}]}`,
 }
 
@@ -108,7 +106,7 @@ var templates = map[string]string{
 type content struct {
 	alerts.Transition
 	Link string // of the community's page; empty where Config.Link is
-	Mark string // a sign for firing or resolved
+	Mark string // a sign: it rings, it is back, or it ended for another reason
 }
 
 // parseTemplate reads a template of the body of a webhook, or the name of one, and tries it. None is nil.
@@ -130,7 +128,7 @@ func parseTemplate(text string) (*template.Template, error) {
 		return nil, err
 	}
 	sample := sampleAlert(time.Unix(0, 0))
-	sample.Community, sample.Reason = "\"quoted\"\n", "\\ <b>"
+	sample.Community, sample.Reason, sample.Text = "\"quoted\"\n", "\\ <b>", "\\ <b>"
 	body, err := execute(parsed, &sample, "https://example.org")
 	if err != nil {
 		return nil, err
@@ -147,8 +145,11 @@ func parseTemplate(text string) (*template.Template, error) {
 // execute writes the body of a transition.
 func execute(body *template.Template, t *alerts.Transition, link string) ([]byte, error) {
 	c := content{Transition: *t, Mark: "🔔"}
-	if t.State == alerts.Resolved {
+	switch {
+	case t.State == alerts.Resolved && t.End == alerts.EndBack:
 		c.Mark = "✅"
+	case t.State == alerts.Resolved: // the share need not be where it was
+		c.Mark = "🔕"
 	}
 	if link != "" {
 		c.Link = pageOf(link, t.Community)

@@ -117,6 +117,7 @@ func transition(n int, state alerts.State) alerts.Transition {
 			n,
 		), Alert: "a", Pipeline: "p", Rule: "r", Community: "x/y", Class: "left", Method: "auto",
 		State: state, Position: uint64(n), Time: at, Since: at, Reason: "because", Point: 0.5, Low: 0.4, High: 0.6,
+		Text: fmt.Sprintf("story %d", n), Moved: 0.1, From: at,
 		Labels: map[string]string{"severity": "page"},
 	}
 }

@@ -171,10 +171,10 @@ func (c Config) ValidateFiles() error {
 	return err
 }
 
-// Set replaces the list of firing alerts, with their present figures. It never blocks.
-func (t *Targets) Set(active []alerts.Alert) {
+// Set replaces the list of firing alerts, and of those that ended not long ago. It never blocks.
+func (t *Targets) Set(active []alerts.Alert, ended []alerts.Transition) {
 	for _, m := range t.managers {
-		m.set(active, time.Now())
+		m.set(active, ended, time.Now())
 	}
 }
 
@@ -233,6 +233,7 @@ func sampleAlert(at time.Time) alerts.Transition {
 	return alerts.Transition{
 		ID: "trial-" + text, Alert: "gqlstream-trial", Rule: "gqlstream-trial", Community: "trial", Class: "trial", State: alerts.Firing,
 		Time: text, Since: text, Reason: "this is a trial of gqlstream; no community is concerned",
+		Text:  "this is a trial of gqlstream; no community is concerned",
 		Point: 0.5, Low: 0.4, High: 0.6,
 	}
 }
@@ -265,7 +266,7 @@ func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 		m.Rules = nil
 		opened, err := openManager(m, c.Link, slog.New(slog.DiscardHandler))
 		if err == nil {
-			opened.set([]alerts.Alert{{Transition: sample, Now: sample.Reason}}, now)
+			opened.set([]alerts.Alert{{Transition: sample, Now: sample.Text}}, nil, now)
 			err = opened.post(ctx)
 			opened.client.CloseIdleConnections()
 		}

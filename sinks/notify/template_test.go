@@ -17,9 +17,10 @@ import (
 func TestTemplatesWriteBodies(t *testing.T) {
 	sample := sampleAlert(time.Unix(1_700_000_000, 0))
 	sample.Community = `a "b" \ <c>` + "\n"
+	sample.Text = "trial of " + sample.Community + " is 50.0 %; this is a trial"
 	for text, want := range map[string]string{
-		"slack": `🔔 *gqlstream-trial* firing: trial of a "b" \ <c>` + "\n" + ` is 50.0 % (40.0 % to 60.0 %)`,
-		"teams": `trial of a "b" \ <c>` + "\n" + ` is 50.0 % (40.0 % to 60.0 %). this is a trial`,
+		"slack": `🔔 *gqlstream-trial* firing: trial of a "b" \ <c>` + "\n" + ` is 50.0 %; this is a trial`,
+		"teams": `trial of a "b" \ <c>` + "\n" + ` is 50.0 %; this is a trial`,
 		`{"n": {{json .Community}}, "p": {{.Point}}}`: `a "b" \ <c>`,
 	} {
 		b, err := parseTemplate(text)

@@ -92,7 +92,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.do(chromedp.Click(`.alerts-page a[href^="#/c/alpha"]`))
 		p.until(
 			"the banner",
-			`document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`,
+			`document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost: no of")`,
 		)
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
 		p.until("the marks", `labels.size > 0`)

@@ -154,7 +154,7 @@ func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
 	}
 	p.do(click(`document.querySelector(".alerts-page tbody a")`))
 	p.until("the difference", `document.querySelectorAll(".gaps b").length === 1`)
-	p.until("the banner", `document.querySelector(".banner").innerText.includes("apart fires for")`)
+	p.until("the banner", `document.querySelector(".banner").innerText.includes("apart: ")`)
 	p.shot("difference-alert")
 	p.quiet("willReadFrequently")
 }

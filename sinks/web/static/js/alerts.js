@@ -3,8 +3,7 @@
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
 import { community, link } from "./address.js";
-import { count, time, label, named, percent, points, interval } from "./format.js";
-import { reason } from "./marked.js";
+import { count, time, label } from "./format.js";
 
 const refreshEvery = 2000;
 
@@ -16,9 +15,9 @@ export function alertsPage(info) {
     const grid = h("table", { class: kind }, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
     return { card: h("div", { class: "card scroll" }, h("h2", {}, title), grid, note), note, grid, heads };
   };
-  const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.", "stack");
+  const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "When it began", "Now"], active, "Nothing fires.", "stack");
   const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.", "stack");
-  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Silent", "Why"], rules, "No rules are configured; see alerts in the configuration.", "rules stack");
+  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "False alarms to expect", "Silent", "Why"], rules, "No rules are configured; see alerts in the configuration.", "rules stack");
   const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.", "figures");
   const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
     now.card, counts.card, before.card, told.card);
@@ -51,9 +50,10 @@ export function alertsPage(info) {
     const silent = a.rules.reduce((n, r) => n + r.suppressed + r.no_data, 0), all = a.rules.reduce((n, r) => n + r.inactive + r.pending + r.firing, 0);
     setText(now.note, `Nothing fires.${silent ? ` ${count(silent)} of ${count(all)} alerts cannot: their estimates are suppressed by a flag, or there is no data. The rules below say which.` : ""}`);
     fill(now, active, a.active.map((x) => [state(x.state), x.rule, lead(x), label(x.class), x.since ? time(x.since) : "",
-      /^difference\(/.test(x.community) ? `${points(x.point)} points (${points(x.low)} to ${points(x.high)})` : `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
-    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, lead(x), label(x.class), x.time ? time(x.time) : "", reason(x.reason)]));
-    fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed + r.no_data), whySilent(r)]));
+      x.state === "firing" ? x.text : "", x.now]));
+    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, lead(x), label(x.class), x.time ? time(x.time) : "", x.text || x.reason]));
+    fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive),
+      r.expected_per_month > 0 ? `${r.expected_per_month.toPrecision(2)} a month` : "", count(r.suppressed + r.no_data), whySilent(r)]));
     fill(told, targets, a.targets.map((t) => [t.name, count(t.queue),
       Object.entries(t.outcomes).map(([name, n]) => `${count(n)} ${name}`).join(", "), t.error]));
   }

@@ -3,17 +3,13 @@
 
 import { get } from "./api.js";
 import { h, css, setText } from "./dom.js";
-import { label as className, points } from "./format.js";
+import { points } from "./format.js";
 import { revisions, switches } from "./series.js";
 
 const revisionsMost = 8; // the largest: a mark at each would hide the lines
 const alertsMost = 40; // the newest
 const refreshEvery = 2000;
 const wordsMost = 28;
-
-// reason turns the change of a reason into percentage points, as everywhere else.
-export const reason = (text) =>
-  text.replace(/\bchange (-?\d*\.\d+)/, (_, x) => `change ${points(Number(x))} points`);
 
 // Alerts keeps the alerts and notes of one community, and asks again every two seconds.
 export class Alerts {
@@ -32,7 +28,7 @@ export class Alerts {
       const firing = a.active.filter((x) => x.state === "firing");
       this.el.hidden = firing.length === 0;
       setText(this.el, firing.map((x) =>
-        `${x.rule} fires for ${className(x.class)}: ${reason(x.reason)}`).join(" · "));
+        `${x.rule}: ${x.text || x.reason}`).join(" · "));
       if (key !== this.key) this.redraw();
       this.key = key;
     } catch { /* the chart does without */ }

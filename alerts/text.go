@@ -1,0 +1,202 @@
+package alerts
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"gqlstream/difference"
+)
+
+// story is all that texts say of an alert at one time.
+type story struct {
+	detector *detector
+	shares   bool    // there is a share to tell
+	moved    float64 // how far it moved
+	from     int64   // since this log time; 0: nothing is said of a movement
+	reason   string
+	end      End
+}
+
+// begins returns the total where the movement of a firing alert began, and when.
+func (a *alert) begins(now int64) sample {
+	d := &a.Detector
+	switch a.rule.When.Quantity {
+	case Change:
+		if moved, _, known := d.change(a.rule, now); known {
+			return sample{Cell: now - int64(a.rule.Over), Total: d.Total - moved}
+		}
+	case CUSUM:
+		side := d.side()
+		return sample{Cell: side.Since, Total: side.From}
+	}
+	return sample{Cell: now, Total: d.Total}
+}
+
+// side returns the larger sum of a CUSUM.
+func (d *detector) side() *sum {
+	if d.Down.S > d.Up.S {
+		return &d.Down
+	}
+	return &d.Up
+}
+
+// story returns what is to be said of the alert as it enters a state, or, of Pending, as it stands.
+func (a *alert) story(t *tail, often float64, state State, now int64) (s story) {
+	d := &a.Detector
+	s = story{detector: d, shares: d.Standing == standingGood || d.Standing == standingSuppressed}
+	if a.rule == nil {
+		s.reason, s.end = a.Gone, EndRule
+		return s
+	}
+	base := a.Base
+	if a.State != Firing {
+		base = a.begins(now)
+	}
+	if quantity := a.rule.When.Quantity; s.shares &&
+		(quantity == Change || quantity == CUSUM || state == Resolved) && base.Cell > 0 {
+		s.moved, s.from = d.Total-base.Total, base.Cell
+	}
+	s.reason = a.reason(t, often, state, now)
+	if state == Resolved {
+		if s.end = a.ending(s.moved); s.end == EndWindow {
+			s.reason = "window passed: " + s.reason + "; the share stays where it moved to"
+		} else if s.end == EndBack {
+			s.reason = "back: " + s.reason
+		}
+	}
+	return s
+}
+
+// ending says why a firing alert ends whose condition does not hold.
+func (a *alert) ending(moved float64) End {
+	d, r := &a.Detector, a.rule
+	switch {
+	case d.Standing != standingGood:
+		return EndNoData
+	case r.When.Quantity == Change && !r.When.Budgeted && r.When.beyond(moved, r.recovery()),
+		(r.When.Quantity == CUSUM || r.When.Budgeted) && a.Last != nil && math.Abs(moved) > math.Abs(a.Last.Moved)/2:
+		return EndWindow
+	}
+	return EndBack
+}
+
+// reason compares the figures of the rule with its threshold.
+func (a *alert) reason(t *tail, often float64, state State, now int64) string {
+	r, d := a.rule, &a.Detector
+	silent := r.NoDataAfter > 0 && now-d.At >= int64(r.NoDataAfter)
+	switch {
+	case d.Standing == standingNone || d.Standing == "":
+		return "no data"
+	case d.Standing == standingSuppressed:
+		return "suppressed while the estimate has the flag " + d.Flag
+	case silent:
+		return "no estimate for " + span(r.NoDataAfter)
+	}
+	unit := percent
+	if r.When.Quantity == Change || r.When.Of != "" {
+		unit = points
+	}
+	switch quantity := r.When.Quantity; quantity {
+	case CUSUM:
+		return fmt.Sprintf("movements add up to %s times what is usual, %s ring",
+			short(max(d.Up.S, d.Down.S)), short(d.threshold(r, t, often, 0)))
+	case Change:
+		moved, variance, known := d.change(r, now)
+		switch {
+		case !known:
+			return "the share of " + span(r.Over) + " ago is not known yet"
+		case r.When.Budgeted:
+			return fmt.Sprintf("%s in %s is %s times what is usual, %s ring", points(moved), span(r.Over),
+				short(math.Abs(ratio(moved, d.scale(variance)))), short(d.threshold(r, t, often, variance)))
+		}
+		return fmt.Sprintf("%s in %s, %s", points(moved), span(r.Over), r.asks(state, unit))
+	case Low, High:
+		x, _ := d.value(r, now)
+		return fmt.Sprintf("the %s end of the interval is %s, %s", quantity, unit(x), r.asks(state, unit))
+	}
+	return r.asks(state, unit)
+}
+
+// asks says what the rule asks for, or, of an end, where it ends.
+func (r *Rule) asks(state State, unit func(float64) string) string {
+	side, value := map[bool]string{true: "above", false: "below"}, r.When.Value
+	if state == Resolved {
+		return "not " + side[r.When.Above] + " " + unit(r.recovery()) + " any more"
+	}
+	return "the rule asks for " + side[r.When.Above] + " " + unit(value)
+}
+
+// text is the whole story in one sentence.
+func (s story) text(community, class string) string {
+	d := s.detector
+	if !s.shares {
+		return fmt.Sprintf("%s of %s: %s", class, community, s.reason)
+	}
+	unit := unitOf(community)
+	confidence := d.Confidence
+	if confidence == 0 {
+		confidence = 0.9
+	}
+	text := fmt.Sprintf("%s of %s is %s (%g %% interval %s to %s)",
+		class, community, unit(d.Point), math.Round(1000*confidence)/10, unit(d.Low), unit(d.High))
+	if s.from > 0 {
+		text += fmt.Sprintf(", moved %s since %s", points(s.moved), clock(s.from))
+	}
+	return text + "; " + s.reason
+}
+
+// ShareText is the share of a transition as texts have it; of a difference it is in points.
+func (t *Transition) ShareText() string { return unitOf(t.Community)(t.Point) }
+
+// IntervalText is the interval of a transition as texts have it.
+func (t *Transition) IntervalText() string {
+	unit := unitOf(t.Community)
+	return unit(t.Low) + " to " + unit(t.High)
+}
+
+// ChangeText is how far the share of a transition moved, and since when; empty where nothing is said of it.
+func (t *Transition) ChangeText() string {
+	since, err := time.Parse(time.RFC3339Nano, t.From)
+	if err != nil {
+		return ""
+	}
+	return points(t.Moved) + " since " + clock(since.UnixNano())
+}
+
+// unitOf is how texts write a share, or a difference of shares.
+func unitOf(community string) func(float64) string {
+	if difference.Is(community) {
+		return points
+	}
+	return percent
+}
+
+// percent is a share as texts have it.
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+
+// points is a change of a share as texts have it.
+func points(change float64) string { return fmt.Sprintf("%+.1f points", 100*change+0) }
+
+// clock is a log time as texts have it.
+func clock(at int64) string { return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// span is a duration without the units that are zero.
+func span(d time.Duration) string {
+	if d%day == 0 && d > 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// short is a number with three digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
