@@ -30,6 +30,7 @@ type dataset struct {
 	classes  int
 	ids      []event.ID          // by vertex
 	labelled []graphstore.Vertex // that may calibrate or be drawn, sorted
+	ageing   bool                // labels count less as they age
 }
 
 // read loads the graph.
@@ -37,12 +38,13 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	store, err := graphstore.New(graphstore.Config{
 		Classes: config.Core.Classes, Limits: config.Core.Limits, Communities: config.Core.Communities,
 		SwitchAt: config.Core.Models.SwitchAt, LapseAfter: config.Core.Models.LapseAfter,
-		LabelTimes: config.Core.HalfLife > 0,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &dataset{store: store, classes: config.Core.Classes}
+	d := &dataset{
+		store: store, classes: config.Core.Classes, ageing: config.Core.HalfLife > 0,
+	}
 	err = load(ctx, func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
 		return refused, nil
@@ -226,7 +228,10 @@ func (d *dataset) splitBatch(
 ) *event.Batch {
 	b := &event.Batch{First: position, Last: position, Emit: true}
 	for _, v := range calibration {
-		at := d.view.LabelTime(v) // 0 unless labels age
+		at := event.Time(0)
+		if d.ageing {
+			at = d.view.LabelTime(v)
+		}
 		b.Labels = append(
 			b.Labels,
 			event.Label{

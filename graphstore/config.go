@@ -31,8 +31,6 @@ type Config struct {
 
 	Evidence EvidenceConfig // how long observations of a person stay evidence
 
-	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
-
 	Limits event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault

@@ -50,8 +50,7 @@ type EdgeChange struct {
 	Before, After float64
 }
 
-// LabelChange is a change of the label of V, or of its time alone if the store keeps
-// times.
+// LabelChange is a change of the label of V, or of its time alone.
 type LabelChange struct {
 	V             Vertex
 	Before, After Label

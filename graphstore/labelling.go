@@ -22,7 +22,7 @@ type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
 	roles   column[uint8]      // n
-	times   column[event.Time] // n: when the label was asserted; 0 for none, and where LabelTimes was not set
+	times   column[event.Time] // n: own time of the label, see LabelTime
 	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
 
 	units    column[uint32]  // n x K
@@ -81,8 +81,8 @@ func (l *labelling) Label(v Vertex) Label {
 	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
 }
 
-// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and where
-// LabelTimes was not set when it was asserted.
+// LabelTime returns the own time of the last assertion of the label of v, or its log time where
+// it gave none or one later than that; 0 without a label.
 func (l *labelling) LabelTime(v Vertex) event.Time { return l.times.data[v] }
 
 // refuseLabel returns why a label cannot be asserted, nothing when it can.
@@ -147,9 +147,6 @@ func (l *labelling) asserts(
 // setLabel replaces the label of v and lists the change, if it is one.
 func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 	before, was := l.Label(v), l.LabelTime(v)
-	if !l.config.LabelTimes {
-		at = 0
-	}
 	if before == after && was == at {
 		return
 	}

@@ -125,7 +125,7 @@ func (l *labelling) save(r *vertexRow, probabilities []float64) {
 	r.Version = nullable[uint32]{l.Version(r.Vertex), predicted}
 	r.Probabilities = nullable[[]float64]{probabilitiesOf(units, probabilities), predicted}
 	r.evidenceRow = evidenceRowOf(l.evidence.at(r.Vertex))
-	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled && l.config.LabelTimes}
+	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled}
 }
 
 // load takes over what a row says of the last vertex.

@@ -16,7 +16,6 @@ type model struct {
 	edges       map[edgeID]modelEdge
 	labels      map[event.ID]timedLabel
 	audits      map[event.ID]Audit
-	labelTimes  bool                    // are kept
 	labelEnds   map[event.ID]event.Time // of labels and predictions that end
 	endings     map[event.ID]event.Time
 	predictions map[event.ID]modelPrediction
@@ -151,10 +150,7 @@ func (m *model) apply(b *event.Batch) {
 			m.audits[cloneID(l.Vertex)] = Audit{l.Class, l.Pi}
 			continue
 		}
-		label := timedLabel{Label: Label{Class: l.Class, Role: l.Role}}
-		if m.labelTimes {
-			label.at = cmp.Or(l.Time, m.time)
-		}
+		label := timedLabel{Label: Label{Class: l.Class, Role: l.Role}, at: cmp.Or(l.Time, m.time)}
 		m.labels[cloneID(l.Vertex)] = label
 	}
 	for id, end := range m.labelEnds {

@@ -46,10 +46,10 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 		windows := testWindows[seed/3%3]
 		s := newTestStore(t, Config{
 			Communities: allRules, hubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows,
-			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
 		})
 		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(allRules)
-		twin.windows, twin.labelTimes = windows, seed%2 == 0
+		twin.windows = windows
 		var b event.Batch
 		for i := range 60 {
 			h.scribble()

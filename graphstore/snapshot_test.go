@@ -114,7 +114,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
 			Classes: testClasses, Communities: allRules, hubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
-			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
 		}
 		s := newTestStore(t, config)
 		h := newHistory(seed, []int{6, 60, 400}[seed%3], seed%2 == 0)

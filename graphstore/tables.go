@@ -135,7 +135,8 @@ func agree(have int, want uint64) error {
 // Load returns the store that Sections described. section gives the bytes of each
 // table, whose checksum the caller has verified: damaged bytes can end the
 // process. config must have the same number of classes; its Communities are not
-// used, see View.Rule and SetCommunities. With the same LabelTimes the loaded store holds the same bytes as the one saved.
+// used, see View.Rule and SetCommunities. The loaded store holds the same
+// bytes as the one saved.
 func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 	config.Communities = nil
 	s, err := New(config)
@@ -224,7 +225,7 @@ type vertexRow struct {
 	Version       nullable[uint32]
 	Degree        float64
 	Probabilities nullable[[]float64]  `list:"fixed"`
-	LabelTime     nullable[event.Time] `column:"label_time"` // null where times are not kept
+	LabelTime     nullable[event.Time] `column:"label_time"`
 
 	evidenceRow
 }

@@ -156,7 +156,7 @@ func (c Config) Digest() string {
 func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, Limits: c.Limits, Windows: c.Windows,
-		LabelTimes: c.HalfLife > 0, Evidence: c.Evidence,
+		Evidence: c.Evidence,
 		SwitchAt: c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
 	}
 }
