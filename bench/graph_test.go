@@ -33,6 +33,7 @@ func (s size) network() simulate.Config {
 	c.Communities = max(2, s.vertices/groupSize)
 	c.InitialShare, c.Duration, c.Activity, c.StepEvery = 1, 0, 1e6, time.Millisecond
 	c.Drift, c.Churn, c.JumpEvery, c.MoveShare = 0, 0, 0, 0
+	c.PostRate, c.LabelRate = c.Activity/8, 0
 	return c
 }
 

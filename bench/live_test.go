@@ -65,6 +65,7 @@ func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = seed, c.vertices, c.communities, c.classes
 	s.Activity, s.LabelShare, s.Duration = liveActivity, liveLabels, lasts
+	s.PostRate = liveActivity / 8
 	r.network, err = simulate.New(s)
 	check(tb, err)
 	r.decoder, err = wire.NewDecoder(event.ClassSet{Count: c.classes})

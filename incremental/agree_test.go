@@ -69,6 +69,7 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 		s := simulate.DefaultConfig()
 		s.Seed, s.Classes, s.Vertices, s.Communities, s.Duration = 7, size.classes, 3000, 8, 4*time.Second
 		s.LabelShare = float64(size.labels) / float64(s.Vertices)
+		s.LabelRate, s.LabelRenew, s.PostRate = 0, 1, s.Activity/4
 		network, err := simulate.New(s)
 		if err != nil {
 			t.Fatal(err)

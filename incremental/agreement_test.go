@@ -35,6 +35,7 @@ func simulated(t *testing.T, classes int, right float64, seed uint64) (*Core, ma
 	s := simulate.DefaultConfig()
 	s.Seed, s.Classes, s.Vertices, s.Duration, s.Activity = seed, classes, 4000, 10*time.Second, 100
 	s.LabelShare, s.LabelDelay, s.JumpEvery, s.Accuracy = .1, 0, 0, []float64{right}
+	s.LabelRate, s.LabelRenew, s.PostRate = 0, 1, s.Activity/4
 	network, err := simulate.New(s)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ func TestSharesLagLittleBehindTwoSteps(t *testing.T) {
 		s := simulate.DefaultConfig()
 		s.Seed, s.Classes, s.Vertices, s.Communities = 7, classes, 3000, 8
 		s.Duration, s.JumpEvery, s.LabelShare = 50*time.Second, 20*time.Second, .05
+		s.LabelRate, s.LabelRenew, s.PostRate = 0, 1, s.Activity/4
 		network, err := simulate.New(s)
 		if err != nil {
 			t.Fatal(err)

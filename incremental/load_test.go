@@ -21,6 +21,7 @@ func simulatedSteps(t *testing.T, classes, vertices, communities int, labels flo
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = 1, vertices, communities, classes
 	s.Activity, s.LabelShare, s.Duration = 400, labels, lasts
+	s.LabelRate, s.LabelRenew, s.PostRate = 0, 1, s.Activity/4
 	network, err := simulate.New(s)
 	if err != nil {
 		t.Fatal(err)

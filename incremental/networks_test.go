@@ -80,6 +80,7 @@ func anyNetwork(t *testing.T, seed uint64, r *rand.Rand) (*networkHistory, Confi
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
 	s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)], []float64{.01, .05, .2}[r.IntN(3)], time.Minute
+	s.LabelRenew, s.PostRate = float64(seed%2), s.Activity/4
 	network, err := simulate.New(s)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package simulate
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -15,9 +14,9 @@ const simulatedVersion = "simulated-1"
 // a confidence c whose mean is the accuracy of y, says y with probability c, else another class,
 // and gives what it says the probability c: confidences are calibrated, up to the shift between
 // communities. A vertex whose contacts agree with it is judged better than average, one among
-// strangers worse, and errors tend towards what the contacts think. The draw depends on the seed,
-// the vertex and its class alone, so a vertex that did not change is not judged differently the
-// next time for no reason.
+// strangers worse, and errors tend towards what the contacts think. Where people are predicted,
+// the draw depends on the seed, the vertex and its class alone, so a vertex that did not change is
+// not judged differently the next time for no reason. Every post has a draw of its own.
 type classifier struct {
 	config   Config
 	accuracy []float64 // by class
@@ -26,6 +25,7 @@ type classifier struct {
 	nearby   []float64 // scratch, K: shares of the contacts by class
 	shares   []float64 // scratch, K
 	worse    bool      // DegradeAt has come
+	posts    uint64    // that were judged
 	source   *rand.PCG // of draw, seeded anew for every judgement
 	draw     *rand.Rand
 }
@@ -59,7 +59,10 @@ func (c *classifier) judge(n *network, v uint32, units []uint32) []uint32 {
 		c.judged[class]++
 		accuracy += c.config.Neighborly * (c.nearby[class] - c.agree[class]/c.judged[class])
 	}
-	c.source.Seed(c.config.Seed^0x636c617373, uint64(v)<<16|uint64(class))
+	c.source.Seed(c.config.Seed^0x636c617373^c.posts<<32, uint64(v)<<16|uint64(class))
+	if c.config.Posts {
+		c.posts++
+	}
 	lowest := confidenceMin(c.config.Classes)
 	mean := min(max((accuracy-lowest)/(1-lowest), 0.02), 0.98)
 	// u^((1-m)/m) has mean m for u uniform on (0, 1).
@@ -118,77 +121,4 @@ func (c *classifier) spread(said int, confidence float64, units []uint32) {
 			units[said] -= units[k]
 		}
 	}
-}
-
-// due is a vertex and what is to be reported of it.
-type due uint32
-
-// What can fall due.
-const (
-	dueLabel      = 0
-	duePrediction = 1
-)
-
-// queue holds what falls due in this tick and in those to come, by tick.
-type queue struct {
-	due  map[int64][]due
-	tick int64
-	done int // entries of this tick that have been reported
-}
-
-// open turns to the next tick.
-func (q *queue) open() {
-	delete(q.due, q.tick)
-	q.tick++
-	q.done = 0
-}
-
-// add makes v due some ticks from now.
-func (q *queue) add(v uint32, what due, ticks int64) {
-	q.due[q.tick+ticks] = append(q.due[q.tick+ticks], due(v)<<1|what)
-}
-
-// delay draws a number of ticks, uniform from zero to twice a mean time.
-func (s *Network) delay(mean time.Duration) int64 {
-	if mean == 0 {
-		return 0
-	}
-	return (s.rng.Int64N(int64(2*mean)) + 1) / int64(s.config.StepEvery)
-}
-
-// repredict lets the classifier look at v again after its delay, unless it is about to.
-func (s *Network) repredict(v uint32) {
-	if p := &s.network.vertices[v]; p.state&isQueued == 0 {
-		p.state |= isQueued
-		s.queue.add(v, duePrediction, s.delay(s.config.PredictionDelay))
-	}
-}
-
-// report emits the next event that is due in this tick, if there is one.
-func (s *Network) report() bool {
-	now := s.queue.due[s.queue.tick]
-	if s.queue.done >= len(now) {
-		return false
-	}
-	item := now[s.queue.done]
-	s.queue.done++
-	v := uint32(item >> 1)
-	p := &s.network.vertices[v]
-	s.position++
-	if item&1 == dueLabel {
-		p.state |= isLabelled
-		s.batch.Labels = append(s.batch.Labels, event.Label{
-			Vertex: event.NumberID(uint64(v)), Class: event.Class(p.class),
-			Time: s.now, Position: s.position,
-		})
-		return true
-	}
-	p.state &^= isQueued
-	s.batch.Predictions = append(s.batch.Predictions, event.Prediction{
-		Vertex: event.NumberID(
-			uint64(v),
-		), Units: s.expert.judge(&s.network, v, s.batch.Units(s.config.Classes)),
-		Version: simulatedVersion, Time: s.now, Position: s.position,
-	})
-	return true
 }

@@ -34,18 +34,11 @@ type person struct {
 	group    uint32
 	class    uint16
 	level    uint8
-	state    uint8  // the flags below
+	labelled bool   // its opinion of some time was reported
 	index    uint32 // in its bucket
 	partners [partnersKept]uint32
 	met      uint32 // contacts so far
 }
-
-// The states of a person.
-const (
-	inPanel    = 1 << iota // its label is or will be known
-	isLabelled             // its label has been reported
-	isQueued               // a prediction is under way
-)
 
 // network holds the vertices and their edges. Vertices lie in buckets by group,
 // class and level, so that a contact of a given group and class is found by
@@ -187,18 +180,16 @@ func (s *Network) arrive() {
 	p := person{group: n.newGroup(rng)}
 	p.level = uint8(min(levels-1, int(-math.Log2(1-rng.Float64())/activityTail)))
 	p.class = s.opinion.draw(p.group, s.elapsed(), rng)
-	if rng.Float64() < s.config.LabelShare {
-		p.state |= inPanel
-	}
+	asked := rng.Float64() < s.config.LabelShare
 	n.vertices = append(n.vertices, p)
 	n.byLevel[p.level] = append(n.byLevel[p.level], v)
 	n.put(v)
 	s.emitVertex(v)
 	s.emitMember(v, 1)
-	if p.state&inPanel != 0 {
+	if asked {
 		s.queue.add(v, dueLabel, s.delay(s.config.LabelDelay))
 	}
-	s.repredict(v)
+	s.queue.add(v, duePrediction, s.delay(s.config.PredictionDelay))
 	if s.tick > 0 {
 		for range int(s.config.EdgesPerVertex) {
 			s.connect(v)
@@ -214,7 +205,8 @@ func (s *Network) change() {
 	case s.tick > 0 && s.rng.Float64() < s.config.MoveShare:
 		s.move(uint32(s.rng.IntN(len(n.vertices))))
 	case float64(n.edges.size) >= target:
-		s.emitEdge(n.edges.takeAny(s.rng), true)
+		edge := n.edges.takeAny(s.rng)
+		s.emitEdge(uint32(edge>>32), uint32(edge&math.MaxUint32), true)
 	default:
 		s.connect(n.active(s.rng))
 	}
@@ -228,10 +220,7 @@ func (s *Network) connect(u uint32) {
 		if edge := edgeOf(u, v); u != v && n.edges.add(edge) {
 			n.vertices[u].meet(v)
 			n.vertices[v].meet(u)
-			s.emitEdge(edge, false)
-			if s.tick > 0 && s.rng.Uint32()&7 == 0 {
-				s.repredict(u) // its neighbourhood changed
-			}
+			s.emitEdge(u, v, false)
 			return
 		}
 	}
@@ -280,13 +269,5 @@ func (s *Network) emitMember(v uint32, multiplicity uint32) {
 	s.batch.Members = append(s.batch.Members, event.Member{
 		Community: s.network.names[s.network.vertices[v].group], Vertex: event.NumberID(uint64(v)),
 		Multiplicity: multiplicity, Time: s.now, Position: s.position,
-	})
-}
-
-func (s *Network) emitEdge(edge uint64, remove bool) {
-	s.position++
-	s.batch.Edges = append(s.batch.Edges, event.Edge{
-		Src: event.NumberID(edge >> 32), Dst: event.NumberID(edge & math.MaxUint32),
-		Weight: 1, Remove: remove, Time: s.now, Position: s.position,
 	})
 }

@@ -146,7 +146,7 @@ func (s *Network) settle(g uint32) {
 }
 
 // swap lets pairs of members exchange their opinions at the rate of Churn, which
-// leaves the prevalence as it is and makes labels and predictions go stale.
+// leaves the prevalence as it is and makes labels and predictions old.
 func (s *Network) swap(g uint32) {
 	n, o := &s.network, &s.opinion
 	counts := n.count[int(g)*n.classes : (int(g)+1)*n.classes]
@@ -165,17 +165,16 @@ func (s *Network) swap(g uint32) {
 	}
 }
 
-// changeMind gives v another opinion. The panel's labels follow in this tick, a
-// new prediction after its delay.
+// changeMind gives v another opinion. Its label stays what it said when it was asked, unless
+// LabelRenew has it tell in this tick; the classifier sees the change when v posts.
 func (s *Network) changeMind(v uint32, class uint16) {
 	s.network.take(v)
 	p := &s.network.vertices[v]
 	p.class = class
 	s.network.put(v)
-	if p.state&isLabelled != 0 {
+	if p.labelled && s.rng.Float64() < s.config.LabelRenew {
 		s.queue.add(v, dueLabel, 0)
 	}
-	s.repredict(v)
 }
 
 // TruthRecord is the true state of one community at one time.

@@ -21,7 +21,7 @@ type Config struct {
 	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
 	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
 	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
-	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; predictions and labels come on top."`
+	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; posts and labels come on top."`
 	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats), and arrivals spread over an hour."`
 	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
 	InitialShare   float64       `kong:"-"` // of the vertices that are there from the start; the others arrive evenly
@@ -38,11 +38,15 @@ type Config struct {
 	JumpEvery   time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
 	JumpSize    float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
 
-	LabelShare      float64       `default:"0.03" help:"Share of the vertices whose opinion is known."`
-	LabelDelay      time.Duration `kong:"-"` // mean, from arrival to the label; changes of mind are known at once
+	LabelShare      float64       `default:"0.03" help:"Share of the vertices that are asked for their opinion once, soon after they arrive."`
+	LabelRate       float64       `default:"0.5" help:"Vertices asked a simulated second besides, drawn from all."`
+	LabelRenew      float64       `default:"0" help:"Share of changes of mind of labelled vertices that are a new label at once; 1 is the always-true panel."`
+	LabelDelay      time.Duration `kong:"-"` // mean, from arrival to the label
 	Accuracy        []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
 	Neighborly      float64       `kong:"-"` // how far agreeing neighbours raise the accuracy of a vertex, 0..1
-	PredictionDelay time.Duration `kong:"-"` // mean, from a change to the new prediction
+	PostRate        float64       `default:"1000" help:"Posts a simulated second; each makes a prediction of its author. Active vertices post more."`
+	Posts           bool          `help:"Write post events, some of which answer others, in place of predictions and edges."`
+	PredictionDelay time.Duration `kong:"-"` // mean, from arrival to the first prediction
 	DegradeAt       time.Duration `help:"When the classifier becomes worse, in simulated time."`
 	DegradeShare    float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
 }
@@ -52,6 +56,9 @@ const arrivalSpan = time.Hour
 
 // delayMax bounds the mean delays, and with them the queue of things to come.
 const delayMax = time.Hour
+
+// rateMax bounds the rates.
+const rateMax = 1e9
 
 // DefaultConfig returns a network of 20,000 vertices and 12 communities that
 // evolves for ten minutes.
@@ -63,8 +70,9 @@ func DefaultConfig() Config {
 		GroupHomophily: 0.8, OpinionHomophily: 0.5, MoveShare: 0.002,
 		Drift: 0.4, DriftPeriod: 5 * time.Minute, Churn: 0.2,
 		JumpEvery: time.Minute, JumpSize: 0.3,
-		LabelShare: 0.03, LabelDelay: 2 * time.Second,
-		Accuracy: []float64{0.75}, Neighborly: 0.2, PredictionDelay: 2 * time.Second,
+		LabelShare: 0.03, LabelRate: 0.5, LabelDelay: 2 * time.Second,
+		Accuracy: []float64{0.75}, Neighborly: 0.2,
+		PostRate: 1000, PredictionDelay: 2 * time.Second,
 	}
 }
 
@@ -85,7 +93,13 @@ func (c Config) Validate() error {
 		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices",
 		c.EdgesPerVertex,
 	)
-	check(c.Activity >= 0 && c.Activity <= 1e9, "activity: %v a second, want 0 to 1e9", c.Activity)
+	for _, rate := range []struct {
+		name  string
+		value float64
+	}{{"activity", c.Activity}, {"post rate", c.PostRate}, {"label rate", c.LabelRate}} {
+		check(rate.value >= 0 && rate.value <= rateMax,
+			"%s: %v a second, want 0 to %v", rate.name, rate.value, float64(rateMax))
+	}
 	check(
 		c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200,
 		"start: %v, want a year from 1700 to 2199",
@@ -108,6 +122,7 @@ func (c Config) Validate() error {
 		{"opinion homophily", c.OpinionHomophily},
 		{"move share", c.MoveShare},
 		{"label share", c.LabelShare},
+		{"label renew", c.LabelRenew},
 		{"neighborly", c.Neighborly},
 		{"degrade share", c.DegradeShare},
 	} {
@@ -130,15 +145,16 @@ func (c Config) Validate() error {
 }
 
 // Network is an evolving social network whose true prevalences are known. Contacts are in
-// network.go, opinions in opinion.go, predictions and labels in classifier.go.
+// network.go, opinions in opinion.go, predictions in classifier.go, labels in report.go.
 //
 // Time advances in ticks. A tick moves opinions, lets vertices arrive, makes and
-// drops edges, and reports what falls due: labels and predictions. Nothing in a
-// tick costs the size of the network. One goroutine owns it.
+// drops edges, lets vertices post and be asked, and reports what falls due. Nothing
+// in a tick costs the size of the network. One goroutine owns it.
 //
-// Labels are a panel: a panel member's label comes some time after its arrival,
-// and is asserted again in the very tick in which it changes its mind, so that at
-// the end of a tick every label is true. Predictions lag behind.
+// Labels are what people said when they were asked. Some are asked once, some time after
+// they arrive, others later; whoever changes the mind afterwards does not tell, unless
+// LabelRenew says so. Predictions lag person by person: one is made of everybody who arrives,
+// and then of those who post.
 type Network struct {
 	config  Config
 	rng     *rand.Rand
@@ -151,10 +167,24 @@ type Network struct {
 	position event.Position
 	now      event.Time
 	tick     int64
-	begun    bool    // the current tick is under way
-	arriving int     // vertices still to come in this tick
-	acting   int     // edges still to change in this tick
-	owed     float64 // changes of edges, the fraction that is left over from earlier ticks
+	begun    bool // the current tick is under way
+	arriving int  // vertices still to come in this tick
+	acting   int  // edges still to change in this tick
+	posting  int  // posts still to come in this tick
+	asking   int  // vertices still to be asked in this tick
+	owed     owed
+}
+
+// owed are the fractions of events that are left over from earlier ticks.
+type owed struct{ changes, posts, labels float64 }
+
+// take returns the whole number of events that a rate makes due in a tick, with what was
+// left over.
+func take(owed *float64, rate float64, tick time.Duration) int {
+	*owed += rate * tick.Seconds()
+	n := int(*owed)
+	*owed -= float64(n)
+	return n
 }
 
 // New returns a network that has done nothing yet.
@@ -240,9 +270,9 @@ func (s *Network) begin() {
 	}
 	s.moveOpinions()
 	s.arriving = s.population() - len(s.network.vertices)
-	s.owed += s.config.Activity * s.config.StepEvery.Seconds()
-	s.acting = int(s.owed)
-	s.owed -= float64(s.acting)
+	s.acting = take(&s.owed.changes, s.config.Activity, s.config.StepEvery)
+	s.posting = take(&s.owed.posts, s.config.PostRate, s.config.StepEvery)
+	s.asking = take(&s.owed.labels, s.config.LabelRate, s.config.StepEvery)
 }
 
 // act does one thing of the tick and reports whether there was one to do.
@@ -254,6 +284,12 @@ func (s *Network) act() bool {
 	case s.acting > 0:
 		s.acting--
 		s.change()
+	case s.posting > 0:
+		s.posting--
+		s.predict(s.network.active(s.rng), event.Reference{})
+	case s.asking > 0:
+		s.asking--
+		s.label(uint32(s.rng.IntN(len(s.network.vertices))))
 	default:
 		return s.report()
 	}

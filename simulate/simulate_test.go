@@ -59,6 +59,7 @@ func digest(t *testing.T, c Config) (sum uint64, events int) {
 			b.Edges,
 			b.Labels,
 			b.Predictions,
+			b.Posts,
 			b.Members,
 			b.Vertices,
 		)
@@ -188,13 +189,14 @@ func (c *census) shares(community string, classes int) (shares []float64, member
 	return shares, members
 }
 
-// With everybody labelled at once, the truth must equal a recount of the emitted
+// With everybody in an always-true panel, the truth must equal a recount of the emitted
 // labels and memberships at the end of every tick, through drift, jumps, arrivals
 // and moves.
 func TestTruthEqualsRecountOfEvents(t *testing.T) {
 	for _, classes := range []int{2, 5} {
 		c := smallSimulation(uint64(classes))
 		c.Classes, c.LabelShare, c.LabelDelay, c.MoveShare = classes, 1, 0, 0.05
+		c.LabelRenew = 1
 		c.StepEventsMax = 100
 		counted := newCensus()
 		var truth []TruthRecord
@@ -232,22 +234,69 @@ func TestTruthEqualsRecountOfEvents(t *testing.T) {
 	}
 }
 
-// Every label must be true at the end of every tick.
+// Every label must be true when it is given. Without an always-true panel it stays as it was,
+// however its vertex changes its mind, until the vertex is asked again; in one it follows in
+// the same tick. Shares and rates must be as configured.
 func TestLabelsAreTrueAtTheirTime(t *testing.T) {
-	c := smallSimulation(17)
-	c.LabelShare, c.Churn = 0.2, 20
-	counted := newCensus()
-	s := simulate(t, c, func(s *Network, b *event.Batch) {
-		counted.apply(t, b)
+	for _, renew := range []float64{0, 1} {
+		c := smallSimulation(17)
+		c.LabelShare, c.LabelRate, c.LabelRenew, c.Churn = 0.2, 3, renew, 20
+		counted := newCensus()
+		asked := 0
+		s := simulate(t, c, func(s *Network, b *event.Batch) {
+			counted.apply(t, b)
+			asked += len(b.Labels)
+			for _, l := range b.Labels {
+				if truth := s.network.vertices[l.Vertex.Number].class; event.Class(truth) != l.Class {
+					t.Fatalf("at %v %v says %d, and is %d", b.Time, l.Vertex, l.Class, truth)
+				}
+			}
+		})
+		old := 0
 		for v, class := range counted.labels {
-			if truth := s.network.vertices[v.Number].class; b.Emit && event.Class(truth) != class {
-				t.Fatalf("at %v the label of %v is %d, the truth %d", b.Time, v, class, truth)
+			if event.Class(s.network.vertices[v.Number].class) != class {
+				old++
+			}
+		}
+		n := float64(len(counted.labels))
+		if renew == 1 && old > 0 || renew == 0 && float64(old) < 0.05*n {
+			t.Errorf("renew %v: %d of %v labels are no longer true", renew, old, n)
+		}
+		want := c.LabelShare*float64(c.Vertices) + c.LabelRate*c.Duration.Seconds()
+		if renew == 0 && math.Abs(float64(asked)-want) > 0.1*want {
+			t.Errorf("%d vertices were asked, want %v", asked, want)
+		}
+	}
+}
+
+// With posts, the log has no edges and predictions: every author has posts, some of which
+// answer others, and about as many answers are in force as the network has edges.
+func TestPostsSayTheSameNetwork(t *testing.T) {
+	c := smallSimulation(29)
+	c.Posts, c.InitialShare, c.Activity = true, 1, 500
+	authors, ends := map[event.ID]int{}, map[[2]event.ID]event.Time{}
+	s := simulate(t, c, func(s *Network, b *event.Batch) {
+		if len(b.Edges)+len(b.Predictions) > 0 {
+			t.Fatalf("%d edges and %d predictions", len(b.Edges), len(b.Predictions))
+		}
+		for _, p := range b.Posts {
+			authors[p.Author]++
+			if p.ReplyTo.Given {
+				ends[[2]event.ID{p.Author, p.ReplyTo.ID}] = p.Time + event.Time(p.TTL)
 			}
 		}
 	})
-	share := float64(len(counted.labels)) / float64(len(s.network.vertices))
-	if math.Abs(share-c.LabelShare) > 0.03 {
-		t.Errorf("%.3f of the vertices are labelled, want %.2f", share, c.LabelShare)
+	live := 0
+	for _, end := range ends {
+		if end > s.Now() {
+			live++
+		}
+	}
+	if got := float64(live) / float64(s.network.edges.size); got < 0.8 || got > 1.2 {
+		t.Errorf("%d answers are in force, the network has %d edges", live, s.network.edges.size)
+	}
+	if len(authors) != c.Vertices {
+		t.Errorf("%d of %d vertices have posts", len(authors), c.Vertices)
 	}
 }
 

@@ -30,6 +30,7 @@ func followDrift(
 	c := simulate.DefaultConfig()
 	c.Seed, c.Vertices, c.Duration, c.LabelShare, c.LabelDelay = seed, 6_000, 4*time.Minute, 1, 8*time.Second
 	c.InitialShare, c.Activity, c.PredictionDelay = 0.1, 50, time.Second
+	c.LabelRate, c.PostRate = 0, 50
 	c.DegradeAt, c.DegradeShare = 2*time.Minute, share
 	source, err := simulate.New(c)
 	if err != nil {

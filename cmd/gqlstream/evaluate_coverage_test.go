@@ -46,6 +46,8 @@ func coverageRuns(t *testing.T) map[string][]string {
 			"0",
 			"--label-share",
 			"0.6",
+			"--label-renew",
+			"1",
 			"--out",
 			log,
 			"--truth",

@@ -31,12 +31,15 @@ type simulateCmd struct {
 }
 
 func (*simulateCmd) Help() string {
-	return `Vertices arrive, edges come and go, opinions drift and jump, a fallible classifier predicts them, and of a
-small share they are known. The truth file has the true share of every class at a time, and when the
-community last jumped.
+	return `Vertices arrive, edges come and go, opinions drift and jump. People post at their own rates, and a fallible
+classifier predicts the author from each post, so predictions lag person by person. Labels are what
+people said when they were asked: a small share is asked once, a few others later, and a change of mind
+makes a label old without a word. --label-renew 1 is an always-true panel instead, which nobody has.
+The truth file has the true share of every class at a time, and when the community last jumped.
 
 Examples:
   gqlstream simulate --vertices 20000 --duration 10m --seed 7 --out log.ndjson.zst --truth truth.csv
+  gqlstream simulate --posts --out posts.ndjson.zst --truth truth.csv
   gqlstream simulate --nats nats://localhost:4222 --rate 2000 --duration 0 --truth truth.csv`
 }
 
