@@ -76,6 +76,17 @@ func DefaultConfig() Config {
 	}
 }
 
+// checkRates checks how many events there may be a second.
+func (c *Config) checkRates(check func(ok bool, format string, args ...any)) {
+	for _, rate := range []struct {
+		name  string
+		value float64
+	}{{"activity", c.Activity}, {"post rate", c.PostRate}, {"label rate", c.LabelRate}} {
+		check(rate.value >= 0 && rate.value <= rateMax,
+			"%s: %v a second, want 0 to %v", rate.name, rate.value, float64(rateMax))
+	}
+}
+
 // Validate reports every violation at once.
 func (c Config) Validate() error {
 	var errs []error
@@ -93,18 +104,12 @@ func (c Config) Validate() error {
 		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices",
 		c.EdgesPerVertex,
 	)
-	for _, rate := range []struct {
-		name  string
-		value float64
-	}{{"activity", c.Activity}, {"post rate", c.PostRate}, {"label rate", c.LabelRate}} {
-		check(rate.value >= 0 && rate.value <= rateMax,
-			"%s: %v a second, want 0 to %v", rate.name, rate.value, float64(rateMax))
-	}
 	check(
 		c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200,
 		"start: %v, want a year from 1700 to 2199",
 		c.Start,
 	)
+	c.checkRates(check)
 	check(c.Duration >= 0, "duration: %v is negative", c.Duration)
 	check(c.StepEvery >= time.Millisecond, "step every: %v, want at least 1ms", c.StepEvery)
 	check(c.StepEventsMax >= 1, "step events: %d, want at least 1", c.StepEventsMax)
