@@ -74,7 +74,7 @@ func (p *Pipeline) deployment() web.Deployment {
 	p.deployed.mu.Lock()
 	now := p.deployed.now
 	p.deployed.mu.Unlock()
-	now.Config = p.Config.Digest()
+	now.Config, now.Lacks = p.Config.Digest(), p.audits.known()
 	if p.reload != nil {
 		now.ReloadOK, now.Reloaded = p.reload.outcome()
 	}

@@ -245,10 +245,10 @@ const (
 
 // watchOutput audits what the broker acknowledged, also while nothing is published, and the streams.
 func (p *Pipeline) watchOutput(ctx context.Context) error {
-	audited := time.Now()
+	var audited time.Time
 	return repeat(ctx, outputAuditEvery, func() error {
 		if err := p.main.Load().outlets.audit(ctx); err != nil ||
-			time.Since(audited) < p.auditEvery {
+			time.Since(audited) < p.audits.every {
 			return err
 		}
 		audited = time.Now()

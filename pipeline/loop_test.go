@@ -165,7 +165,7 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.auditEvery = time.Millisecond
+	p.audits.every = time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)

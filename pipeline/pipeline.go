@@ -57,8 +57,7 @@ type Pipeline struct {
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	closers     []func() error
-	auditEvery  time.Duration                  // see auditStreams
-	dropped     bool                           // and said so
+	audits      audits
 	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until it is known
 	definitions definitions
 	status      shownStatus
@@ -91,7 +90,7 @@ type Options struct {
 
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
-	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, auditEvery: streamsAuditEvery}
+	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, audits: audits{every: streamsAuditEvery}}
 	p.writers.Writer = identity(o.since)
 	defer func() {
 		if err != nil {
@@ -162,6 +161,8 @@ func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
 			return err
 		}
 		p.closers = append(p.closers, lock.Close)
+		p.log.Info("the broker's own settings decide what it loses with its power: with jetstream" +
+			" {sync_interval: always} nothing, otherwise acknowledged events of two minutes")
 	}
 	p.reached.path = reachedIn(p.settings.State)
 	p.closers = append(p.closers, p.reached.close)
@@ -267,40 +268,6 @@ func (p *Pipeline) finish() error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to
-// drop records, and every time that fewer servers keep one of them than shall. A broker that does not answer
-// says nothing about it.
-func (p *Pipeline) auditStreams(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, streamsAuditEvery/10)
-	defer cancel()
-	if out, err := p.Broker.JS.Stream(ctx, p.names.Out.Estimates); err == nil {
-		p.auditReplicas(out)
-		if out.CachedInfo().State.FirstSeq > 1 && !p.dropped {
-			p.dropped = true
-			p.log.Warn(
-				"the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
-				"stream",
-				p.names.Out.Estimates,
-				"begins",
-				out.CachedInfo().State.FirstTime,
-			)
-		}
-	}
-	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
-	if err != nil {
-		return nil //nolint:nilerr // the source says what is wrong
-	}
-	p.auditReplicas(stream)
-	return broker.AuditStream(stream.CachedInfo().Config)
-}
-
-// auditReplicas warns of a stream that has lost copies. To end the run would give up what the others hold.
-func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
-	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
-		p.log.Warn("the loss of one server would lose what a stream holds", "because", err)
-	}
 }
 
 // logEnd asks for the last position of the log, which the loop learns only from what it reads.

@@ -13,6 +13,7 @@ type Deployment struct {
 	// LastEvents is when the broker took the newest event of a kind, of those that the log still holds.
 	LastEvents map[string]time.Time
 	Streams    []Stream
+	Lacks      []Lack
 	Group      *Group // nil: the run is alone
 	Config     string // digest of the configuration
 	Reloaded   time.Time
@@ -27,6 +28,13 @@ type Stream struct {
 	Messages, Bytes uint64
 	BytesMax        int64 // 0 or less: no limit
 	Oldest          time.Time
+}
+
+// Lack says how many messages a log lacks between its first and its last one, or the copy of one of the
+// servers that keep it.
+type Lack struct {
+	Stream, Server string // Server is empty for the stream as a whole
+	Messages       uint64
 }
 
 // Group describes the group of a worker as that worker knows it.
@@ -55,6 +63,11 @@ func (x *collection) collectDeployment(d *Deployment) {
 		}
 		x.time("stream_oldest_timestamp_seconds", "When the oldest message of the stream was taken; absent when it is empty.",
 			s.Oldest, of...)
+	}
+	for _, l := range d.Lacks {
+		x.gauge("stream_lacking_messages",
+			"Messages that a log lacks between its first and its last; with a server: that its copy lacks.",
+			float64(l.Messages), "stream", l.Stream, "server", l.Server)
 	}
 	if g := d.Group; g != nil {
 		x.gauge("group_info", "Always 1.", 1, "worker", g.Worker)

@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/request"
+	"gqlstream/sinks/web"
+)
+
+// audits are what is known of the streams. The goroutine of watchOutput writes them, and any may read
+// what is known.
+type audits struct {
+	every   time.Duration
+	discard bool // it was said that the log out drops its oldest
+
+	mu    sync.Mutex // guards what follows
+	lacks []web.Lack // of each stream, and each server that was asked, as was said
+}
+
+// known returns what the streams lack.
+func (a *audits) known() []web.Lack {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.lacks)
+}
+
+// note remembers what a stream or a server lacks, and reports whether that is news.
+func (a *audits) note(l web.Lack) (news bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.lacks {
+		if one := &a.lacks[i]; one.Stream == l.Stream && one.Server == l.Server {
+			news = one.Messages != l.Messages && l.Messages > 0
+			one.Messages = l.Messages
+			return news
+		}
+	}
+	a.lacks = append(a.lacks, l)
+	return l.Messages > 0
+}
+
+// streamsAuditMax bounds how long an audit of the streams may take.
+const streamsAuditMax = 10 * time.Second
+
+// auditStreams checks that the log in is still the one that was read and has safe settings, and says
+// what either log lacks, when the log out has begun to drop records, and when fewer servers keep one of
+// them than shall. A broker that does not answer says nothing about it.
+func (p *Pipeline) auditStreams(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, streamsAuditMax)
+	defer cancel()
+	if out, err := p.Broker.JS.Stream(ctx, p.names.Out.Estimates); err == nil {
+		p.auditReplicas(out)
+		state := out.CachedInfo().State
+		p.auditHoles(ctx, out, uint64(state.NumDeleted), "")
+		if state.FirstSeq > 1 && !p.audits.discard {
+			p.audits.discard = true
+			p.log.Warn(
+				"the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
+				"stream",
+				p.names.Out.Estimates,
+				"begins",
+				state.FirstTime,
+			)
+		}
+	}
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return nil //nolint:nilerr // the source says what is wrong
+	}
+	p.auditReplicas(stream)
+	if at := p.reached.at.Load(); at != nil {
+		if err := at.Check(ctx, p.Broker.JS); errors.Is(err, ingest.ErrWrongHistory) {
+			return err
+		}
+	}
+	if holes, err := ingest.Holes(ctx, stream); err == nil {
+		lacks := uint64(0)
+		for _, hole := range holes {
+			lacks += uint64(hole.Last - hole.First + 1)
+		}
+		p.auditHoles(ctx, stream, lacks, fmt.Sprint(holes))
+	}
+	return broker.AuditStream(stream.CachedInfo().Config)
+}
+
+// auditHoles says what a stream, or one of the servers that keep it, has begun to lack.
+func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uint64, where string) {
+	conf, first := s.CachedInfo().Config, s.CachedInfo().State.FirstSeq
+	if p.audits.note(web.Lack{Stream: conf.Name, Messages: lacks}) {
+		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has deleted"+
+			" them. What was published stands; docs/operations.md says how to mend it",
+			"stream", conf.Name, "messages", lacks, "positions", where)
+	}
+	if conf.Replicas <= 1 {
+		return
+	}
+	const discards = 1000 // of a stream that drops its oldest, while it is asked
+	tolerated := uint64(0)
+	if conf.Discard == jetstream.DiscardOld && first > 1 {
+		tolerated = discards
+	}
+	r, err := request.ProbeReplica(ctx, p.Broker.JS, conf.Name, tolerated)
+	if err != nil {
+		return // it is asked again in a minute
+	}
+	if p.audits.note(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
+		p.log.Error("one server's copy of a stream lacks messages: let it copy the stream again, with"+
+			" nats stream cluster peer-remove STREAM SERVER",
+			"stream", conf.Name, "server", r.Server, "messages", r.Lacks)
+	}
+}
+
+// auditReplicas warns of a stream that has lost copies. To end the run would give up what the others hold.
+func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
+	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
+		p.log.Warn("the loss of one server would lose what a stream holds", "because", err)
+	}
+}
