@@ -127,6 +127,38 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// Verify reads the checkpoint of one position in full, without holding it, and returns its manifest.
+func (d *Dir) Verify(position uint64) (Manifest, error) {
+	dir := filepath.Join(d.path, FileName(position))
+	m, err := d.manifest(dir)
+	if err == nil && m.Position != position {
+		err = fmt.Errorf("its manifest says position %d", m.Position)
+	}
+	for _, entry := range m.Sections {
+		if err == nil {
+			err = d.verifySection(dir, entry)
+		}
+	}
+	if err != nil {
+		return m, fmt.Errorf("checkpoint %d: %w", position, err)
+	}
+	return m, nil
+}
+
+func (d *Dir) verifySection(dir string, entry Entry) error {
+	if filepath.Base(entry.Name) != entry.Name {
+		return fmt.Errorf("section %q: it is not a file name", entry.Name)
+	}
+	sum := xxhash.New()
+	if err := d.read(filepath.Join(dir, entry.Name), sum, entry.Bytes); err != nil {
+		return fmt.Errorf("section %q: %w", entry.Name, err)
+	}
+	if got := hexSum(sum.Sum64()); got != entry.Checksum { // which covers the length: more was read
+		return fmt.Errorf("section %q: checksum %s, the manifest says %s", entry.Name, got, entry.Checksum)
+	}
+	return nil
+}
+
 // section reads one section and verifies its length and checksum.
 func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
 	if filepath.Base(entry.Name) != entry.Name {

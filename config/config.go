@@ -46,6 +46,7 @@ type Settings struct {
 	Limits     event.Limits              `yaml:"limits"`
 	State      string                    `yaml:"state"`
 	Checkpoint Checkpoint                `yaml:"checkpoint"`
+	Log        Log                       `yaml:"log"`
 	NATS       NATS                      `yaml:"nats"`
 	Group      Group                     `yaml:"group"`
 	Output     Output                    `yaml:"output"`
@@ -143,6 +144,37 @@ type Privacy struct {
 // last bits of results, so it is a part of the digest.
 type Checkpoint struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
+}
+
+// Log says how long the log is kept.
+type Log struct {
+	Keep Keep `yaml:"keep"`
+}
+
+// Keep is a time, such as 720h, or a number of bytes; zero keeps everything.
+type Keep struct {
+	For   time.Duration
+	Bytes uint64
+}
+
+// UnmarshalYAML reads a time or a number of bytes.
+func (k *Keep) UnmarshalYAML(data []byte) (err error) {
+	text := strings.Trim(strings.TrimSpace(string(data)), `"'`)
+	if k.Bytes, err = strconv.ParseUint(text, 10, 64); err == nil {
+		return nil
+	}
+	if k.For, err = time.ParseDuration(text); err != nil || k.For <= 0 {
+		return fmt.Errorf("log.keep: %s is neither a time, such as 720h, nor a number of bytes", text)
+	}
+	return nil
+}
+
+// MarshalYAML is the inverse.
+func (k Keep) MarshalYAML() ([]byte, error) {
+	if k.For > 0 {
+		return []byte(k.For.String()), nil
+	}
+	return strconv.AppendUint(nil, k.Bytes, 10), nil
 }
 
 // NATS names the server that keeps the streams, and the prefix of their names.

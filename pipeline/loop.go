@@ -155,6 +155,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(p.watchStore)
 	}
 	watch(p.watchOutput)
+	if p.settings.Log.Keep != (config.Keep{}) {
+		watch(p.watchRetention)
+	}
 	begin := func(f *fold) {
 		var own context.Context
 		own, f.stop = context.WithCancel(running)

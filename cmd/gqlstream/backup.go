@@ -157,7 +157,7 @@ func (b *backup) copyCheckpoint(state string, m checkpoint.Manifest) error {
 		err = cmp.Or(err, b.copyFile(filepath.Join(state, sub, name), filepath.Join(backupState, sub, name)))
 	}
 	if err == nil {
-		_, err = checkpoint.Look(checkpoint.Disk{}, filepath.Dir(written)).Read(m.Position)
+		_, err = checkpoint.Look(checkpoint.Disk{}, filepath.Dir(written)).Verify(m.Position)
 	}
 	if err != nil {
 		b.sums = b.sums[:before]

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
-	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
-	"gqlstream/group"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -40,7 +37,7 @@ type purge struct {
 	command *purgeCmd
 	con     console
 	dir     *checkpoint.Dir
-	kept    [2]checkpoint.Manifest // the newest first
+	kept    pipeline.NeededLog
 	broker  *broker.Broker
 	upTo    uint64 // position of the first message that stays
 }
@@ -54,22 +51,18 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 		con:     con,
 		dir:     checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints")),
 	}
-	err := p.readKept(state)
-	if err != nil {
-		return err
+	if positions, err := p.dir.List(); err == nil && len(positions) == 0 { // no server is to be started there
+		return fmt.Errorf("purge: there is no checkpoint in %s, and two are needed", state)
 	}
+	var err error
 	if p.broker, err = c.open(ctx, con); err != nil {
 		return err
 	}
-	for _, k := range p.kept {
-		_, id := pipeline.ResumeOf(k)
-		if err := id.Check(ctx, p.broker.JS); err != nil {
-			return err
-		}
+	if p.kept, err = pipeline.Needed(ctx, p.broker.JS, p.dir, c.settings.NATS.Prefix); err != nil {
+		return fmt.Errorf("purge: %s: %w", state, err)
 	}
-	if p.upTo, err = p.needed(ctx); err != nil {
-		return err
-	}
+	p.tellGraph()
+	p.upTo = p.kept.From()
 	if err := p.log(ctx); err != nil {
 		return err
 	}
@@ -87,24 +80,19 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	return nil
 }
 
-// needed returns the position from which the log is needed: that of the second-newest checkpoint, or
-// an older one at which a group keeps the graph.
-func (p *purge) needed(ctx context.Context) (uint64, error) {
-	upTo := p.kept[1].Position
-	graph, bucket, err := group.OldestGraph(ctx, p.broker.JS, p.command.settings.NATS.Prefix)
-	if graph == 0 || graph >= upTo {
-		return upTo, err
+// tellGraph says when a group needs more of the log than the checkpoints here.
+func (p *purge) tellGraph() {
+	if upTo := p.kept.Checkpoints[1].Position; p.kept.From() < upTo {
+		fmt.Fprintf(
+			p.con.Out,
+			"the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
+				"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n",
+			p.kept.Graph,
+			upTo,
+			p.kept.Bucket,
+			pipeline.GraphEvery,
+		)
 	}
-	fmt.Fprintf(
-		p.con.Out,
-		"the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
-			"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n",
-		graph,
-		upTo,
-		bucket,
-		pipeline.GraphEvery,
-	)
-	return graph, err
 }
 
 // log deletes the messages that nobody needs.
@@ -119,10 +107,7 @@ func (p *purge) log(ctx context.Context) error {
 		return nil
 	}
 	if !p.command.DryRun {
-		if err := ingest.RecordFirst(ctx, p.broker.JS, log, p.upTo); err != nil {
-			return err
-		}
-		if err := log.Purge(ctx, jetstream.WithPurgeSequence(p.upTo)); err != nil {
+		if err := pipeline.PurgeLog(ctx, p.broker.JS, log, p.upTo); err != nil {
 			return fmt.Errorf("purge: %w", err)
 		}
 	}
@@ -160,7 +145,7 @@ func (p *purge) deleted() string {
 
 // tellErased says whether the log still holds data that was erased.
 func (p *purge) tellErased() {
-	switch erased := p.kept[0].Erased; {
+	switch erased := p.kept.Checkpoints[0].Erased; {
 	case erased == 0:
 	case erased >= p.upTo:
 		fmt.Fprintf(
@@ -176,33 +161,4 @@ func (p *purge) tellErased() {
 			erased,
 		)
 	}
-}
-
-// readKept reads the two newest checkpoints, which must be intact and of one configuration.
-func (p *purge) readKept(state string) error {
-	positions, err := p.dir.List()
-	if err != nil {
-		return err
-	}
-	if len(positions) < len(p.kept) {
-		return fmt.Errorf(
-			"purge: %d checkpoints in %s, two are needed before anything may be deleted; let run "+
-				"go on until it has written them",
-			len(positions),
-			state,
-		)
-	}
-	for i := range p.kept {
-		c, err := p.dir.Read(positions[i])
-		if err != nil {
-			return fmt.Errorf("purge: %w; nothing was deleted. Start run, which writes others", err)
-		}
-		p.kept[i] = c.Manifest
-	}
-	if p.kept[0].Config != p.kept[1].Config {
-		return errors.New(
-			"purge: the two newest checkpoints are of different configurations; let run write another one first",
-		)
-	}
-	return nil
 }

@@ -1,0 +1,151 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/checkpoint"
+	"gqlstream/config"
+	"gqlstream/group"
+	"gqlstream/ingest"
+	"gqlstream/request"
+)
+
+const (
+	retainAfter = time.Minute // the first look at what may be removed of the log
+	retainEvery = time.Hour   // further ones: each reads two checkpoints, if there is something to remove
+	retainLeast = 20          // less than one part in so many of the log is left there
+)
+
+// watchRetention removes what log.keep does not keep. In a group one worker does.
+func (p *Pipeline) watchRetention(ctx context.Context) error {
+	wait := retainAfter
+	for request.Pause(ctx, wait) == nil {
+		wait = retainEvery
+		if p.group != nil && !p.group.leads("retention") {
+			continue
+		}
+		if err := p.retain(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("nothing is removed of the log", "because", err)
+		}
+	}
+	return nil
+}
+
+// retain removes the messages before the first that log.keep keeps, and that something needs.
+func (p *Pipeline) retain(ctx context.Context) error {
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return err
+	}
+	state := stream.CachedInfo().State
+	first, err := keptFrom(ctx, p.Broker.JS, stream, p.settings.Log.Keep)
+	if err != nil || first < state.FirstSeq+state.Msgs/retainLeast+1 {
+		return err
+	}
+	needed, err := Needed(ctx, p.Broker.JS, p.Checkpoints.Dir, p.settings.NATS.Prefix)
+	if err != nil {
+		return err
+	}
+	if first = min(first, needed.From()); first <= state.FirstSeq {
+		return nil
+	}
+	if err := PurgeLog(ctx, p.Broker.JS, stream, first); err != nil {
+		return err
+	}
+	p.log.Info("removed what log.keep does not keep", "from", state.FirstSeq, "to", first-1)
+	return nil
+}
+
+// keptFrom returns the position of the first message that is to be kept.
+func keptFrom(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream jetstream.Stream,
+	keep config.Keep,
+) (uint64, error) {
+	state := stream.CachedInfo().State
+	if keep.For == 0 {
+		if state.Bytes <= keep.Bytes || state.Msgs == 0 {
+			return state.FirstSeq, nil
+		}
+		each := state.Bytes/state.Msgs + 1
+		return state.FirstSeq + (state.Bytes-keep.Bytes)/each, nil
+	}
+	since := time.Now().Add(-keep.For)
+	reader, err := js.CreateConsumer(ctx, stream.CachedInfo().Config.Name, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, Replicas: 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, InactiveThreshold: time.Second,
+	})
+	if err != nil {
+		return 0, err
+	}
+	info := reader.CachedInfo()
+	_ = js.DeleteConsumer(ctx, info.Stream, info.Name) // or the broker forgets it soon
+	return max(state.LastSeq+1-min(info.NumPending, state.LastSeq), state.FirstSeq), nil
+}
+
+// NeededLog says which part of a log cannot be removed.
+type NeededLog struct {
+	Checkpoints [2]checkpoint.Manifest // the two newest, verified
+	Graph       uint64                 // oldest position at which a group keeps the graph; 0: none
+	Bucket      string                 // that keeps it
+}
+
+// From returns the first position that stays.
+func (n NeededLog) From() uint64 {
+	if n.Graph > 0 {
+		return min(n.Graph, n.Checkpoints[1].Position)
+	}
+	return n.Checkpoints[1].Position
+}
+
+// Needed verifies the two newest checkpoints, which must be intact, of one configuration and of this log, and
+// looks up what a new worker of a group goes on from.
+func Needed(
+	ctx context.Context,
+	js jetstream.JetStream,
+	dir *checkpoint.Dir,
+	prefix string,
+) (n NeededLog, err error) {
+	positions, err := dir.List()
+	if err != nil {
+		return n, err
+	}
+	if len(positions) < len(n.Checkpoints) {
+		return n, fmt.Errorf("there are %d checkpoints, and two are needed before anything may be deleted;"+
+			" let run go on until it has written them", len(positions))
+	}
+	for i := range n.Checkpoints {
+		if n.Checkpoints[i], err = dir.Verify(positions[i]); err != nil {
+			return n, fmt.Errorf("%w; nothing was deleted. Start run, which writes others", err)
+		}
+		_, id := ResumeOf(n.Checkpoints[i])
+		if err := id.Check(ctx, js); err != nil {
+			return n, err
+		}
+	}
+	if n.Checkpoints[0].Config != n.Checkpoints[1].Config {
+		return n, errors.New("the two newest checkpoints are of different configurations;" +
+			" let run write another one first")
+	}
+	n.Graph, n.Bucket, err = group.OldestGraph(ctx, js, prefix)
+	return n, err
+}
+
+// PurgeLog removes the messages before a position, and records that it did.
+func PurgeLog(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream jetstream.Stream,
+	first uint64,
+) error {
+	if err := ingest.RecordFirst(ctx, js, stream, first); err != nil {
+		return err
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSequence(first))
+}

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"gqlstream/config"
+	"gqlstream/request"
+)
+
+// What log.keep does not keep must be removed, but for what the two newest checkpoints need, and what is
+// removed so must not count as lost.
+func TestWhatIsNotKeptIsRemoved(t *testing.T) {
+	settings := settingsOfServer(t)
+	said := &sayings{}
+	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.audits.every = time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-ended
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var positions []uint64
+	saved := func(n int) {
+		t.Helper()
+		for len(positions) < n {
+			if _, err := p.Broker.JS.Publish(ctx, "gql.control", []byte(`{"op":"checkpoint"}`)); err != nil {
+				t.Fatal(err)
+			}
+			before := len(positions)
+			for len(positions) == before {
+				if positions, err = p.Checkpoints.Dir.List(); err != nil ||
+					request.Pause(ctx, 10*time.Millisecond) != nil {
+					t.Fatalf("no checkpoint: %v\n%s", err, said)
+				}
+			}
+		}
+	}
+	p.settings.Log.Keep = config.Keep{Bytes: 1}
+	for range 50 {
+		if _, err := p.Broker.JS.Publish(ctx, "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved(1)
+	if err := p.retain(ctx); err == nil {
+		t.Error("one checkpoint is enough")
+	}
+	saved(3)
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := stream.CachedInfo().State.LastSeq
+	for keep, want := range map[config.Keep]uint64{
+		{For: time.Hour}: 1, {For: time.Nanosecond}: last, {Bytes: 1 << 30}: 1,
+	} {
+		if got, err := keptFrom(ctx, p.Broker.JS, stream, keep); err != nil || got < want {
+			t.Errorf("%+v: from %d, want %d, %v", keep, got, want, err)
+		}
+	}
+	if err := p.retain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := stream.Info(ctx); err != nil || info.State.FirstSeq < 2 ||
+		info.State.FirstSeq > positions[1] {
+		t.Errorf("the log begins at %d, and checkpoints are at %v, %v", info.State.FirstSeq, positions, err)
+	}
+	if err := p.auditStreams(ctx); err != nil || (*p.streamStates.Load())[1].Lacks > 0 {
+		t.Errorf("what was removed counts as lost: %+v, %v", *p.streamStates.Load(), err)
+	}
+}
