@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/ingest"
