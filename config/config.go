@@ -251,11 +251,11 @@ func (c Settings) Core() (incremental.Config, error) {
 		rule, err := community.Rule()
 		errs = append(errs, err)
 		out.Communities = append(out.Communities, rule)
-		if community.SelectedBy != "" {
+		if by := community.Selection(); by != quant.ByEdges {
 			if out.SelectedBy == nil {
 				out.SelectedBy = map[string]quant.Selection{}
 			}
-			out.SelectedBy[community.Name] = community.SelectedBy
+			out.SelectedBy[community.Name] = by
 		}
 	}
 	for i, e := range c.Estimates {

@@ -195,7 +195,8 @@ func checkSelections(by map[string]quant.Selection) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(quant.Selections, by[name]) {
-			errs = append(errs, fmt.Errorf("communities: %q is selected_by %q; there are %v", name, by[name], quant.Selections))
+			errs = append(errs, fmt.Errorf("communities: %q is selected_by %q; there are %v and %s",
+				name, by[name], quant.Selections, selectedByEdges))
 		}
 	}
 	return errors.Join(errs...)

@@ -200,3 +200,22 @@ func TestSelectionIsDeclaredInTheLog(t *testing.T) {
 		t.Errorf("%d estimates, want 4", seen)
 	}
 }
+
+// A community by a condition on attributes was selected by attribute, whether the file or the log
+// defines it, and may be declared otherwise.
+func TestConditionsOnAttributesSelectByAttribute(t *testing.T) {
+	for text, want := range map[string]quant.Selection{
+		`{"name":"a","where":{"language":"de"}}`:                       quant.ByAttribute,
+		`{"name":"a","rule":"age > 30"}`:                               quant.ByAttribute,
+		`{"name":"a","rule":"age > 30","selected_by":"class"}`:         quant.ByClass,
+		`{"name":"a","where":{"language":"de"},"selected_by":"edges"}`: quant.ByEdges,
+		`{"name":"a"}`:                 quant.ByEdges,
+		`{"name":"a","everyone":true}`: quant.ByEdges,
+		`{"name":"a","ego":{"root":"x","hops":1},"selected_by":"place"}`: quant.ByPlace,
+	} {
+		_, selected, err := parseCommunities([]byte(`{"communities":[` + text + `]}`))
+		if err != nil || selected["a"] != want {
+			t.Errorf("%s: selected by %q, %v; want %q", text, selected["a"], err, want)
+		}
+	}
+}

@@ -23,8 +23,23 @@ type CommunityDefinition struct {
 	Expression string         `json:"rule" yaml:"rule,omitempty"`   // over attributes; see package graphstore/rule
 	Ego        *EgoDefinition `json:"ego" yaml:"ego,omitempty"`
 
-	// SelectedBy declares how the members were selected, for auto; see quant.Selection.
+	// SelectedBy declares how the members were selected, for auto; see Selection.
 	SelectedBy quant.Selection `json:"selected_by" yaml:"selected_by,omitempty"`
+}
+
+// selectedByEdges is the declaration that leaves the question to the edges inside.
+const selectedByEdges quant.Selection = "edges"
+
+// Selection returns how the members were selected: as declared, and where nothing is declared by
+// attribute if a condition on attributes defines the community. Empty, the edges inside decide.
+func (c CommunityDefinition) Selection() quant.Selection {
+	switch {
+	case c.SelectedBy == selectedByEdges:
+		return quant.ByEdges
+	case c.SelectedBy == "" && (len(c.Where) > 0 || c.Expression != ""):
+		return quant.ByAttribute
+	}
+	return c.SelectedBy
 }
 
 // EgoDefinition is an ego network: the vertices within hops of a root.
@@ -164,7 +179,7 @@ func parseCommunities(config json.RawMessage) ([]graphstore.Rule, map[string]qua
 	var errs []error
 	for i, definition := range *wanted.Communities {
 		rule, err := definition.Rule()
-		if by := definition.SelectedBy; by != "" {
+		if by := definition.Selection(); by != quant.ByEdges {
 			selected[definition.Name] = by
 		}
 		rules[i] = rule
