@@ -54,7 +54,8 @@ type detector struct {
 	Peak   float64 `json:"peak,omitempty"` // height of the present peak, 0 where there is none
 }
 
-// sample holds the sums at a time: for a change, those that held when a cell of the grid ended.
+// sample holds the sums at a time: for a change, those that held when a cell of the grid ended,
+// for a CUSUM those of an evaluation, whose log time is Cell.
 type sample struct {
 	Cell     int64   `json:"cell"`
 	Total    float64 `json:"total"`
@@ -64,15 +65,16 @@ type sample struct {
 // sum is one side of a CUSUM.
 type sum struct {
 	S     float64 `json:"s"`
-	Since int64   `json:"since"` // log time at which it was last zero
+	Since int64   `json:"since"` // log time of the evaluation at which it was last zero
 	From  float64 `json:"from"`  // the total then
 }
 
-// add takes a step of the side.
-func (s *sum) add(step, most, total float64, now int64) {
-	if s.S = min(most, max(0, s.S+step)); s.S == 0 {
-		s.Since, s.From = now, total
+// add takes a step of the side, from the sums of the evaluation before.
+func (s *sum) add(step, most float64, then sample) {
+	if s.S == 0 {
+		s.Since, s.From = then.Cell, then.Total
 	}
+	s.S = min(most, max(0, s.S+step))
 }
 
 const (
@@ -305,11 +307,12 @@ func (d *detector) evaluateCUSUM(
 	threshold := d.threshold(r, t, often, 0)
 	if fresh {
 		moved, variance := d.Total-d.Then.Total, d.Variance-d.Then.Variance
-		d.Then = sample{Total: d.Total, Variance: d.Variance}
+		then := d.Then
+		d.Then = sample{Cell: now, Total: d.Total, Variance: d.Variance}
 		if d.Spread.Windows >= cusumWarm {
 			z := ratio(moved, max(d.scale(variance), burstPart*math.Sqrt(max(variance, 0))))
-			d.Up.add(z-r.Drift, 2*threshold, d.Total, now)
-			d.Down.add(-z-r.Drift, 2*threshold, d.Total, now)
+			d.Up.add(z-r.Drift, 2*threshold, then)
+			d.Down.add(-z-r.Drift, 2*threshold, then)
 			t.look(1)
 			d.watch(t, r.shape(), max(d.Up.S, d.Down.S), threshold)
 		}

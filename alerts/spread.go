@@ -65,7 +65,8 @@ type shape struct {
 
 const (
 	tailPrior    = 20
-	tailLooksMax = 1e7 // then half is forgotten
+	tailPeaksMax = 1000 // then half is forgotten, so that a time of much noise does not count for ever
+	tailQuiet    = 0.1  // the least rate of peaks, as a part of that of the shape
 )
 
 // changeShape is that of a change over a window, in spreads: both directions together cross b about 2 b phi(b)
@@ -82,7 +83,7 @@ func cusumShape(drift float64) shape {
 
 // fitted returns the rate of peaks above the level, a window, and their mean height above it.
 func (t *tail) fitted(s shape) (rate, mean float64) {
-	rate = (tailPrior + t.Peaks) / (tailPrior/s.rate + t.Looks)
+	rate = max(tailQuiet*s.rate, (tailPrior+t.Peaks)/(tailPrior/s.rate+t.Looks))
 	mean = (tailPrior*s.mean + t.Excess) / (tailPrior + t.Peaks)
 	return rate, mean
 }
@@ -100,13 +101,11 @@ func (t *tail) often(s shape, height float64) float64 {
 }
 
 // look counts a part of a window of a series.
-func (t *tail) look(part float64) {
-	if t.Looks += part; t.Looks > tailLooksMax {
-		t.Looks, t.Peaks, t.Excess = t.Looks/2, t.Peaks/2, t.Excess/2
-	}
-}
+func (t *tail) look(part float64) { t.Looks += part }
 
 // peak counts a peak that rang nothing.
 func (t *tail) peak(s shape, height float64) {
-	t.Peaks, t.Excess = t.Peaks+1, t.Excess+height-s.level
+	if t.Peaks, t.Excess = t.Peaks+1, t.Excess+height-s.level; t.Peaks > tailPeaksMax {
+		t.Looks, t.Peaks, t.Excess = t.Looks/2, t.Peaks/2, t.Excess/2
+	}
 }

@@ -60,12 +60,14 @@ func (a *alert) story(t *tail, often float64, state State, now int64) (s story) 
 		s.moved, s.from = d.Total-base.Total, base.Cell
 	}
 	s.reason = a.reason(t, often, state, now)
-	if state == Resolved {
-		if s.end = a.ending(s.moved); s.end == EndWindow {
-			s.reason = "window passed: " + s.reason + "; the share stays where it moved to"
-		} else if s.end == EndBack {
-			s.reason = "back: " + s.reason
-		}
+	if state != Resolved {
+		return s
+	}
+	switch s.end = a.ending(s.moved); s.end {
+	case EndWindow:
+		s.reason = "window passed: " + s.reason + ", and the share stays where it moved to"
+	case EndBack:
+		s.reason = "back: " + s.reason
 	}
 	return s
 }
@@ -101,7 +103,10 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 	}
 	switch quantity := r.When.Quantity; quantity {
 	case CUSUM:
-		return fmt.Sprintf("movements add up to %s times what is usual, %s ring",
+		if state == Resolved {
+			return "nothing further moved"
+		}
+		return fmt.Sprintf("movements add up to %s times what is usual, the rule rings above %s",
 			short(max(d.Up.S, d.Down.S)), short(d.threshold(r, t, often, 0)))
 	case Change:
 		moved, variance, known := d.change(r, now)
@@ -109,7 +114,7 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 		case !known:
 			return "the share of " + span(r.Over) + " ago is not known yet"
 		case r.When.Budgeted:
-			return fmt.Sprintf("%s in %s is %s times what is usual, %s ring", points(moved), span(r.Over),
+			return fmt.Sprintf("%s in %s is %s times what is usual, the rule rings above %s", points(moved), span(r.Over),
 				short(math.Abs(ratio(moved, d.scale(variance)))), short(d.threshold(r, t, often, variance)))
 		}
 		return fmt.Sprintf("%s in %s, %s", points(moved), span(r.Over), r.asks(state, unit))
