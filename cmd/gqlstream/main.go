@@ -68,6 +68,7 @@ type cli struct {
 	Group       groupCmd       `cmd:"" help:"List the workers of a group, or let one hand its shards over."`
 	Notify      notifyCmd      `cmd:"" help:"Tell the targets of a configuration one sample alert."`
 	Health      healthCmd      `cmd:"" help:"Ask the run on this machine whether it is well."`
+	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Answer questions of a language model about a running pipeline."`
 	Version     versionCmd     `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type watch struct {
 	watchData
 	base    string // address of the page
 	token   string
+	wait    time.Duration // for one answer; 0: watchWaitMax
 	con     console
 	problem error // of the last look
 }
@@ -224,7 +226,7 @@ func (w *watch) state() string {
 
 // get reads one answer of the API.
 func (w *watch) get(ctx context.Context, path string, query url.Values, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, watchWaitMax)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.wait, watchWaitMax))
 	defer cancel()
 	request, err := http.NewRequestWithContext(
 		ctx,
