@@ -47,7 +47,7 @@ func TestListIsInTheAddress(t *testing.T) {
 	list := `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).join("|")`
 	p.until(
 		"rows that match",
-		`[...document.querySelectorAll(".rows .row")].every((r) => r.innerText.startsWith("Lyon") && r.innerText.includes("thin"))`,
+		`[...document.querySelectorAll(".rows .row")].every((r) => r.innerText.startsWith("Lyon") && r.innerText.includes("few labels"))`,
 	)
 	before, address := eval[string](p, list), eval[string](p, "location.href")
 	if n := strings.Count(before, "|") + 1; n < 2 || n > 15 {

@@ -96,6 +96,8 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		)
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
 		p.until("the marks", `labels.size > 0`)
+		eval[any](p, `(labels.clear(), dispatchEvent(new Event("themechange")))`)
+		p.until("the marks again", `labels.size > 0`)
 		if n := eval[int](p, `labels.size`); n != 1 {
 			t.Errorf("%s: of two alerts side by side %d have labels", look.name, n)
 		}

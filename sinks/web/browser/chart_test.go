@@ -54,9 +54,9 @@ func paintedIn(p *page, colour string, from, to float64) int {
 	})()`, colour, from, to))
 }
 
-// A night without data must be a break in the chart, not a line across it; a short pause
-// is none. The points on both sides are there.
-func TestAGapIsAGap(t *testing.T) {
+// A value is in force until the next one: a night in which nothing was published is no gap, and the
+// line does not slope across it.
+func TestAValueIsInForceUntilTheNext(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	second := uint64(0)
 	for day := range uint64(3) { // three days of ten minutes with a night of an hour
@@ -69,27 +69,22 @@ func TestAGapIsAGap(t *testing.T) {
 	p.visit(s.URL() + "#/c/alpha")
 	p.until("the chart", `document.querySelector(".u-wrap canvas")`)
 	total := float64(second)
-	for day := range 3 {
+	for day := range 2 {
 		begin := float64(day) * 4200
-		if n := painted(p, 0, (begin+50)/total, (begin+500)/total); n < 20 {
-			t.Errorf("day %d has %d pixels of a line", day, n)
-		}
-		if day < 2 {
-			if n := painted(p, 0, (begin+700)/total, (begin+4100)/total); n > 0 {
-				t.Errorf("the night after day %d has %d pixels of a line", day, n)
-			}
+		night := painted(p, 0, (begin+700)/total, (begin+4100)/total)
+		if most := 3 * 1200; night < 100 || night > most { // two pixels high, with their edges
+			t.Errorf("the night after day %d has %d pixels of a line", day, night)
 		}
 	}
-	p.shot("gaps")
+	p.shot("steps")
 	for claim, want := range map[string]string{
-		`m.gaps([0, 10, 20, 30, 3630, 3640, 3650, 3660].map((at) => ({ at })), 3660)`:              "[false,false,false,false,true,false,false,false]",
-		`m.gaps([0, 3600, 7200, 10800, 14400].map((at) => ({ at })), 14400)`:                       "[false,false,false,false,false]",                                     // hourly
-		`m.gaps([0, 80, 160, 240, 320, 400, 405, 410, 415, 420, 425].map((at) => ({ at })), 425)`:  "[false,false,false,false,false,false,false,false,false,false,false]", // thinned
-		`m.gaps([0, 1, 2, 3, 13, 23, 24, 25].map((at) => ({ at })), 25, 10)`:                       "[false,false,false,false,false,false,false,false]",                   // gated
-		`m.gaps([0, 1, 2, 3, 33, 34, 35, 36].map((at) => ({ at })), 36, 10)`:                       "[false,false,false,false,true,false,false,false]",
-		`m.gaps([0, 500].map((at) => ({ at })), 500)`:                                              "[false,false]",
+		`m.table([1, 2].map((at) => ({ at, e: { x: at } })), true, 5, [(e) => e.x])`:               "[[1,2,5],[1,2,2]]",
 		`m.largestChange([.1, .1, .5, .5, .52, .5].map((x) => ({ e: { prevalence: [x] } })), 0)`:   "[1,2]",
 		`m.largestChange([.1, .1, .5, .5, .9, .5].map((x) => ({ e: { prevalence: [x] } })), 0, 2)`: "[1,2]",
+		// News alone is a move: what was learned of the classifier is none.
+		`m.largestChange([0, .4, .02, .1].map((r) => ({ e: { prevalence: [.5], moved: [r === .1 ? .1 : 0], revised: [r] } })), 0)`: "[2,3]",
+		// The revised line adds what was learned later to what was published before.
+		`m.revised([[.5, 0], [.4, -.1], [.6, 0]].map(([x, r]) => ({ e: { prevalence: [x], revised: [r] } }))).map((p) => p.e.prevalence[0])`: "[0.4,0.4,0.6]",
 	} {
 		if got := eval[string](p, `import("/js/series.js").then((m) => JSON.stringify(`+claim+`))`); got != want {
 			t.Errorf("%s is %s, want %s", claim, got, want)
@@ -98,17 +93,15 @@ func TestAGapIsAGap(t *testing.T) {
 	p.quiet("willReadFrequently")
 }
 
-// A single estimate must show its interval: a bar from low to high through the point.
-func TestASinglePointHasWhiskers(t *testing.T) {
+// A single estimate is drawn as the value that is in force from then on.
+func TestASinglePointIsDrawn(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
-	e := one("alpha", 1, 0.5)
-	e.Low[0], e.High[0] = 0.3, 0.7
-	put(t, s, e)
+	put(t, s, one("alpha", 1, 0.5))
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/c/alpha")
 	p.until("the chart", `document.querySelector(".u-wrap canvas")`)
-	if n := painted(p, 0, 0.499, 0.501); n < 80 {
-		t.Errorf("the interval is %d pixels", n)
+	if n := painted(p, 0, 0.55, 0.95); n < 80 {
+		t.Errorf("the value has %d pixels", n)
 	}
 	p.axe()
 	p.shot("single")
@@ -270,7 +263,7 @@ func TestChartIsSaved(t *testing.T) {
 	p.catchFiles()
 	p.do(
 		click(
-			`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "CSV")`,
+			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent === "CSV")`,
 		),
 	)
 	p.until("the rows", `window.saved`)
@@ -288,10 +281,10 @@ func TestChartIsSaved(t *testing.T) {
 	p.do(
 		chromedp.Evaluate[chromedp.Void](`window.saved = null`),
 		click(
-			`[...document.querySelectorAll(".chart-right .plain")].filter((b) => b.innerText === "PNG")`,
+			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent === "PNG")`,
 		),
 	)
-	p.until("the picture", `window.saved`)
+	p.until("the picture", `window.saved?.type === "image/png"`)
 	size := eval[[]int](p, `createImageBitmap(window.saved).then((b) => [b.width, b.height])`)
 	if size[0] < 900 || size[1] < 340+3*22 {
 		t.Errorf("the picture is %v", size)
@@ -312,7 +305,8 @@ func TestChartIsSaved(t *testing.T) {
 func (p *page) catchFiles() {
 	p.do(chromedp.Evaluate[chromedp.Void](`
 		window.saved = null;
-		URL.createObjectURL = (blob) => { window.saved = blob; return "#"; };
+		const make = URL.createObjectURL;
+		URL.createObjectURL = (blob) => { window.saved = blob; return make.call(URL, blob); };
 		HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
 	`))
 }

@@ -65,8 +65,7 @@ var states = []struct {
 			"More figures",
 			"centre-left",
 			"Compare",
-			"CSV",
-			"PNG",
+			"Save and share",
 			"1 h",
 			"From–to",
 			"From",
@@ -78,7 +77,7 @@ var states = []struct {
 		"compared",
 		"#/c/Lyon%20cycling?class=0&with=auto~Porto%20cycling",
 		`.detail .u-wrap canvas`,
-		[]string{"Compare", "CSV", "PNG"},
+		[]string{"Compare", "Save and share"},
 	},
 	{
 		"alerts",
@@ -92,6 +91,8 @@ var states = []struct {
 		`.entries summary`,
 		[]string{"Pipeline", "17 · label", "16 · unknown"},
 	},
+	{"charts", "#/charts", `.small-chart svg`, []string{"Class", "Order", "Lyon cycling"}},
+	{"classifier", "#/classifier", `.classifier-page .figures td`, []string{"Classifier", "Berlin"}},
 	{"nowhere", "#/c/nobody", `.detail .note`, []string{"Communities"}},
 	{"no-page", "#/none", `main .note, main h1`, []string{"Communities"}},
 }

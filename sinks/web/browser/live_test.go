@@ -481,7 +481,7 @@ func TestEmptyPagesSaySo(t *testing.T) {
 			Flags:      []string{"below-privacy-floor"},
 		},
 	)
-	p.report(s, func() bool { return eval[bool](p, rowText("tiny")+`.includes("suppressed")`) })
+	p.report(s, func() bool { return eval[bool](p, rowText("tiny")+`.includes("not published")`) })
 	p.visit(s.URL() + "#/c/tiny")
 	p.until(
 		"why it is suppressed",

@@ -139,7 +139,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 				p,
 				rowText(
 					"everyone",
-				)+`.includes("suppressed") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`,
+				)+`.includes("not published") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`,
 			)
 		},
 	)
@@ -148,12 +148,12 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 		p.visit(s.URL() + address)
 		p.until(
 			"the progress at "+address,
-			`document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`,
+			`document.getElementById("live").innerText.includes("solving community 12 of 160")`,
 		)
 	}
 	p.axe()
 	p.shot("progress")
-	p.report(s, func() bool { return eval[bool](p, `document.querySelector(".progress").hidden`) })
+	p.report(s, func() bool { return eval[bool](p, `!document.getElementById("live").innerText.includes("solving")`) })
 	p.visit(s.URL())
 	p.until(
 		"no hint any more",

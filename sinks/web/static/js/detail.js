@@ -77,7 +77,7 @@ class Detail {
     this.revisedButton = h("button", { type: "button", class: "plain", hidden: true,
       title: "Earlier shares, shifted by what was learned of the classifier since",
       onclick: () => { this.state.revised = !this.state.revised; this.changed(); } }, "Revised line");
-    const tools = h("div", { class: "chart-right" }, this.revisedButton, lines.open, save.open,
+    const tools = h("div", { class: "chart-right" }, lines.open, save.open, this.revisedButton,
       this.range.el);
     this.content = h("div", { class: "detail-body", hidden: true }, parts.head,
       h("div", { class: "card plot" },

@@ -11,6 +11,8 @@ import { drawDots, drawLevels, drawMarks } from "./marked.js";
 
 const keyHelp = "Arrow keys go through the estimates, plus and minus zoom, Enter picks a point.";
 
+const pointRoom = 30; // seconds on both sides of a point that is alone
+
 // Plot draws; set({lines, timed, from, to, until, marks, levels, dots, confidence}) gives it what
 // is to be drawn. A line is {label, value, stroke, points, k, plain, revised}: points are its
 // estimates, plain those of the plain count, revised the points by what was learned since. The
@@ -63,7 +65,7 @@ export class Plot {
   xRange(low) {
     if (low === null || low === undefined) return [0, 1];
     const [first, last] = this.ends(); // of one point the chart itself makes a range of years
-    return first < last ? [first, last] : [first - 30, last + 30];
+    return first < last ? [first, last] : [first - pointRoom, last + pointRoom];
   }
 
   drawOver(u) {
@@ -94,7 +96,9 @@ export class Plot {
   set(next) {
     Object.assign(this.state, next);
     const { lines, timed, to, until } = this.state, tables = [];
-    const end = to === null ? until : Math.min(to, until ?? to);
+    const places = new Set(lines.flatMap((l) => l.points.map((p) => this.at(p))));
+    const alone = timed && places.size === 1 ? [...places][0] + pointRoom : undefined;
+    const end = to === null ? until ?? alone : Math.min(to, until ?? to);
     const share = (k) => (e) => e.prevalence?.[k];
     for (const { points, k, plain, revised } of lines) {
       const fields = [(e) => e.low?.[k], (e) => e.high?.[k], share(k)];

@@ -1,0 +1,82 @@
+//go:build browser
+
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"gqlstream/request"
+	"gqlstream/sinks/web"
+)
+
+// What the server says of itself stands on every page: a full disk is not "live".
+func TestTheHeadlineIsOnEveryPage(t *testing.T) {
+	full := []request.State{{
+		Name: "GQL", Condition: request.Holding, Since: time.Now(), Reason: "no space left on device",
+	}}
+	s := serve(t, web.Config{Classes: twoClasses, Sinks: func() []request.State { return full }})
+	put(t, s, one("alpha", 1, 0.5))
+	p := open(t, 1200, 900, "light")
+	for _, address := range []string{"#/", "#/charts", "#/alerts", "#/classifier", "#/pipeline", "#/c/alpha"} {
+		p.visit(s.URL() + address)
+		p.until("the sentence at "+address, `document.getElementById("live").dataset.level === "bad" &&
+			document.getElementById("live").innerText.includes("no space left on device")`)
+		p.axe()
+	}
+	p.shot("headline")
+}
+
+// The keyboard alone goes through a chart, zooms into it and picks what is explained.
+func TestTheKeyboardWorksInAChart(t *testing.T) {
+	d := newDemo(6, fiveClasses, 15*time.Second)
+	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
+	d.at = time.Now().Add(-120 * d.step)
+	for range 120 {
+		write(t, s, d)
+	}
+	p := open(t, 1200, 900, "light")
+	p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
+	p.until("the chart", `document.querySelector(".plot .u-wrap canvas")`)
+	p.do(focus(".plot .chart"), chromedp.KeyEvent(kb.Home))
+	p.until("the first estimate", `document.querySelector(".plot .sr").innerText.includes("%")`)
+	first := eval[string](p, `document.querySelector(".plot .sr").innerText`)
+	p.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter),
+		chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Enter))
+	p.until("the explanation", `document.querySelector(".why-head:not([hidden])")`)
+	if last := eval[string](p, `document.querySelector(".plot .sr").innerText`); last == first {
+		t.Errorf("the keys do not move: %s", last)
+	}
+	p.do(focus(".plot .chart"), chromedp.KeyEvent("+"))
+	p.until("a part of time", `location.hash.includes("from=")`)
+	p.axe()
+}
+
+// A chart to embed shows what its address says, on a page of its own that fits its frame.
+func TestAChartIsEmbedded(t *testing.T) {
+	s := serve(t, web.Config{
+		HTTP: web.HTTP{Public: []string{"alpha"}}, Classes: twoClasses,
+		Display: web.Display{Communities: map[string]string{"alpha": "Northern towns"}},
+	})
+	for i := range uint64(30) {
+		put(t, s, one("alpha", 1+10*i, 0.3+0.01*float64(i)))
+	}
+	p := open(t, 640, 400, "light")
+	p.visit(s.URL() + "embed/alpha?class=1&note=Preliminary&colors=ff0000")
+	p.until("the chart", `document.querySelector("main > svg")`)
+	text := `document.querySelector("main > svg").textContent`
+	for _, words := range []string{"Northern towns", "90 % interval", "Preliminary", "Source: ", "Times: "} {
+		p.until(words, text+`.includes("`+words+`")`)
+	}
+	p.until("its own colour", `document.querySelector('path[stroke="#ff0000"]')`)
+	p.until("no scroll bar", `document.documentElement.scrollHeight <= innerHeight`)
+	p.axe()
+	p.shot("embed")
+	p.visit(s.URL() + "embed/alpha?theme=dark&title=What%20they%20think")
+	p.until("its own title", text+`.includes("What they think")`)
+	p.shot("embed-dark")
+	p.quiet()
+}
