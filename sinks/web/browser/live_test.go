@@ -120,7 +120,7 @@ func TestDetailFollowsWhatIsWritten(t *testing.T) {
 	)
 	p.until(
 		"the flags explained",
-		`document.querySelectorAll(".flag").length === 2 && document.querySelector(".flags").innerText.includes("effective calibration labels")`,
+		`document.querySelectorAll(".flag").length === 2 && document.querySelector(".flags").innerText.includes("labels count for the classes named")`,
 	)
 	if got := eval[string](p, `document.querySelector(".flag h2 span").textContent`); got != "yes" {
 		t.Errorf("the flag names class %q, want yes", got)

@@ -62,7 +62,7 @@ function draw(data) {
     root.replaceChildren(h("p", {}, "There is nothing to show yet."));
     return;
   }
-  root.replaceChildren(picture({
+  root.replaceChildren(h("h1", { class: "sr" }, document.title), picture({
     lines, ...span(data), title: query.get("title") || data.display,
     subtitle: data.headline.level === "live" ? "" : data.headline.text,
     note: query.get("note") ?? "", source: query.get("source") || data.pipeline || "gqlstream",
