@@ -105,8 +105,7 @@ func (d *dataset) draw(
 	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
 	shuffled := slices.Clone(d.labelled)
 	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	n := d.calibrating(config.Share)
-	calibration, hidden := shuffled[:n], shuffled[n:]
+	calibration, hidden := d.drawLabels(shuffled, config, event.Class(split%d.classes), r)
 	slices.Sort(calibration)
 	pool := newPool(d, hidden)
 	for _, name := range config.Protocols {

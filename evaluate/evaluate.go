@@ -19,6 +19,7 @@ type Config struct {
 	Size       int                `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
 	MembersMin int                `default:"11" help:"Different members that a community must have. [${default}]"`
 	Share      float64            `name:"calibration" default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
+	LabelDraw  string             `enum:"random,balanced,response" default:"random" help:"How calibration labels are drawn: at random; as many of each class (balanced); or with one class that answers a third as often (response). [${default}]"`
 	Ask        int                `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed       uint64             `default:"1" help:"Of splits and draws. [${default}]"`
 }
@@ -62,6 +63,9 @@ func (c Config) Validate() error {
 				fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max),
 			)
 		}
+	}
+	if c.LabelDraw != "" && !slices.Contains(labelDraws, c.LabelDraw) {
+		errs = append(errs, fmt.Errorf("label draw: %q is none of %v", c.LabelDraw, labelDraws))
 	}
 	if c.Ask < 0 || c.Ask > sizeMax {
 		errs = append(errs, fmt.Errorf("ask: %d is not between 0 and %d", c.Ask, sizeMax))

@@ -150,9 +150,9 @@ func (a *attempt) changeWebhook() bool {
 // attempts are the rows of the table in docs/permissions.md, and how each is tried. Of several tries one
 // that succeeds is enough.
 var attempts = map[string]func(a *attempt) bool{
-	"publish edges, labels, predictions, members and vertices": func(a *attempt) bool {
+	"publish edges, labels, predictions, posts, members and vertices": func(a *attempt) bool {
 		all := true
-		for _, kind := range []string{"edge", "label", "prediction", "member", "vertex"} {
+		for _, kind := range []string{"edge", "label", "prediction", "post", "member", "vertex"} {
 			all = a.publish("gql."+kind, "{}") && all
 		}
 		return all

@@ -70,6 +70,20 @@ func batches(now time.Time) []batch {
 			{"vertex": "ann", "probabilities": []float64{0.9, 0.1}, "version": "v3", "time": at},
 			{"vertex": "bob", "probabilities": []float64{0.3, 0.7}, "version": "v3", "time": at},
 		}, table(column("vertex", text), column("probabilities", arrow.FixedSizeListOf(2, double)), column("version", text), column("time", arrow.FixedWidthTypes.Timestamp_us))},
+		{"post", []map[string]any{
+			{
+				"author": "ann", "probabilities": []float64{0.2, 0.8}, "version": "v3",
+				"id": "post-1", "reply_to": "bob", "time": at,
+			},
+			{
+				"author": "cem", "probabilities": []float64{0.6, 0.4}, "version": "v3",
+				"repost_of": "ann", "time": at,
+			},
+		}, table(
+			column("author", text), column("probabilities", arrow.FixedSizeListOf(2, double)),
+			column("version", text), column("id", text), column("reply_to", text),
+			column("repost_of", text), column("time", arrow.FixedWidthTypes.Timestamp_us),
+		)},
 		{"member", []map[string]any{
 			{"community": "berlin", "vertex": "ann", "multiplicity": 1.0, "time": at},
 			{"community": "berlin", "vertex": "bob", "multiplicity": 3.0, "time": at},

@@ -38,7 +38,7 @@ func said(t *testing.T, m wire.Message) string {
 		e.Position = 0
 		lines = append(lines, fmt.Sprintf("%+v", e))
 	}
-	for _, list := range []any{b.Labels, b.Predictions, b.Members, b.Vertices, b.Controls} {
+	for _, list := range []any{b.Labels, b.Predictions, b.Posts, b.Members, b.Vertices, b.Controls} {
 		lines = append(lines, fmt.Sprintf("%+v", list))
 	}
 	if b.Events() == 0 {

@@ -1,4 +1,4 @@
-"""Estimates as pandas data frames, and predictions of your own model back into the stream.
+"""Estimates as pandas data frames, and predictions or posts of your own model back into the stream.
 
     pip install nats-py pyarrow pandas
     gqlstream run --classes left,right --listen 127.0.0.1:4222
@@ -62,6 +62,13 @@ async def publish(nc, kind, frame):
         # Returns when the events are stored. The id makes a message that is sent again harmless.
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Nats-Msg-Id": f"{run}/{i}"}
         await nc.jetstream().publish(f"gql.{kind}", sink.getvalue().to_pybytes(), headers=headers)
+
+
+def posts(frame, model):
+    """Posts of a collector as events for publish(nc, "post", ...): who said it, when, what the model says of each text,
+    and whom it answers or repeats. frame has the columns author, time and text, and may have reply_to and repost_of."""
+    fields = [name for name in ["author", "time", "reply_to", "repost_of", "id"] if name in frame]
+    return frame[fields].assign(probabilities=[list(p) for p in model(frame["text"])])
 
 
 def votes(edges, labels, classes):
