@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"gqlstream/config"
 	"gqlstream/evaluate"
@@ -21,6 +22,8 @@ type evaluateCmd struct {
 	Options evaluateOptions `embed:""`
 	Format  string          `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
 	Plots   string          `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
+	ByTime  bool            `help:"Read the files as a log with times, predict each label before it is read, and report by period."`
+	Period  time.Duration   `placeholder:"DURATION" help:"With --by-time: length of a period. By default a week, or less in a log of less than four."`
 }
 
 // evaluateOptions has no method Validate, which would be called before the core is configured.
@@ -39,13 +42,16 @@ and what every method estimates of them is held against the truth:
   members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
+--by-time hides nothing: it reads a log in order and holds every label against what was estimated before.
+
 Give labels that the classifier was trained on the role train: they are never hidden. Without --method
 and --config the methods are ` + methodsEvaluate + `. See docs/evaluate.md.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv
   gqlstream evaluate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv \
-      --protocol pps,group:language --method all --kernel constant --plots plots`
+      --protocol pps,group:language --method all --kernel constant --plots plots
+  gqlstream evaluate --by-time --everyone --log events.ndjson.zst --period 24h --plots plots`
 }
 
 // methodsEvaluate are compared where no methods are asked for: those of the paper
@@ -62,6 +68,9 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		return config.Usagef(
 			"evaluate: no files; give --edges, --labels and --predictions, or --log",
 		)
+	}
+	if c.ByTime {
+		return c.byTime(ctx, con)
 	}
 	conf, source, err := c.prepare(con)
 	if err != nil {
