@@ -46,8 +46,10 @@ var mayImport = map[string][]string{
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
 	"incremental/neighborhood": {"ingest/event", "graphstore", "incremental/parallel"},
+	"incremental/pairs":        {"ingest/event", "graphstore", "incremental/neighborhood"},
 	"incremental/tally": {
-		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
+		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/pairs", "quant",
 	},
 	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
@@ -55,6 +57,7 @@ var mayImport = map[string][]string{
 		"ingest/event",
 		"graphstore",
 		"incremental/neighborhood",
+		"incremental/pairs",
 		"incremental/parallel",
 	},
 	"incremental/classifier": {
@@ -64,7 +67,7 @@ var mayImport = map[string][]string{
 		"incremental/neighborhood",
 	},
 	"incremental": {
-		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental/pairs",
 		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
 	"group":      {"request"},
@@ -78,7 +81,7 @@ var mayImport = map[string][]string{
 		"incremental",
 		"quant",
 	},
-	"explain": {"ingest/event", "graphstore", "incremental", "quant"},
+	"explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
 	"config": {
 		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
 		"sinks", "alerts", "sinks/notify", "sinks/web",
@@ -122,6 +125,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
+	"incremental/pairs",
 	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "explain", "alerts",
 	"communities", "ask",
 }

@@ -1,0 +1,170 @@
+package pairs
+
+import (
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Vertex is the store's dense vertex index.
+type Vertex = graphstore.Vertex
+
+// Whole is the freshness of a label whose vertex is predicted as it was then.
+const Whole = 1 << 8
+
+// Pair is what was said of a labelled vertex when its prediction was replaced. It is immutable but
+// for Fresh.
+type Pair struct {
+	Version    uint32             // of the model, index in graphstore.View.Versions
+	Time       event.Time         // of the prediction
+	Own        []uint32           // K: the prediction, in units of 2^-30
+	Votes      neighborhood.Votes // of the neighbours: their mean as that of one neighbour, or none
+	Neighbours uint32             // that say Next: 0 where there are none, or too many
+	Next       []uint32           // K: sums of what the neighbours' neighbours say; see AddNext
+	Labels     []uint32           // K: calibration labels among the neighbours, in units of 1/Whole
+	Walks      []uint32           // K: labels two steps away, likewise; see AddNext
+	Fresh      uint32             // as of the last prediction, at most Whole
+}
+
+// Weight is how much a calibration label says of its vertex: nothing where there is none, or
+// nothing to pair it with.
+type Weight struct {
+	Class event.Class // NoClass: there is none
+	Units uint32      // of 1/Whole
+}
+
+var noWeight = Weight{Class: event.NoClass}
+
+// Change is a change of the label of V or of its pair.
+type Change struct {
+	V      Vertex
+	Before Weight
+	After  Weight
+	Fresh  uint32 // before, of a label of any role; see Fresh
+	Moved  uint64 // how far the prediction that it is paired with moved, in units of 2^-30
+}
+
+// Pairs holds the pairs of all labels. One goroutine owns it; between two updates any number may
+// read it.
+type Pairs struct {
+	classes int
+	hard    bool // whether pairs keep the majority class of the neighbours
+
+	frozen  map[Vertex]*Pair
+	held    map[Vertex]*Pair // see Hold; nil where the log decides
+	weights []Weight         // n
+	counts  []uint32         // n x K: labels among the neighbours, in units of 1/Whole
+	active  uint32           // the model version in use as of the last update
+
+	changes    []Change // of the last update, by vertex
+	fresh      []*Pair  // frozen in this update, in the order of unfinished
+	unfinished []Vertex // vertices of fresh
+	touched    []Vertex // of the next update; see Hold
+}
+
+// New returns the pairs of an empty graph with K classes. hard has them keep the neighbours'
+// majority class, as neighborhood.New.
+func New(classes int, hard bool) *Pairs {
+	return &Pairs{classes: classes, hard: hard, frozen: map[Vertex]*Pair{}, active: noVersion}
+}
+
+// noVersion is the index of no model version.
+const noVersion = ^uint32(0)
+
+func (p *Pairs) grow(n int) {
+	if have := len(p.weights); n > have {
+		p.weights = append(p.weights, slices.Repeat([]Weight{noWeight}, n-have)...)
+		p.counts = append(p.counts, make([]uint32, (n-have)*p.classes)...)
+	}
+}
+
+// Hold gives the label of v this frozen pair from the next update on, or nil: it then reads the
+// vertex as it is. From the first call on the log freezes and ends no pair.
+func (p *Pairs) Hold(v Vertex, pair *Pair) {
+	if p.held == nil {
+		p.held = map[Vertex]*Pair{}
+	}
+	p.held[v] = pair
+	p.touched = append(p.touched, v)
+}
+
+// Same reports whether two frozen pairs, nil for none, say the same, however fresh they are.
+func (a *Pair) Same(b *Pair) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.Equal(a.Own, b.Own) && a.Votes.Count == b.Votes.Count &&
+		slices.Equal(a.Votes.Sum, b.Votes.Sum) && slices.Equal(a.Votes.Hard, b.Votes.Hard) &&
+		a.Neighbours == b.Neighbours && slices.Equal(a.Next, b.Next) &&
+		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Walks, b.Walks)
+}
+
+// Frozen returns the frozen pair of the label of v, nil where it reads the vertex as it is.
+func (p *Pairs) Frozen(v Vertex) *Pair { return p.frozen[v] }
+
+// Calibrates returns the class of v if it is a calibration label that has a pair, else NoClass.
+func (p *Pairs) Calibrates(v Vertex) event.Class {
+	if int(v) >= len(p.weights) {
+		return event.NoClass
+	}
+	return p.weights[v].Class
+}
+
+// Labels returns the calibration labels among the neighbours of v by class, K, in units of
+// 1/Whole. It is read-only.
+func (p *Pairs) Labels(v Vertex) []uint32 { return p.counts[int(v)*p.classes:][:p.classes] }
+
+// Prediction returns the prediction that the label of v is paired with, nil for none.
+func (p *Pairs) Prediction(view graphstore.View, v Vertex) []uint32 {
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Own
+	}
+	return view.Prediction(v)
+}
+
+// Version returns the model version that made it.
+func (p *Pairs) Version(view graphstore.View, v Vertex) uint32 {
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Version
+	}
+	return view.Version(v)
+}
+
+// Votes returns what the neighbours said of themselves then.
+func (p *Pairs) Votes(sums *neighborhood.Sums, v Vertex) neighborhood.Votes {
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Votes
+	}
+	return sums.Votes(v)
+}
+
+// Fresh returns how far the label of v, of any role, still says what v is, in units of 1/Whole:
+// 0 without a label.
+func (p *Pairs) Fresh(view graphstore.View, v Vertex) uint32 {
+	if view.Label(v).Class == event.NoClass {
+		return 0
+	}
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Fresh
+	}
+	return Whole
+}
+
+// Changes lists what the last Update changed, by vertex. Vertices are listed whose label or
+// prediction changed, whether or not that shows. It is read-only.
+func (p *Pairs) Changes() []Change { return p.changes }
+
+// freshness returns 1 - |now - then|/2 in units of 1/Whole.
+func freshness(now, then []uint32) uint32 {
+	return uint32((Whole*(event.One-apart(now, then)) + event.One/2) / event.One)
+}
+
+// apart returns half the sum of the differences of two predictions, in units of 2^-30.
+func apart(a, b []uint32) (distance uint64) {
+	for i, x := range a {
+		distance += uint64(max(x, b[i]) - min(x, b[i]))
+	}
+	return distance / 2
+}

@@ -1,0 +1,108 @@
+package pairs
+
+import (
+	"fmt"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Row is a frozen pair as a checkpoint keeps it. Probabilities are in units of 2^-30.
+type Row struct {
+	Vertex     uint32
+	Version    uint32     // index of the model version
+	Time       event.Time // of the prediction
+	Fresh      uint32     // in units of 1/256
+	Own        []uint32   // K: the prediction
+	Near       []uint32   // K: mean of the neighbours' predictions; none: no neighbour had one
+	Majority   uint32     // the class that most of them said, where it is kept; else 0
+	Neighbours uint32     // of which Next is the sum
+	Next       []uint32   // K: means of the neighbours' neighbours, in units of 2^-16
+	Labels     []uint32   // K: labels among the neighbours, in units of 1/256
+	Walks      []uint32   // K: labels two steps away by the walks there, in units of 2^-16
+}
+
+// Rows returns the frozen pairs by vertex: all that Restore needs beside the graph.
+func (p *Pairs) Rows() []Row {
+	rows := make([]Row, 0, len(p.frozen))
+	for v, pair := range p.frozen {
+		row := Row{
+			Vertex: uint32(v), Version: pair.Version, Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
+			Neighbours: pair.Neighbours, Next: pair.Next, Labels: pair.Labels, Walks: pair.Walks,
+		}
+		if pair.Votes.Count > 0 {
+			for _, x := range pair.Votes.Sum {
+				row.Near = append(row.Near, uint32(x))
+			}
+			if p.hard {
+				majority, _ := pair.Votes.Majority()
+				row.Majority = uint32(majority)
+			}
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return int(a.Vertex) - int(b.Vertex) })
+	return rows
+}
+
+// Restore returns the pairs of the graph of view whose Rows these are.
+func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, error) {
+	p := New(classes, hard)
+	p.grow(view.Vertices())
+	for i := range rows {
+		row := &rows[i]
+		if !row.fits(classes, view) {
+			return nil, fmt.Errorf("the pair of vertex %d is not one of %d classes and %d vertices",
+				row.Vertex, classes, view.Vertices())
+		}
+		p.frozen[Vertex(row.Vertex)] = &Pair{
+			Version: row.Version, Time: row.Time, Own: row.Own, Votes: p.votesOf(row),
+			Neighbours: row.Neighbours, Next: row.Next, Labels: row.Labels, Walks: row.Walks, Fresh: row.Fresh,
+		}
+	}
+	if active, known := view.ActiveVersion(); known {
+		p.active = active
+	}
+	for v := range Vertex(view.Vertices()) {
+		if p.weights[v] = p.weigh(view, v); p.weights[v].Class == event.NoClass {
+			continue
+		}
+		for _, u := range view.Neighbors(v) {
+			p.count(u, p.weights[v], 1)
+		}
+	}
+	return p, nil
+}
+
+// fits reports whether a row is one of so many classes, of a vertex of view that has a label.
+func (r *Row) fits(classes int, view graphstore.View) bool {
+	for _, list := range [...][]uint32{r.Own, r.Next, r.Labels, r.Walks} {
+		if len(list) != classes {
+			return false
+		}
+	}
+	return (len(r.Near) == 0 || len(r.Near) == classes) && int(r.Majority) < classes &&
+		int(r.Vertex) < view.Vertices() && int(r.Version) < len(view.Versions()) && r.Fresh <= Whole &&
+		view.Label(Vertex(r.Vertex)).Class != event.NoClass
+}
+
+// votesOf returns the votes of a row.
+func (p *Pairs) votesOf(r *Row) neighborhood.Votes {
+	votes := neighborhood.Votes{Sum: make([]uint64, p.classes)}
+	if p.hard {
+		votes.Hard = make([]uint64, p.classes)
+	}
+	if len(r.Near) == 0 {
+		return votes
+	}
+	votes.Count = 1
+	for i, x := range r.Near {
+		votes.Sum[i] = uint64(x)
+	}
+	if p.hard {
+		votes.Hard[r.Majority] = 1
+	}
+	return votes
+}

@@ -1,0 +1,225 @@
+package pairs
+
+import (
+	"cmp"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Update follows labels and predictions from the graph before delta to the graph of view. sums has
+// been updated for the same delta.
+func (p *Pairs) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums) {
+	p.grow(view.Vertices())
+	p.countEdges(delta)
+	p.changes, p.fresh, p.unfinished = p.changes[:0], p.fresh[:0], p.unfinished[:0]
+	for _, v := range p.collect(view, delta) {
+		p.follow(view, delta, sums, v)
+	}
+	p.touched = p.touched[:0]
+	for i, v := range p.unfinished {
+		pair := p.fresh[i]
+		pair.Labels = slices.Clone(p.Labels(v))
+		pair.Next, pair.Walks = make([]uint32, p.classes), make([]uint32, p.classes)
+		pair.Neighbours = p.AddNext(pair.Next, pair.Walks, view, sums, v)
+	}
+}
+
+// countEdges counts the labels at the ends of edges that appeared or went, as they were.
+func (p *Pairs) countEdges(delta *graphstore.Delta) {
+	for _, e := range delta.Edges {
+		if sign := neighborhood.Appeared(e); sign != 0 {
+			p.count(e.U, p.weights[e.V], sign)
+			p.count(e.V, p.weights[e.U], sign)
+		}
+	}
+}
+
+// count counts the label of a neighbour at v, or takes it back.
+func (p *Pairs) count(v Vertex, w Weight, sign int) {
+	if w.Class != event.NoClass {
+		p.Labels(v)[w.Class] += uint32(sign) * w.Units // two's complement: -1 subtracts
+	}
+}
+
+// collect lists the vertices whose label or prediction changed, and those whose pair ends with the
+// use of its model version, sorted.
+func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex {
+	for _, l := range delta.Labels {
+		p.touched = append(p.touched, l.V)
+	}
+	for _, c := range delta.Predictions {
+		if view.Label(c.V).Class != event.NoClass {
+			p.touched = append(p.touched, c.V)
+		}
+	}
+	if active, known := view.ActiveVersion(); known && active != p.active {
+		p.active = active
+		for v := range p.frozen {
+			if view.Prediction(v) == nil {
+				p.touched = append(p.touched, v)
+			}
+		}
+	}
+	slices.Sort(p.touched)
+	p.touched = slices.Compact(p.touched)
+	return p.touched
+}
+
+// follow brings the pair of v, and what its neighbours count of it, to the present.
+func (p *Pairs) follow(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
+	was, pair := p.weights[v], p.frozen[v]
+	change := Change{V: v, Before: was, Fresh: p.freshBefore(view, delta, v)}
+	then, _ := neighborhood.PredictionBefore(view, delta, v)
+	if pair != nil {
+		then = pair.Own
+	}
+	now := p.next(view, delta, sums, v)
+	if now == nil {
+		delete(p.frozen, v)
+	} else {
+		p.frozen[v] = now
+	}
+	change.After = p.weigh(view, v)
+	if units := p.Prediction(view, v); units != nil && then != nil {
+		change.Moved = apart(units, then)
+	}
+	p.changes = append(p.changes, change)
+	if change.After == was {
+		return
+	}
+	p.weights[v] = change.After
+	for _, u := range view.Neighbors(v) {
+		p.count(u, was, -1)
+		p.count(u, change.After, 1)
+	}
+}
+
+// freshBefore returns the freshness of the label that v had before delta.
+func (p *Pairs) freshBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) uint32 {
+	if neighborhood.LabelBefore(view, delta, v).Class == event.NoClass {
+		return 0
+	}
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Fresh
+	}
+	return Whole
+}
+
+// next returns the frozen pair that v has from now on, nil for none.
+func (p *Pairs) next(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) *Pair {
+	if view.Label(v).Class == event.NoClass {
+		return nil
+	}
+	if p.held != nil {
+		return p.heldPair(view, v)
+	}
+	_, renamed := slices.BinarySearch(delta.Reused, v)
+	pair, renewed := p.frozen[v], neighborhood.LabelChange(delta, v) != nil
+	if pair == nil || renewed {
+		if pair = nil; renamed || !p.freezes(view, delta, v) {
+			return nil
+		}
+		pair = p.freeze(view, delta, sums, v)
+	}
+	units := view.Prediction(v)
+	switch {
+	case units == nil && pair.Version != p.active, units != nil && view.Version(v) != pair.Version:
+		return nil
+	case units != nil:
+		pair.Fresh = freshness(units, pair.Own)
+	}
+	if pair != p.frozen[v] {
+		p.fresh, p.unfinished = append(p.fresh, pair), append(p.unfinished, v)
+	}
+	return pair
+}
+
+// heldPair returns the pair that Hold gave the label of v, as fresh as it is now.
+func (p *Pairs) heldPair(view graphstore.View, v Vertex) *Pair {
+	if p.held[v] == nil {
+		return nil
+	}
+	pair := *p.held[v]
+	if units := view.Prediction(v); units != nil {
+		pair.Fresh = freshness(units, pair.Own)
+	}
+	return &pair
+}
+
+// freezes reports whether the prediction that v had before delta is the nearest to its label.
+func (p *Pairs) freezes(view graphstore.View, delta *graphstore.Delta, v Vertex) bool {
+	before, version := neighborhood.PredictionBefore(view, delta, v)
+	after := view.Prediction(v)
+	if before == nil || slices.Equal(before, after) ||
+		graphstore.IsDerived(view.Versions()[version]) {
+		return false
+	}
+	if after == nil {
+		return true
+	}
+	then, now := timeBefore(view, delta, v), view.Evidence(v).Time
+	return then != now && !nearer(now, then, view.LabelTime(v))
+}
+
+// nearer reports whether a time is nearer to that of a label than another one is. Of two that are
+// as near, the one before the label is: the label found it.
+func nearer(now, then, label event.Time) bool {
+	a, b := distance(now, label), distance(then, label)
+	return a < b || a == b && now < then
+}
+
+func distance(a, b event.Time) uint64 {
+	return uint64(max(a, b)) - uint64(min(a, b))
+}
+
+// freeze returns the pair of v with what was said before delta. The labels around it, and what is
+// said two steps away, are read at the end of the update.
+func (p *Pairs) freeze(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) *Pair {
+	units, version := neighborhood.PredictionBefore(view, delta, v)
+	return &Pair{
+		Version: version, Time: timeBefore(view, delta, v), Own: slices.Clone(units),
+		Votes: p.meanOf(sums.Before(v)), Fresh: Whole,
+	}
+}
+
+// meanOf returns the mean of votes as those of one neighbour.
+func (p *Pairs) meanOf(votes neighborhood.Votes) neighborhood.Votes {
+	mean := neighborhood.Votes{Sum: make([]uint64, p.classes)}
+	if p.hard {
+		mean.Hard = make([]uint64, p.classes)
+	}
+	if votes.Count == 0 {
+		return mean
+	}
+	mean.Count = 1
+	for i, x := range votes.Sum {
+		mean.Sum[i] = x / uint64(votes.Count)
+	}
+	if majority, _ := votes.Majority(); p.hard {
+		mean.Hard[majority] = 1
+	}
+	return mean
+}
+
+// weigh returns the weight of the label of v.
+func (p *Pairs) weigh(view graphstore.View, v Vertex) Weight {
+	l := view.Label(v)
+	if l.Class == event.NoClass || l.Role != event.Calibrate || p.Prediction(view, v) == nil {
+		return noWeight
+	}
+	return Weight{Class: l.Class, Units: p.Fresh(view, v)}
+}
+
+// timeBefore returns the time of the prediction that v had before delta.
+func timeBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) event.Time {
+	at, changed := slices.BinarySearchFunc(delta.Evidence, v, func(c graphstore.EvidenceChange, v Vertex) int {
+		return cmp.Compare(c.V, v)
+	})
+	if changed {
+		return delta.Evidence[at].Before.Time
+	}
+	return view.Evidence(v).Time
+}
