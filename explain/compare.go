@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -79,7 +81,7 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	f := fact{u: id, about: [2]about{c.a.about(u), c.b.about(v)}}
 	was, is := &f.about[before], &f.about[after]
 	of := func(kind event.Kind) fact { f.kind = kind; return f }
-	if was.label != is.label {
+	if was.label != is.label || slices.Equal(was.units, is.units) && !was.pair.Same(is.pair) {
 		c.take(quant.CauseLabels, group{of(event.KindLabel)})
 	}
 	var moved group
@@ -152,6 +154,7 @@ type about struct {
 	label        known
 	units        []uint32 // of its prediction by an event; nil: none. What a built-in classifier says follows from other facts
 	multiplicity uint32   // in the community
+	pair         *pairs.Pair
 }
 
 // known is the label of a vertex, of whatever role.
@@ -206,13 +209,15 @@ type group []fact
 // state is one state of the graph as the comparison reads it.
 type state struct {
 	view         graphstore.View
+	core         *incremental.Core
 	version      string   // of the model that made all the predictions that events asserted
 	multiplicity []uint32 // n: in the community
 }
 
-// read returns the state of a view for one community.
-func read(view graphstore.View, community graphstore.Community) state {
-	s := state{view: view, multiplicity: make([]uint32, view.Vertices())}
+// read returns the state of a core for one community.
+func read(core *incremental.Core, community graphstore.Community) state {
+	view := core.View()
+	s := state{view: view, core: core, multiplicity: make([]uint32, view.Vertices())}
 	if active, known := view.ActiveVersion(); known {
 		s.version = view.Versions()[active]
 	}
@@ -240,8 +245,12 @@ func (s *state) about(v graphstore.Vertex) about {
 		return about{label: nothingKnown}
 	}
 	out := about{
-		label:        known{s.view.Label(v), s.view.Audit(v), s.view.LabelTime(v)},
+		label:        known{Label: s.view.Label(v), drawn: s.view.Audit(v)},
 		multiplicity: s.multiplicity[v],
+		pair:         s.core.Pair(v),
+	}
+	if s.core.LabelsAge() {
+		out.label.asserted = s.view.LabelTime(v)
 	}
 	if units := s.view.Prediction(v); units != nil &&
 		!graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -93,14 +92,14 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	return causes, w.step(ctx, true)
 }
 
-// To walks to the state of a view and returns what moved the estimate on the way. It is called once.
-func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Explanation, error) {
+// To walks to the state of a core and returns what moved the estimate on the way. It is called once.
+func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Explanation, error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
-	community, known := view.FindCommunity(w.options.Community)
+	community, known := to.View().FindCommunity(w.options.Community)
 	if !known {
 		return nil, ErrUnknown
 	}
-	here, there := read(w.core.View(), own), read(view, community)
+	here, there := read(w.core, own), read(to, community)
 	here.version = w.version
 	causes := causesOf(here, there)
 	for i := range causes { // before the walk, which changes the copy's view

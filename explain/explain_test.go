@@ -180,7 +180,7 @@ func explainRandom(
 	}
 	w, err := Begin(
 		context.Background(),
-		graph.View(),
+		graph,
 		Place{graph.Position(), log[from-1].Time},
 		options,
 	)
@@ -192,7 +192,7 @@ func explainRandom(
 	for _, b := range log[from:to] {
 		graphOnly(graph, b)
 	}
-	x, err := w.To(context.Background(), graph.View(), Place{graph.Position(), log[to-1].Time})
+	x, err := w.To(context.Background(), graph, Place{graph.Position(), log[to-1].Time})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -288,17 +288,17 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 			Estimate:  quant.DefaultOptions(),
 			Named:     1,
 		}
-		w, err := Begin(context.Background(), graph.View(), Place{}, options)
+		w, err := Begin(context.Background(), graph, Place{}, options)
 		if err != nil {
 			t.Fatal(err)
 		}
 		step(int(seed % 8))
-		if _, err := w.To(context.Background(), graph.View(), Place{}); err != nil {
+		if _, err := w.To(context.Background(), graph, Place{}); err != nil {
 			t.Fatal(err)
 		}
 		own, _ := w.core.View().FindCommunity(options.Community)
 		theirs, _ := graph.View().FindCommunity(options.Community)
-		if left := causesOf(read(w.core.View(), own), read(graph.View(), theirs)); len(left) > 0 {
+		if left := causesOf(read(w.core, own), read(graph, theirs)); len(left) > 0 {
 			t.Errorf("seed %d: after the walk facts of %q still differ, such as %+v",
 				seed, left[0].kind, left[0].groups[0][0])
 		}
@@ -316,7 +316,7 @@ func TestUnknownCommunity(t *testing.T) {
 	core := twin(t, incremental.Config{Classes: 2})
 	_, err := Begin(
 		context.Background(),
-		core.View(),
+		core,
 		Place{},
 		Options{Config: incremental.Config{Classes: 2}, Community: "none"},
 	)
@@ -332,7 +332,7 @@ func TestWalkIsCancelled(t *testing.T) {
 	cancel()
 	_, err := Begin(
 		ctx,
-		core.View(),
+		core,
 		Place{},
 		Options{
 			Config:    incremental.Config{Classes: 2},

@@ -236,13 +236,13 @@ func tellWith(
 		Named:     3,
 	}
 	change(&how)
-	w, err := Begin(context.Background(), graph.View(), Place{Position: 1}, how)
+	w, err := Begin(context.Background(), graph, Place{Position: 1}, how)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	graphOnly(graph, b)
-	x, err := w.To(context.Background(), graph.View(), Place{Position: 2})
+	x, err := w.To(context.Background(), graph, Place{Position: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	begin := func() *Walk {
 		w, err := Begin(
 			t.Context(),
-			graph.View(),
+			graph,
 			Place{Position: 1},
 			Options{Config: config, Community: "c", Estimate: options},
 		)
@@ -333,9 +333,9 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	}
 	was := twin(t, config)
 	graphOnly(was, world())
-	here := read(was.View(), 0)
+	here := read(was, 0)
 	graphOnly(graph, b)
-	causes := causesOf(here, read(graph.View(), 0))
+	causes := causesOf(here, read(graph, 0))
 	if _, err := walk.arrive(t.Context(), causes); err != nil {
 		t.Fatal(err)
 	}

@@ -71,10 +71,10 @@ type Walk struct {
 	refit   bool
 }
 
-// Begin copies the state of a view, which stands at p, for one community. The view
-// is not needed afterwards. Close frees the copy.
-func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk, error) {
-	community, known := view.FindCommunity(o.Community)
+// Begin copies the state of a core, which stands at p, for one community. The core is not needed
+// afterwards. Close frees the copy.
+func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Walk, error) {
+	community, known := from.View().FindCommunity(o.Community)
 	if !known {
 		return nil, ErrUnknown
 	}
@@ -83,7 +83,7 @@ func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk
 		return nil, fmt.Errorf("explain: %w", err)
 	}
 	w := &Walk{options: o, core: core}
-	here := read(view, community)
+	here := read(from, community)
 	if err := w.copy(ctx, here); err != nil {
 		w.Close()
 		return nil, err
@@ -100,9 +100,9 @@ func (w *Walk) Close() { w.core.Close() }
 func (w *Walk) copy(ctx context.Context, s state) (err error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
 	facts := 0
-	compare(read(w.core.View(), own), s, func(_ string, g group) {
+	compare(read(w.core, own), s, func(_ string, g group) {
 		for i := range g {
-			g[i].assert(&w.batch, w.options.Community, after)
+			w.assert(&g[i], after)
 		}
 		if facts += len(g); facts >= copyEventsMax && err == nil {
 			facts, err = 0, w.step(ctx, false)
@@ -152,10 +152,20 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 func (w *Walk) put(ctx context.Context, groups []group, side int, emit bool) error {
 	for _, g := range groups {
 		for i := range g {
-			g[i].assert(&w.batch, w.options.Community, side)
+			w.assert(&g[i], side)
 		}
 	}
 	return w.step(ctx, emit)
+}
+
+// assert makes one side of a fact true with the next step. The label of a vertex has the pair of that
+// side, and where the label stays the same, that of the side of the prediction.
+func (w *Walk) assert(f *fact, side int) {
+	f.assert(&w.batch, w.options.Community, side)
+	same := f.about[before].label == f.about[after].label
+	if f.kind == event.KindLabel || f.kind == event.KindPrediction && same {
+		w.core.HoldPair(f.u, f.about[side].pair)
+	}
 }
 
 // turn puts a cause in place or takes it back, and estimates.

@@ -58,17 +58,18 @@ func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (vers
 	return c.tallies.ModelVersion(id, active)
 }
 
-// scorePredictions holds every calibration label that arrived in a step against the
-// prediction that its vertex had before the step, which it cannot have influenced. It
-// reports whether that shows that a model version has become worse, or is well again.
+// scorePredictions holds every calibration label that arrived in a step against the prediction that
+// it is paired with, if its vertex had one before the step: a label that came before every
+// prediction may have influenced them. It reports whether that shows that a model version has
+// become worse, or is well again.
 func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (degraded bool) {
 	for _, l := range delta.Labels {
 		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass || l.After.Role != event.Calibrate {
 			continue
 		}
-		units, version := neighborhood.PredictionBefore(view, delta, l.V)
-		if units != nil {
-			degraded = c.scores.Judge(version, units, l.After.Class) || degraded
+		before, _ := neighborhood.PredictionBefore(view, delta, l.V)
+		if units := c.pairs.Prediction(view, l.V); before != nil && units != nil {
+			degraded = c.scores.Judge(c.pairs.Version(view, l.V), units, l.After.Class) || degraded
 		}
 	}
 	return degraded

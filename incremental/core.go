@@ -9,6 +9,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/prequential"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -21,12 +22,14 @@ type Core struct {
 	digest string
 	store  *graphstore.Store
 	sums   *neighborhood.Sums
+	pairs  *pairs.Pairs
 	scores *prequential.Monitor // how right each model version has been
 	live                        // what a warm core keeps beside the graph; see warm.go
 
 	position event.Position
 	time     event.Time
 	erasures erasures
+	holds    []hold // of the next step; see HoldPair
 
 	// selectedBy holds the selections that the configuration, or the last configure event, declares.
 	selectedBy map[string]quant.Selection
@@ -57,7 +60,8 @@ func New(config Config) (*Core, error) {
 	}
 	return &Core{
 		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy, scores: prequential.New(config.Classes),
-		sums: neighborhood.New(config.Classes, config.families().HardPair),
+		sums:  neighborhood.New(config.Classes, config.families().HardPair),
+		pairs: pairs.New(config.Classes, config.families().HardPair),
 	}, nil
 }
 
@@ -68,7 +72,11 @@ func (c *Core) Step(b *event.Batch) Result {
 	delta, refused := c.apply(b, view)
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}
 	c.openStep(view)
+	c.holdPairs(view)
 	c.count(view, delta)
+	if c.scorePredictions(view, delta) {
+		c.republishAll()
+	}
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
 	if b.Emit && c.loadsHistory(b.EmitAll) {
@@ -84,14 +92,13 @@ func (c *Core) Step(b *event.Batch) Result {
 	return result
 }
 
-// apply stores a batch and returns what that changed. The labels in it score the predictions that
-// it found; and where it began or ended the roll-out of a model version, every record says so.
+// apply stores a batch and returns what that changed. Where it began or ended the roll-out of a
+// model version, every record says so.
 func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
 	incoming := incomingVersion(view)
 	delta, refused := c.store.Apply(b)
 	c.position, c.time = b.Last, b.Time
-	degraded := c.scorePredictions(view, delta)
-	if degraded || incomingVersion(view) != incoming {
+	if incomingVersion(view) != incoming {
 		c.republishAll()
 	}
 	return delta, refused
@@ -202,6 +209,32 @@ func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []grap
 // Limit sets the limits that the configuration leaves open. They decide what is refused, so
 // a log has them in its settings; see ingest.RecordLimits.
 func (c *Core) Limit(l event.Limits) { c.store.Limit(c.config.Limits.Or(l)) }
+
+// hold is the pair that a label is to have.
+type hold struct {
+	id   event.ID
+	pair *pairs.Pair
+}
+
+// HoldPair gives the label of a vertex a frozen pair, or none if nil, with the next step. From the
+// first call on the log decides about no pair.
+func (c *Core) HoldPair(id event.ID, pair *pairs.Pair) { c.holds = append(c.holds, hold{id, pair}) }
+
+// holdPairs carries HoldPair out for the vertices that there are.
+func (c *Core) holdPairs(view graphstore.View) {
+	for _, h := range c.holds {
+		if v, known := view.Lookup(h.id); known {
+			c.pairs.Hold(v, h.pair)
+		}
+	}
+	c.holds = nil
+}
+
+// Pair returns the frozen pair of the label of v, nil where it reads the vertex as it is.
+func (c *Core) Pair(v graphstore.Vertex) *pairs.Pair { return c.pairs.Frozen(v) }
+
+// LabelsAge reports whether a label counts less the older it is.
+func (c *Core) LabelsAge() bool { return c.config.HalfLife > 0 }
 
 // Position returns the last position applied.
 func (c *Core) Position() event.Position { return c.position }

@@ -49,7 +49,7 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.tallies.Rows)}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.pairs, c.tallies.Rows)}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }
@@ -162,8 +162,8 @@ func (p *posteriors) of(
 	out := &quant.Posterior{
 		Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate, Gamma: p.gamma,
 		Selected: p.core.selectedBy[view.CommunityName(id)],
-		Means:    e.Means, Views: e.Views, Counts: floats(h.Cells), Squares: h.Squares(),
-		Predicted: floats(h.Tops),
+		Means:    e.Means, Views: e.Views, Counts: h.Cells(), Squares: h.Squares(),
+		Predicted: h.Tops(),
 		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
 		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected, Agreement: e.Agreement,
 		Within: p.within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.sample,
@@ -176,13 +176,4 @@ func (p *posteriors) of(
 		out.Residuals = p.byClass.Weigh(s.ClassA1, s.ClassA2, masses.residuals(id, view))
 	}
 	return out
-}
-
-// floats returns counts as numbers.
-func floats(counts []uint64) []float64 {
-	list := make([]float64, len(counts))
-	for i, n := range counts {
-		list[i] = float64(n)
-	}
-	return list
 }

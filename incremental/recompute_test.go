@@ -143,7 +143,7 @@ func checkCore(c *Core) error {
 	if !c.warm() {
 		return nil
 	}
-	twin := tally.New(c.config.Classes, c.config.families(), view, c.sums)
+	twin := tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
 	return sameTallies(reflect.ValueOf(c.tallies).Elem(), reflect.ValueOf(twin).Elem())
 }
 

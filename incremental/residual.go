@@ -72,7 +72,7 @@ func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 		every := (len(labels)-1)/most + 1
 		for i, v := range labels {
 			g := weights(v)
-			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
+			if sample.Count(class, g); g > 0 && i%every == 0 && reader.LabelViews(views, v) {
 				sample.Draw(class, g, float64(every), p.state.LabelPosterior(v), views)
 			}
 		}

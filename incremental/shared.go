@@ -131,7 +131,7 @@ func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange
 	}
 	var left []graphstore.Vertex
 	for _, v := range d.dual.Valued() {
-		if label := view.Label(v); label.Class == event.NoClass || label.Role != event.Calibrate || view.Prediction(v) == nil {
+		if d.core.pairs.Calibrates(v) == event.NoClass {
 			left = append(left, v)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/prequential"
 	"gqlstream/incremental/tally"
@@ -34,6 +35,7 @@ const (
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
 	classifierSection  = "classifier.arrow" // diffusion.DualState
 	scoredSection      = "judged.arrow"     // prequential.Row: the accuracy of each model version
+	pairsSection       = "pairs.arrow"      // pairs.Row: one for each frozen pair
 )
 
 // coreRow, keptRow and publishedRow are what a core holds besides its graph and
@@ -107,6 +109,7 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 		Position: c.position, Time: c.time, Erased: c.erasures.last, Owed: uint32(c.erasures.owed), Selected: string(selected),
 	}
 	add(scoredSection, false, rowsOf(c.scores.Rows()))
+	add(pairsSection, false, rowsOf(c.pairs.Rows()))
 	if c.warm() {
 		row.Engine = c.engine()
 		if c.walks != nil {
@@ -202,7 +205,7 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error
 			return err
 		}
 	}
-	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
+	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
 	switch engine {
 	case EnginePrimal:
 		c.masses, err = restoreFields(c, view, sections)
@@ -231,7 +234,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	}
 	p := &posteriors{core: c}
 	c.posteriors = p
-	if p.state, err = posterior.Restore(c.config.Classes, c.tallies.Rows, epoch, view, c.sums); err != nil {
+	if p.state, err = posterior.Restore(c.config.Classes, c.pairs, c.tallies.Rows, epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
 	p.countResiduals(view)
@@ -303,8 +306,8 @@ func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
 	return rows, nil
 }
 
-// restoreStore takes the graph, and what was declared of its communities, over from the sections, and counts the
-// neighbours' sums anew.
+// restoreStore takes the graph with its pairs, and what was declared of its communities, over from
+// the sections, and counts the neighbours' sums from nothing.
 func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.selectedBy = nil // Unmarshal would add to the map of the configuration
 	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {
@@ -322,7 +325,15 @@ func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	}
 	c.store.Release()
 	c.store = store
-	c.sums = neighborhood.Recount(store.View(), c.config.Classes, c.config.families().HardPair)
+	keepHard := c.config.families().HardPair
+	c.sums = neighborhood.Recount(store.View(), c.config.Classes, keepHard)
+	rows, err := readRows[pairs.Row](sections, pairsSection)
+	if err == nil {
+		c.pairs, err = pairs.Restore(c.config.Classes, keepHard, rows, store.View())
+	}
+	if err != nil {
+		return fmt.Errorf("section %s: %w", pairsSection, err)
+	}
 	return nil
 }
 

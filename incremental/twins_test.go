@@ -77,7 +77,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if epoch == nil {
 		return 0, 0
 	}
-	state, err := posterior.Restore(core.config.Classes, core.tallies.Rows, *epoch, view, core.sums)
+	state, err := posterior.Restore(core.config.Classes, core.pairs, core.tallies.Rows, *epoch, view, core.sums)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,15 +94,15 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		}
 	}
 	for id := range graphstore.Community(view.Communities()) {
-		h, w := mine.state.Histogram(id), state.Histogram(id)
+		h, w := mine.state.Histogram(id).Cells(), state.Histogram(id).Cells()
 		members := 0.0
 		clear(have)
 		clear(want)
-		for z, n := range w.Cells {
-			members += float64(n)
+		for z, n := range w {
+			members += n
 			for i, p := range epoch.Means[z*k : (z+1)*k] {
-				want[i] += float64(n) * p
-				have[i] += float64(h.Cells[z]) * p
+				want[i] += n * p
+				have[i] += h[z] * p
 			}
 		}
 		for i := range want {

@@ -32,10 +32,11 @@ func (c *Core) openStep(view graphstore.View) {
 	}
 }
 
-// count brings the neighbours' sums, and in a warm core the tallies, to the graph of view,
+// count brings the neighbours' sums and the pairs, and in a warm core the tallies, to the graph of view,
 // which delta led to. A step does so twice where a built-in classifier changes predictions.
 func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	votes := c.sums.Update(view, delta)
+	c.pairs.Update(view, delta, c.sums)
 	if c.warm() {
 		c.tallies.Update(view, delta, c.sums, votes)
 		c.posteriors.follow(view, delta, votes)
@@ -69,7 +70,7 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 // warmUp counts from nothing what a warm core keeps.
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
-	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
+	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
 	c.posteriors = newPosteriors(c, view)
 	if c.config.sharesKernels() {
 		c.masses = newShared(c, view)

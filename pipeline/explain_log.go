@@ -69,7 +69,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	}
 	core := e.Config
 	core.SelectedBy = e.core.SelectedBy()
-	walk, err := explain.Begin(ctx, e.core.View(), e.place, explain.Options{
+	walk, err := explain.Begin(ctx, e.core, e.place, explain.Options{
 		Config: core, Community: q.Community, Estimate: options, Classes: e.Settings.Classes, Named: e.Named,
 		SameFit: published[0] != nil && published[1] != nil &&
 			published[0].Posterior == published[1].Posterior,
@@ -82,7 +82,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	if err := e.reach(ctx, to); err != nil {
 		return nil, err
 	}
-	x, err := walk.To(ctx, e.core.View(), e.place)
+	x, err := walk.To(ctx, e.core, e.place)
 	if err != nil {
 		return nil, e.unknown(err, q.Community)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -117,7 +118,12 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			view := store.View()
 			k := len(want.Posterior.B)
 			sums := neighborhood.Recount(view, k, false)
-			s := posterior.New(k, tally.New(k, tally.Families{Means: true}, view, sums).Rows)
+			labels, err := pairs.Restore(k, false, nil, view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := tally.New(k, tally.Families{Means: true}, view, sums, labels).Rows
+			s := posterior.New(k, labels, rows)
 			s.Rebuild(view, sums, nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {

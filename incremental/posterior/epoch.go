@@ -70,7 +70,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	l := &sample{classes: classes, prior: in.logPrior}
 	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
 		v := labels[at]
-		in.read(v)
+		in.readLabel(v)
 		l.views = append(l.views, make([]float64, Views*classes)...)
 		in.views(l.views[len(l.views)-Views*classes:])
 		l.class = append(l.class, int(view.Label(v).Class))
@@ -100,7 +100,7 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 		if z < 0 {
 			continue
 		}
-		open, label := isOpen(view, v), calibrates(view, v) != event.NoClass
+		open, label := isOpen(view, v), s.pairs.Calibrates(v) != event.NoClass
 		near := 0.0
 		for _, u := range view.Neighbors(v) {
 			y := int(s.kept[u].cell) - 1
@@ -111,7 +111,7 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 			if open && isOpen(view, u) {
 				pairs[z*b+y]++
 			}
-			if label && u > v && calibrates(view, u) != event.NoClass {
+			if label && u > v && s.pairs.Calibrates(u) != event.NoClass {
 				inside++
 			}
 		}
@@ -148,7 +148,7 @@ func (s *State) labelRates(view graphstore.View) []float64 {
 	for v := range Vertex(view.Vertices()) {
 		if z := s.kept[v].cell; z > 0 {
 			counts[z-1]++
-			if class := calibrates(view, v); class != event.NoClass {
+			if class := s.pairs.Calibrates(v); class != event.NoClass {
 				labels[class]++
 			}
 		}

@@ -6,25 +6,43 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 )
 
 // kept is how a vertex was counted last in the communities that it is an open member of.
 type kept struct {
 	cell uint16 // 1 + its cell; 0: it is not counted
 	top  uint16 // the class that its prediction is for
+	open uint16 // how far no label says what it is, in units of 1/pairs.Whole
 }
 
 // Histogram says how many open members of a community are in each cell. All counts are integers, of
-// members with their multiplicities, so that after any history they equal a recount.
+// members with their multiplicities, so that after any history they equal a recount. A member with
+// a label counts as far as the label is no longer fresh.
 type Histogram struct {
-	Cells   []uint64 // B
-	Tops    []uint64 // K: by the class that the prediction is for
+	cells   []uint64 // B, in units of 1/pairs.Whole, as the others
+	tops    []uint64 // K: by the class that the prediction is for
 	squares [2]uint64
 }
 
+// Cells returns the multiplicities by cell, B.
+func (h *Histogram) Cells() []float64 { return wholes(h.cells) }
+
+// Tops returns the multiplicities by the class that the prediction is for, K.
+func (h *Histogram) Tops() []float64 { return wholes(h.tops) }
+
 // Squares returns the sum of the squared multiplicities.
 func (h *Histogram) Squares() float64 {
-	return float64(h.squares[0])*0x1p64 + float64(h.squares[1])
+	return (float64(h.squares[0])*0x1p64 + float64(h.squares[1])) / (pairs.Whole * pairs.Whole)
+}
+
+// wholes returns counts in units of 1/pairs.Whole as numbers.
+func wholes(counts []uint64) []float64 {
+	list := make([]float64, len(counts))
+	for i, n := range counts {
+		list[i] = float64(n) / pairs.Whole
+	}
+	return list
 }
 
 // count adds a member of this multiplicity or, with subtract, takes it away.
@@ -32,7 +50,7 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 	if k.cell == 0 {
 		return
 	}
-	m, carry := uint64(multiplicity), uint64(0)
+	m, carry := uint64(multiplicity)*uint64(k.open), uint64(0)
 	high, low := bits.Mul64(m, m)
 	if subtract {
 		h.squares[1], carry = bits.Sub64(h.squares[1], low, 0)
@@ -42,18 +60,18 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 		h.squares[1], carry = bits.Add64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Add64(h.squares[0], high, carry)
 	}
-	h.Cells[k.cell-1] += m
-	h.Tops[k.top] += m
+	h.cells[k.cell-1] += m
+	h.tops[k.top] += m
 }
 
 // equal reports whether two histograms hold the same counts.
 func (h *Histogram) equal(o *Histogram) bool {
-	return slices.Equal(h.Cells, o.Cells) && slices.Equal(h.Tops, o.Tops) && h.squares == o.squares
+	return slices.Equal(h.cells, o.cells) && slices.Equal(h.tops, o.tops) && h.squares == o.squares
 }
 
 // newHistogram returns the histogram of a community without members.
 func newHistogram(classes int) *Histogram {
-	return &Histogram{Cells: make([]uint64, cellsOf(classes)), Tops: make([]uint64, classes)}
+	return &Histogram{cells: make([]uint64, cellsOf(classes)), tops: make([]uint64, classes)}
 }
 
 // Histogram returns that of a community as of the last Ready or Flush. It is read-only.
@@ -70,9 +88,7 @@ func (s *State) countMembers(view graphstore.View) {
 		h := newHistogram(s.classes)
 		s.inside.histograms[id] = h
 		view.ForMembers(graphstore.Community(id), func(v Vertex, multiplicity uint32) {
-			if isOpen(view, v) {
-				h.count(s.kept[v], multiplicity, false)
-			}
+			h.count(s.kept[v], multiplicity, false)
 		})
 	}
 }
@@ -85,12 +101,10 @@ func (s *State) countAs(view graphstore.View, v Vertex, now kept) (moved float64
 	if was == now {
 		return 0
 	}
-	if isOpen(view, v) {
-		for _, m := range view.MemberOf(v) {
-			h := s.inside.histograms[m.Community]
-			h.count(was, m.Multiplicity, true)
-			h.count(now, m.Multiplicity, false)
-		}
+	for _, m := range view.MemberOf(v) {
+		h := s.inside.histograms[m.Community]
+		h.count(was, m.Multiplicity, true)
+		h.count(now, m.Multiplicity, false)
 	}
 	if was.cell == 0 || now.cell == 0 {
 		return 1
@@ -98,13 +112,28 @@ func (s *State) countAs(view graphstore.View, v Vertex, now kept) (moved float64
 	return s.epoch.moved(int(was.cell)-1, int(now.cell)-1, s.classes)
 }
 
-// move takes a vertex off the histograms of the communities that it was an open member of, and adds
-// it to those that it is in now, as it is kept.
-func (n *inside) move(was, is []membership, k kept) {
+// move takes a vertex off the histograms of the communities that it was a member of, and adds it to
+// those that it is in now, as far as it is open now.
+func (n *inside) move(was, is []membership, k *kept, open uint16) {
 	for _, m := range was {
-		n.histograms[m.Community].count(k, m.Multiplicity, true)
+		n.histograms[m.Community].count(*k, m.Multiplicity, true)
 	}
+	k.open = open
 	for _, m := range is {
-		n.histograms[m.Community].count(k, m.Multiplicity, false)
+		n.histograms[m.Community].count(*k, m.Multiplicity, false)
 	}
+}
+
+// keep returns how a vertex with this posterior is counted; root is scratch memory.
+func (s *State) keep(view graphstore.View, v Vertex, pi, root []float64) kept {
+	return kept{cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v), open: s.openness(view, v)}
+}
+
+// openness returns how far no label says what v is, in units of 1/pairs.Whole: 0 without a
+// prediction, which would say it.
+func (s *State) openness(view graphstore.View, v Vertex) uint16 {
+	if view.Prediction(v) == nil {
+		return 0
+	}
+	return uint16(pairs.Whole - s.pairs.Fresh(view, v))
 }

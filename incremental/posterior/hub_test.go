@@ -5,6 +5,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 )
 
@@ -16,14 +17,17 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	sums, state := neighborhood.New(2, false), New(2, labelsOf(store))
+	sums, labels := neighborhood.New(2, false), pairs.New(2, false)
+	state := New(2, labels, labelsOf(store, labels))
 	batch := &event.Batch{}
 	apply := func() {
 		delta, refused := store.Apply(batch)
 		if len(refused) > 0 {
 			t.Fatal(refused[0])
 		}
-		state.Update(store.View(), delta, sums, sums.Update(store.View(), delta))
+		votes := sums.Update(store.View(), delta)
+		labels.Update(store.View(), delta, sums)
+		state.Update(store.View(), delta, sums, votes)
 		state.Ready(store.View(), sums, nil, batch.Time)
 		batch.Reset()
 	}
@@ -31,7 +35,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		batch.Last++
 		return batch.Last
 	}
-	for v := range uint64(neighboursMost + 2) {
+	for v := range uint64(pairs.NeighboursMost + 2) {
 		units := []uint32{event.One / 4, event.One / 4 * 3}
 		batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: units, Position: next()})
 		if v > 0 {

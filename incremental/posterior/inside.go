@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 )
 
@@ -19,12 +20,26 @@ type inside struct {
 	histograms      []*Histogram // by community
 	classes         int
 
-	before map[Vertex][]membership // of the vertices that the update changes
-	order  []Vertex                // they, sorted
+	before map[Vertex]past // of the vertices that the update changes
+	order  []Vertex        // they, sorted
 
 	here, other []membership // scratch
 	members     []graphstore.MemberChange
 	pool        []membership // backing of before
+}
+
+// past says what a vertex was a member of before an update, and whether it was open.
+type past struct {
+	list []membership // by community
+	open bool
+}
+
+// ofOpen returns the communities that it was an open member of.
+func (p past) ofOpen() []membership {
+	if !p.open {
+		return nil
+	}
+	return p.list
 }
 
 // membership is one community of a vertex, with its multiplicity there.
@@ -33,7 +48,7 @@ type membership = graphstore.Membership
 func byCommunity(a, b membership) int { return cmp.Compare(a.Community, b.Community) }
 
 func newInside(classes int) inside {
-	return inside{classes: classes, before: map[Vertex][]membership{}}
+	return inside{classes: classes, before: map[Vertex]past{}}
 }
 
 // grow makes room for new communities.
@@ -50,6 +65,12 @@ func isOpen(view graphstore.View, v Vertex) bool {
 	return view.Label(v).Class == event.NoClass && view.Prediction(v) != nil
 }
 
+// wasOpen reports whether v was open before delta.
+func wasOpen(view graphstore.View, delta *graphstore.Delta, v Vertex) bool {
+	units, _ := neighborhood.PredictionBefore(view, delta, v)
+	return units != nil && neighborhood.LabelBefore(view, delta, v).Class == event.NoClass
+}
+
 // of appends the communities that v is an open member of, sorted.
 func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membership {
 	if !isOpen(view, v) {
@@ -60,20 +81,20 @@ func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membersh
 
 // ofBefore appends the communities that v was an open member of before the update.
 func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []membership {
-	if list, changed := n.before[v]; changed {
-		return append(dst, list...)
+	if p, changed := n.before[v]; changed {
+		return append(dst, p.ofOpen()...)
 	}
 	return n.of(dst, view, v)
 }
 
-// update follows delta: first the edges, between the old members, then one member after the other, over the new
-// edges. It calls touch for vertices that come to their first community, and before forget for those that were no label, since
-// their posteriors are as old as the last time when somebody read them: a restart does not know when that was.
-func (n *inside) update(
-	view graphstore.View, delta *graphstore.Delta, kept func(Vertex) kept, touch, forget func(Vertex),
-) {
+// update follows delta: first the edges, between the old members, then one member after the other,
+// over the new edges. A vertex that comes to its first community is touched. What was kept of it is
+// forgotten unless it was a label: it is as old as the last time when it was read, and a restart
+// does not know when that was.
+func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
+	n := &s.inside
 	n.grow(view)
-	n.collect(view, delta)
+	n.collect(view, delta, s.pairs.Changes())
 	for _, e := range delta.Edges {
 		if sign := neighborhood.Appeared(e); sign != 0 {
 			n.here, n.other = n.ofBefore(n.here[:0], view, e.U), n.ofBefore(n.other[:0], view, e.V)
@@ -84,22 +105,22 @@ func (n *inside) update(
 	}
 	for _, v := range n.order {
 		was := n.before[v]
-		n.here = n.of(n.here[:0], view, v)
-		if len(was) == 0 && classBefore(view, delta, v) == event.NoClass {
-			forget(v)
+		if len(was.list) == 0 {
+			s.touch(v)
+			if s.labelPi[v] == nil {
+				s.kept[v] = kept{}
+			}
 		}
-		n.move(was, n.here, kept(v))
-		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
+		n.move(was.list, view.MemberOf(v), &s.kept[v], s.openness(view, v))
+		if was.open {
 			n.open--
 		}
 		if isOpen(view, v) {
 			n.open++
 		}
-		if !slices.Equal(was, n.here) {
-			n.replace(view, v, was, n.here)
-		}
-		if len(was) == 0 {
-			touch(v)
+		n.here = n.of(n.here[:0], view, v)
+		if !slices.Equal(was.ofOpen(), n.here) {
+			n.replace(view, v, was.ofOpen(), n.here)
 		}
 		delete(n.before, v) // from here on it counts as it is now
 	}
@@ -148,9 +169,9 @@ func (n *inside) replace(view graphstore.View, v Vertex, was, is []membership) {
 	}
 }
 
-// collect notes the communities that vertices were open members of before delta changed them: those of now, with the
-// changes of members undone.
-func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
+// collect notes the communities that vertices were members of before delta changed them: those of
+// now, with the changes of members undone.
+func (n *inside) collect(view graphstore.View, delta *graphstore.Delta, labels []pairs.Change) {
 	n.order, n.pool = n.order[:0], n.pool[:0]
 	n.members = append(n.members[:0], delta.Members...)
 	members := n.members
@@ -159,7 +180,7 @@ func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 	})
 	n.order = append(n.order, delta.Erased...)
 	n.order = append(n.order, delta.Reused...)
-	for _, l := range delta.Labels {
+	for _, l := range labels {
 		n.order = append(n.order, l.V)
 	}
 	for _, p := range delta.Predictions {
@@ -182,12 +203,10 @@ func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// wasIn lists the communities that v was an open member of before delta, which made these changes, by community.
-func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange) []membership {
-	label, predicted := before(view, delta, v)
-	if !predicted || label.Class != event.NoClass {
-		return nil
-	}
+// wasIn lists the communities that v was a member of before delta, which made these changes.
+func (n *inside) wasIn(
+	view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange,
+) past {
 	start := len(n.pool)
 	n.pool = append(n.pool, view.MemberOf(v)...)
 	list := slices.DeleteFunc(n.pool[start:], func(m membership) bool {
@@ -203,7 +222,7 @@ func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 	}
 	slices.SortFunc(list, byCommunity)
 	n.pool = append(n.pool[:start], list...)
-	return n.pool[start:len(n.pool):len(n.pool)]
+	return past{n.pool[start:len(n.pool):len(n.pool)], wasOpen(view, delta, v)}
 }
 
 // recount counts everything from nothing.

@@ -8,6 +8,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
 )
@@ -32,7 +33,7 @@ const (
 // of Rebuild under the same epoch bit for bit.
 type State struct {
 	classes int
-	around  around
+	pairs   *pairs.Pairs
 	labels  func() []Vertex // L, sorted
 	inside  inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
@@ -43,6 +44,7 @@ type State struct {
 	kept    []kept               // n: how communities count the vertex
 	labelPi map[Vertex][]float64 // K each: posteriors of the labels
 
+	spoke    []bool    // n: g or c1/d may be another one than at the last Flush
 	dirty    []bool    // n: inputs changed since the posterior was computed, or it is read from now on
 	touched  []Vertex  // those that are dirty
 	computed []Vertex  // by the last computeTouched
@@ -51,10 +53,10 @@ type State struct {
 }
 
 // New returns the state of an empty graph with K classes. labels lists L, the calibration labels
-// that have a prediction, by vertex.
-func New(classes int, labels func() []Vertex) *State {
+// that have a pair, by vertex.
+func New(classes int, pairs *pairs.Pairs, labels func() []Vertex) *State {
 	return &State{
-		classes: classes, labels: labels, around: around{classes: classes},
+		classes: classes, pairs: pairs, labels: labels,
 		inside: newInside(classes), labelPi: map[Vertex][]float64{},
 		pi: make([]float64, classes), root: make([]float64, classes),
 	}
@@ -64,7 +66,7 @@ func New(classes int, labels func() []Vertex) *State {
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	version := s.version
-	*s = *New(s.classes, s.labels)
+	*s = *New(s.classes, s.pairs, s.labels)
 	s.version = version
 	s.recount(view)
 	s.begin(view, sums, weight, now)
@@ -73,13 +75,12 @@ func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight We
 // recount counts everything but the posteriors from nothing.
 func (s *State) recount(view graphstore.View) {
 	s.grow(view.Vertices())
-	s.around.recount(view)
 	s.inside.recount(view)
 }
 
 func (s *State) grow(n int) {
 	if have := len(s.kept); n > have {
-		s.around.grow(n)
+		s.spoke = append(s.spoke, make([]bool, n-have)...)
 		s.kept = append(s.kept, make([]kept, n-have)...)
 		s.dirty = append(s.dirty, make([]bool, n-have)...)
 	}
@@ -89,7 +90,7 @@ func (s *State) grow(n int) {
 func (s *State) model(view graphstore.View) (version uint32) {
 	counts := make([]int, len(view.Versions())+1)
 	for _, v := range s.labels() {
-		counts[view.Version(v)]++
+		counts[s.pairs.Version(view, v)]++
 	}
 	for i, n := range counts {
 		if n > counts[version] {
@@ -123,13 +124,13 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums, sort func
 	clear(s.dirty)
 	clear(s.labelPi)
 	s.touched = s.touched[:0]
-	clear(s.around.changed)
+	clear(s.spoke)
 	if s.epoch != nil {
 		sort()
 		reader := s.Reader(view, sums)
 		for _, v := range s.labels() {
 			s.labelPi[v] = make([]float64, s.classes)
-			reader.Posterior(s.labelPi[v], v)
+			reader.labelPosterior(s.labelPi[v], v)
 		}
 	}
 	s.countMembers(view)
@@ -141,7 +142,7 @@ func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
 		reader, pi, root := s.Reader(view, sums), make([]float64, s.classes), make([]float64, s.classes)
 		for v := Vertex(from); v < Vertex(to); v++ {
 			if reader.Posterior(pi, v) {
-				s.kept[v] = kept{cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v)}
+				s.kept[v] = s.keep(view, v, pi, root)
 			}
 		}
 	})
@@ -195,14 +196,14 @@ func (s *State) sortTouched() {
 // A log that is read on from here gives the same bits as one that is read on after a restart.
 // It returns the vertices that it computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
-	for v, changed := range s.around.changed {
-		if changed {
+	for v, spoke := range s.spoke {
+		if spoke {
 			for _, u := range view.Neighbors(Vertex(v)) {
 				s.touch(u)
 			}
 		}
 	}
-	clear(s.around.changed)
+	clear(s.spoke)
 	s.computeTouched(view, sums)
 	return s.computed
 }
@@ -234,7 +235,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 
 // computeRead computes the posterior of a label or a member.
 func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
-	label := calibrates(view, v) != event.NoClass
+	label := s.pairs.Calibrates(v) != event.NoClass
 	if !label {
 		delete(s.labelPi, v)
 		if len(view.MemberOf(v)) == 0 {
@@ -243,15 +244,14 @@ func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
 	}
 	now, moved := kept{}, 0.0
 	if reader.Posterior(s.pi, v) {
-		now = kept{cell: uint16(s.epoch.cell(s.pi, s.root)) + 1, top: topOf(view, v)}
+		now = s.keep(view, v, s.pi, s.root)
 	}
 	if label {
+		reader.labelPosterior(s.pi, v)
 		moved = farthest(s.labelPi[v], s.pi)
 		s.labelPi[v] = append(s.labelPi[v][:0], s.pi...)
 	}
-	if by := s.countAs(view, v, now); !label {
-		moved = by
-	}
+	moved = max(moved, s.countAs(view, v, now))
 	s.computed, s.moves = append(s.computed, v), append(s.moves, moved)
 }
 
@@ -274,8 +274,8 @@ func (s *State) Held() bool { return s.held }
 // Epoch returns the epoch, nil while there is no label.
 func (s *State) Epoch() *Epoch { return s.epoch }
 
-// LabelPosterior returns the posterior of a calibration label with a prediction, K; nil for other
-// vertices. It is read-only.
+// LabelPosterior returns the posterior of a calibration label, K, for what its pair reads; nil for
+// other vertices. It is read-only.
 func (s *State) LabelPosterior(v Vertex) []float64 { return s.labelPi[v] }
 
 // Epochs returns the epoch as the one row of a table, one without a prior where there is
@@ -290,10 +290,10 @@ func (s *State) Epochs() []Epoch {
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
-func Restore(classes int, labels func() []Vertex, e Epoch, view graphstore.View,
+func Restore(classes int, pairs *pairs.Pairs, labels func() []Vertex, e Epoch, view graphstore.View,
 	sums *neighborhood.Sums,
 ) (*State, error) {
-	s := New(classes, labels)
+	s := New(classes, pairs, labels)
 	s.recount(view)
 	s.version = e.Version
 	if len(e.Prior) == 0 {

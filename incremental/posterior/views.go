@@ -5,6 +5,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 )
 
@@ -42,9 +43,9 @@ type Reader struct {
 
 	view     graphstore.View
 	sums     *neighborhood.Sums
-	around   *around
+	pairs    *pairs.Pairs
 	classes  int
-	means    []uint32  // K: scratch of readNext
+	means    []uint32  // K: sums over the vertices two steps away; see pairs.AddNext
 	walks    []uint32  // K: the same
 	scores   []float64 // K: scratch
 	logPrior []float64 // K: log pi0
@@ -65,7 +66,7 @@ func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior [
 	k := len(prior)
 	row := func() []float64 { return make([]float64, k) }
 	in := &Reader{
-		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior,
+		coefficients: coefficients, view: view, sums: sums, pairs: s.pairs, classes: k, prior: prior,
 		means: make([]uint32, k), walks: make([]uint32, k), scores: row(), logPrior: row(),
 		own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
@@ -87,6 +88,23 @@ func (in *Reader) Views(dst []float64, v Vertex) bool {
 	}
 	in.views(dst)
 	return true
+}
+
+// LabelViews is Views of a label, as its pair has them.
+func (in *Reader) LabelViews(dst []float64, v Vertex) bool {
+	if !in.readLabel(v) {
+		return false
+	}
+	in.views(dst)
+	return true
+}
+
+// labelPosterior is Posterior of a label, as its pair has it.
+func (in *Reader) labelPosterior(dst []float64, v Vertex) {
+	if in.readLabel(v) {
+		in.score(in.scores)
+		softmax(dst, in.scores)
+	}
 }
 
 // Posterior writes pi(v), K, to dst, and reports whether v has a prediction.
@@ -113,31 +131,50 @@ func (in *Reader) read(v Vertex) bool {
 	}
 	clear(in.means)
 	clear(in.walks)
-	if n := len(in.view.Neighbors(v)); n > 0 && n <= neighboursMost {
-		in.readNext(in.view.Neighbors(v), calibrates(in.view, v))
-		raise(in.next, in.means, float64(n)*unit)
-	} else {
-		copy(in.next, in.near)
-	}
-	labels, sum := uint32(0), uint32(0)
-	for i, n := range in.around.of(v) {
-		labels += n
-		in.one.each[i] = float64(int32(n))
-	}
-	for i, n := range in.walks {
-		sum += n
-		in.two.each[i] = float64(int64(n)) * (1. / unit)
-	}
-	in.one.all, in.two.all = float64(int32(labels)), float64(int64(sum))*(1./unit)
+	in.readNext(in.pairs.AddNext(in.means, in.walks, in.view, in.sums, v), in.means)
+	in.readLabels(in.pairs.Labels(v), in.walks)
 	return true
 }
 
-// calibrates returns the class of v if it is a calibration label with a prediction, else NoClass.
-func calibrates(view graphstore.View, v Vertex) event.Class {
-	if l := view.Label(v); l.Role == event.Calibrate && view.Prediction(v) != nil {
-		return l.Class
+// readLabel gathers the inputs of a label, as its pair has them.
+func (in *Reader) readLabel(v Vertex) bool {
+	pair := in.pairs.Frozen(v)
+	if pair == nil {
+		return in.read(v)
 	}
-	return event.NoClass
+	raise(in.own, pair.Own, event.One)
+	if pair.Votes.Count > 0 {
+		raise(in.near, pair.Votes.Sum, event.One)
+	} else {
+		copy(in.near, in.own)
+	}
+	in.readNext(pair.Neighbours, pair.Next)
+	in.readLabels(pair.Labels, pair.Walks)
+	return true
+}
+
+// readNext sets h to the mean of sums over so many neighbours, and to g without any.
+func (in *Reader) readNext(neighbours uint32, means []uint32) {
+	if neighbours > 0 {
+		raise(in.next, means, float64(neighbours)*pairs.Unit)
+	} else {
+		copy(in.next, in.near)
+	}
+}
+
+// readLabels sets c1 and c2.
+func (in *Reader) readLabels(one, two []uint32) {
+	labels, sum := uint32(0), uint32(0)
+	for i, n := range one {
+		labels += n
+		in.one.each[i] = float64(int32(n)) * (1. / pairs.Whole)
+	}
+	for i, n := range two {
+		sum += n
+		in.two.each[i] = float64(int64(n)) * (1. / pairs.Unit)
+	}
+	in.one.all = float64(int32(labels)) * (1. / pairs.Whole)
+	in.two.all = float64(int64(sum)) * (1. / pairs.Unit)
 }
 
 // raise writes a sum of distributions to dst, each entry at least probabilityMin of all.

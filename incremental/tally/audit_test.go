@@ -7,6 +7,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
@@ -28,7 +29,8 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 			t.Fatal(err)
 		}
 		view, sums, keep := store.View(), neighborhood.New(k, false), Families{ClassMasses: true, Means: true}
-		tallies := New(k, keep, view, sums)
+		pairs := pairs.New(k, false)
+		tallies := New(k, keep, view, sums, pairs)
 		audited := uint64(0)
 		for batch := range 80 {
 			before := make([]Sum, view.Communities()) // of the weights
@@ -40,9 +42,10 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 			}
 			delta, _ := store.Apply(stream.Next())
 			votes := sums.Update(view, delta)
+			pairs.Update(view, delta, sums)
 			tallies.Begin(view)
 			tallies.Update(view, delta, sums, votes)
-			twin := New(k, keep, view, sums)
+			twin := New(k, keep, view, sums, pairs)
 			for id, c := range tallies.each {
 				audited += c.audited
 				if anew := twin.each[id]; c.audited != anew.audited || c.audited > 0 && !slices.Equal(c.audit, anew.audit) {

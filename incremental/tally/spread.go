@@ -173,10 +173,7 @@ func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass
 	cells := make([]float64, kind.cells(t.classes))
 	m := t.newMasses(len(cells) * t.classes)
 	for _, v := range t.rows {
-		p := profile{own: view.Prediction(v)}
-		if kind != whole {
-			p.votes = sums.Votes(v)
-		}
+		p := t.then(view, sums, v)
 		class, a, g := int(view.Label(v).Class), mass(v), t.gain(view, v)
 		for i, phi := range p.phi(cells, kind) {
 			at := i*t.classes + class

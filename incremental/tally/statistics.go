@@ -5,6 +5,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/quant"
 )
 
@@ -25,7 +26,11 @@ func (t *Tallies) Known(id CommunityID) (people int, effective float64) {
 	if c.known == 0 {
 		return 0, 0
 	}
-	sum := float64(c.labelled + c.profiled)
+	all := c.labelled
+	for _, n := range c.versions {
+		all += n
+	}
+	sum := float64(all)
 	return int(c.known), sum * sum * squareScale / c.knownSquares.Float()
 }
 
@@ -60,12 +65,13 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statistics {
 	c := t.each[id]
 	s := &quant.Statistics{
-		K: t.classes, Members: float64(c.members), Labelled: float64(c.labelled), Profiled: float64(c.profiled),
+		K: t.classes, Members: float64(c.members), Profiled: c.predicted(),
 		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: slices.Clone(t.counts()[whole].A1),
 		ClassA1: m[whole].A1, ClassA2: m[whole].A2, Audit: c.audits(),
 	}
 	for i, n := range c.anchored {
-		s.Anchored[i] = float64(n)
+		s.Anchored[i] = float64(n) / pairs.Whole
+		s.Labelled += s.Anchored[i]
 	}
 	for kind, cells := range cellsOf(s) {
 		if t.keep.has(family(kind)) {
@@ -94,7 +100,7 @@ func (t *Tallies) read(c *community, kind family, m masses) *quant.Cells {
 	cells := &quant.Cells{Z: z, P: make([]float64, z)}
 	if c.profiled > 0 {
 		for i := range cells.P {
-			cells.P[i] = c.p[kind][i].Float() / float64(c.profiled)
+			cells.P[i] = c.p[kind][i].Float() / c.predicted()
 		}
 	}
 	if t.keep.Means {
@@ -118,7 +124,7 @@ func variance(c *community, p []float64) []float64 {
 		return v
 	}
 	for i, x := range p {
-		v[i] = c.ownSquare[i].Float()/float64(c.profiled) - float64(x*x)
+		v[i] = c.ownSquare[i].Float()/c.predicted() - float64(x*x)
 	}
 	return v
 }
@@ -127,15 +133,20 @@ func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass 
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	weight := t.LabelWeights(view)
 	for _, v := range t.rows {
-		s := stateOf(view, sums, v)
 		g := weight(v)
 		if g == 0 {
 			continue
 		}
-		ownMean(own, s.profile.own)
-		neighbors = s.profile.neighborMean(neighbors[:0])
-		visit(quant.Row{Class: int(s.label.Class), A: mass(v), G: g, Own: own, Neighbors: neighbors})
+		then := t.then(view, sums, v)
+		ownMean(own, then.own)
+		neighbors = then.neighborMean(neighbors[:0])
+		visit(quant.Row{Class: int(view.Label(v).Class), A: mass(v), G: g, Own: own, Neighbors: neighbors})
 	}
+}
+
+// then returns the profile that the label of a calibration row is paired with.
+func (t *Tallies) then(view graphstore.View, sums *neighborhood.Sums, v Vertex) profile {
+	return profile{own: t.pairs.Prediction(view, v), votes: t.pairs.Votes(sums, v)}
 }
 
 // LabelGains reads the factor g of a calibration row's age, and returns by what the factors are

@@ -6,6 +6,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 )
 
@@ -29,6 +30,7 @@ const (
 type Tallies struct {
 	classes int
 	keep    Families
+	pairs   *pairs.Pairs
 	rows    []Vertex                // calibration rows: labels of role calibrate that have a prediction, sorted
 	counts  func() [families]masses // of the rows: A1 and A2 at masses of one, which are N and G2
 	decay   decay
@@ -46,11 +48,11 @@ type Tallies struct {
 
 // community is the part of the statistics that belongs to one community.
 type community struct {
-	members, labelled, profiled uint64
+	members, labelled, profiled uint64       // the last one in units of 1/pairs.Whole
 	known                       uint64       // different members with a label or a prediction
 	knownSquares                Sum          // of their multiplicities, times squareScale
 	squares                     Sum          // of the profiled members' multiplicities, times squareScale
-	anchored                    []uint64     // K
+	anchored                    []uint64     // K, in units of 1/pairs.Whole
 	versions                    []uint64     // profiled multiplicity by model version
 	p                           [whole][]Sum // Z
 	ownSquare                   []Sum        // K: sum of m own²; nil where means are all
@@ -63,12 +65,14 @@ type community struct {
 
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
 // twin that tests hold Update against. Every community's Sources then lists its whole kernel.
-func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Sums) *Tallies {
-	t := &Tallies{classes: classes, keep: keep}
+func New(
+	classes int, keep Families, view graphstore.View, sums *neighborhood.Sums, pairs *pairs.Pairs,
+) *Tallies {
+	t := &Tallies{classes: classes, keep: keep, pairs: pairs}
 	t.phi = make([]float64, classes*classes)
 	t.Begin(view)
 	for v := range Vertex(view.Vertices()) {
-		if s := stateOf(view, sums, v); s.calibrates() {
+		if pairs.Calibrates(v) != event.NoClass {
 			t.rows = append(t.rows, v)
 		}
 	}
@@ -178,7 +182,7 @@ func (t *Tallies) touchEach() {
 	t.all = false
 }
 
-// Rows lists the calibration labels with a prediction, in order. It is read-only.
+// Rows lists the calibration labels that have a pair, in order. It is read-only.
 func (t *Tallies) Rows() []Vertex { return t.rows }
 
 // state is the input of the tallies about one vertex at one time.
@@ -187,7 +191,8 @@ type state struct {
 	audit   graphstore.Audit
 	profile profile
 	version uint32
-	time    event.Time // of the label, where the store keeps it
+	time    event.Time // of the label
+	fresh   uint32     // of the label, in units of 1/pairs.Whole
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
@@ -199,22 +204,18 @@ func (s *state) known() bool { return s.labelled() || s.profile.own != nil }
 
 // alike reports whether a member counts the same in both states, whatever is predicted of one that is not audited.
 func (s *state) alike(o *state) bool {
-	return s.label == o.label && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version &&
+	return s.label == o.label && s.fresh == o.fresh && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version &&
 		s.audit == o.audit && (!s.audited() || slices.Equal(s.profile.own, o.profile.own))
 }
 
-// calibrates reports whether the vertex is a calibration row.
-func (s *state) calibrates() bool {
-	return s.labelled() && s.label.Role == event.Calibrate && s.profile.own != nil
-}
-
-func stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
+func (t *Tallies) stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
 	return state{
 		label:   view.Label(v),
 		audit:   view.Audit(v),
 		profile: profile{own: view.Prediction(v), votes: sums.Votes(v)},
 		version: view.Version(v),
 		time:    view.LabelTime(v),
+		fresh:   t.pairs.Fresh(view, v),
 	}
 }
 
@@ -232,30 +233,43 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	if s.audited() {
 		c.countAudit(s, float64(multiplicity), sign)
 	}
-	switch {
-	case s.labelled():
+	if s.labelled() {
 		c.labelled += m
-		c.anchored[s.label.Class] += m
-	case s.profile.own != nil:
-		c.profiled += m
-		c.squares.Add(float64(multiplicity)*float64(multiplicity)*squareScale, sign)
+		c.anchored[s.label.Class] += m * uint64(s.fresh)
+	} else if s.profile.own != nil {
 		for int(s.version) >= len(c.versions) {
 			c.versions = append(c.versions, 0)
 		}
 		c.versions[s.version] += m
-		for kind := range whole {
-			if t.keep.has(kind) {
-				accumulate(c.p[kind], s.profile.phi(t.phi, kind), float64(multiplicity), sign)
-			}
-		}
-		if !t.keep.Means {
-			t.countSquare(c, s.profile.own, float64(multiplicity), sign)
-		}
+	}
+	if s.profile.own != nil && s.fresh < pairs.Whole {
+		t.countProfile(c, s, multiplicity, sign)
 	}
 }
 
-// squareScale brings the square of the largest multiplicity to 2^32; that of one is still exact.
+// countProfile counts what is predicted of a member as far as no label says what it is.
+func (t *Tallies) countProfile(c *community, s *state, multiplicity uint32, sign int) {
+	open := uint64(multiplicity) * uint64(pairs.Whole-s.fresh)
+	c.profiled += uint64(sign) * open // two's complement: -1 subtracts
+	m := float64(open) / pairs.Whole
+	c.squares.Add(float64(m*m)*squareScale, sign)
+	for kind := range whole {
+		if t.keep.has(kind) {
+			accumulate(c.p[kind], s.profile.phi(t.phi, kind), m, sign)
+		}
+	}
+	if !t.keep.Means {
+		t.countSquare(c, s.profile.own, m, sign)
+	}
+}
+
+// squareScale brings the square of the largest multiplicity to 2^32; that of 1/pairs.Whole is still
+// exact.
 const squareScale = 0x1p-32
+
+// predicted returns the multiplicity of the members whose class is estimated from what is predicted
+// of them, each as far as no label says what it is.
+func (c *community) predicted() float64 { return float64(c.profiled) / pairs.Whole }
 
 // squared returns the sum of the squared multiplicities of the profiled members.
 func (c *community) squared() float64 { return c.squares.Float() / squareScale }

@@ -20,7 +20,7 @@ type shift struct {
 }
 
 // Update follows labels, profiles and members from the graph before delta to the graph of view;
-// sums has been updated for the same delta. A step may bring several deltas, one after the other,
+// sums and pairs have been updated for the same delta. A step may bring several deltas, one after the other,
 // after Begin: afterwards Sources tells what all of them did to a kernel.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
@@ -28,8 +28,9 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	t.collect(delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
+	changes := t.pairs.Changes()
 	for _, v := range t.vertices {
-		after := stateOf(view, sums, v)
+		after := t.stateOf(view, sums, v)
 		before := after
 		before.profile.votes = sums.Before(v)
 		if len(labels) > 0 && labels[0].V == v {
@@ -42,7 +43,11 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 			before.profile.own = predictions[0].Before
 			before.version, predictions = predictions[0].VersionBefore, predictions[1:]
 		}
-		t.changeRow(v, &before, &after)
+		row := rowChange{v: v, was: t.Calibrates(v), is: t.pairs.Calibrates(v) != event.NoClass}
+		if len(changes) > 0 && changes[0].V == v {
+			before.fresh, changes = changes[0].Fresh, changes[1:]
+		}
+		t.changeRow(row, &before, &after)
 		end := 0
 		for end < len(shifts) && shifts[end].v == v {
 			end++
@@ -86,6 +91,9 @@ func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
 	}
 	for _, p := range delta.Predictions {
 		t.vertices = append(t.vertices, p.V)
+	}
+	for _, c := range t.pairs.Changes() {
+		t.vertices = append(t.vertices, c.V)
 	}
 	t.vertices = append(t.vertices, votes...)
 	for _, m := range delta.Members {
@@ -158,8 +166,7 @@ type rowChange struct {
 
 // changeRow follows one vertex whose label or profile changed. All communities read the rows; where means are all that
 // is read of cells, they read the labels of each class alone.
-func (t *Tallies) changeRow(v Vertex, before, after *state) {
-	c := rowChange{v, before.calibrates(), after.calibrates()}
+func (t *Tallies) changeRow(c rowChange, before, after *state) {
 	if !c.was && !c.is {
 		return
 	}
@@ -194,7 +201,7 @@ func (t *Tallies) mergeRows() {
 func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
 	empty := state{label: graphstore.Label{Class: event.NoClass}, audit: graphstore.Audit{Class: event.NoClass}}
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
-		s := stateOf(view, sums, v)
+		s := t.stateOf(view, sums, v)
 		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)
 	})
 }
