@@ -138,7 +138,7 @@ func looksLikeData(names []string) bool {
 // fileKinds are the kinds of tables by the flags that name them.
 var fileKinds = map[string]event.Kind{
 	"edges": event.KindEdge, "labels": event.KindLabel, "predictions": event.KindPrediction,
-	"members": event.KindMember, "vertices": event.KindVertex,
+	"posts": event.KindPost, "members": event.KindMember, "vertices": event.KindVertex,
 }
 
 // headerOf returns the names of the columns of a file without a line that has them: those of --columns

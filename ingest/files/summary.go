@@ -32,6 +32,10 @@ func (s *Source) Summary() (lines []string) {
 		lines = append(lines, line+s.meeting(hasPrediction)+
 			v.predicts.repeats(again, other, "the last one stands"))
 	}
+	if v.posts > 0 {
+		lines = append(lines, fmt.Sprintf("%s posts by %s authors, %s answers and %s reposts",
+			grouped(v.posts), v.vertices.count(v.authors()), grouped(v.answers), grouped(v.reposts)))
+	}
 	if members, again, other := v.members.totals(); members > 0 {
 		line := fmt.Sprintf("%s memberships in %s communities", v.members.count(members), grouped(len(v.communities)))
 		lines = append(lines, line+s.meeting(isMember)+
@@ -139,7 +143,7 @@ func (s *Source) partners(has uint64) (list []partner) {
 	if n, _, _ := s.survey.edges.totals(); n > 0 {
 		list = append(list, partner{hasEdge, "an edge"})
 	}
-	if n, _, _ := s.survey.predicts.totals(); n > 0 && has != hasPrediction {
+	if n, _, _ := s.survey.predicts.totals(); n+s.survey.posts > 0 && has != hasPrediction {
 		list = append(list, partner{hasPrediction, "a prediction"})
 	}
 	return list
@@ -169,6 +173,11 @@ func (s *Source) Warnings() (all []string) {
 		{hasLabel, "labels"}, {hasPrediction, "predictions"}, {isMember, "members"}, {hasRow, "attributes"},
 	} {
 		all = append(all, s.strangers(of)...)
+	}
+	if v := s.survey; v.postNames > 0 && 2*v.postNames > v.answers+v.reposts {
+		all = append(all, fmt.Sprintf("%s of %s answers and reposts name a post and no author: "+
+			"--map reply_to=COLUMN with a column of authors, or --map reply_to= for none",
+			grouped(v.postNames), grouped(v.answers+v.reposts)))
 	}
 	if s.survey.digits.rounded() {
 		all = append(all, fmt.Sprintf("all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
@@ -235,7 +244,7 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 	for slot, name := range in.columns.names[:in.columns.base()] {
 		key := keyOf(event.ParseID(name))
 		what := in.columns.known[slot].Names[0]
-		if name == "" || !slices.Contains([]string{"src", "dst", "vertex"}, what) {
+		if name == "" || !slices.Contains([]string{"src", "dst", "vertex", "author"}, what) {
 			continue
 		}
 		if _, is := v.vertices.of[key]; is {

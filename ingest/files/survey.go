@@ -86,6 +86,7 @@ const (
 	hasPrediction
 	isMember
 	hasRow
+	isAuthor
 )
 
 // survey collects what files say, for a summary: in bounded memory, and exactly for files of half a
@@ -97,6 +98,10 @@ type survey struct {
 	predicts sample
 	members  sample
 
+	posts, answers, reposts int
+	postIDs                 sample
+	postNames               int // answers and reposts that name a post before
+
 	communities map[string]bool
 	digits      idDigits
 }
@@ -104,7 +109,7 @@ type survey struct {
 func newSurvey() *survey {
 	return &survey{
 		vertices: newSample(), edges: newSample(), labels: newSample(), predicts: newSample(),
-		members: newSample(), communities: map[string]bool{},
+		members: newSample(), postIDs: newSample(), communities: map[string]bool{},
 	}
 }
 
@@ -142,6 +147,8 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 		}
 		s.vertices.mark(key, hasPrediction)
 		s.predicts.say(key, what, 0)
+	case event.KindPost:
+		s.notePost(&b.Posts[at])
 	case event.KindMember:
 		e := &b.Members[at]
 		key := keyOf(e.Vertex)
@@ -164,6 +171,39 @@ func (s *survey) noteEdge(e *event.Edge) {
 		s.vertices.mark(b, hasEdge)
 	}
 	s.edges.say(mix(min(a, b), max(a, b)), math.Float64bits(e.Weight), 0)
+}
+
+func (s *survey) notePost(e *event.Post) {
+	author := keyOf(e.Author)
+	s.posts++
+	s.digits.see(e.Author)
+	s.vertices.mark(author, hasPrediction|isAuthor)
+	for i, other := range []event.Reference{e.ReplyTo, e.RepostOf} {
+		if !other.Given {
+			continue
+		}
+		if i == 0 {
+			s.answers++
+		} else {
+			s.reposts++
+		}
+		key := keyOf(other.ID)
+		if _, is := s.postIDs.of[key]; is {
+			s.postNames += s.postIDs.scale()
+		}
+		s.vertices.mark(author, hasEdge)
+		s.vertices.mark(key, hasEdge)
+		s.edges.say(mix(min(author, key), max(author, key)), math.Float64bits(e.Weight), 0)
+	}
+	if e.ID != "" {
+		s.postIDs.say(keyOf(event.ParseID(e.ID)), 0, 0)
+	}
+}
+
+// authors returns how many authors of posts there are.
+func (s *survey) authors() int {
+	all, _ := s.meets(isAuthor, isAuthor)
+	return all
 }
 
 // meets returns how many vertices have a property, and how many of these have another one too.

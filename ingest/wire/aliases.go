@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"gqlstream/ingest/event"
+)
 
 // aliases are the names that other programs give to columns, in the form of PlainName: Gephi, igraph,
 // networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. A file's column is one of them if no column
@@ -22,6 +26,38 @@ var aliases = map[field][]string{
 	fieldCommunity: {"group", "cluster", "modularityclass", "communityid", "groupid", "clusterid", "module"},
 	fieldTime:      {"timestamp"},
 	fieldVersion:   {"modelname"},
+
+	// Of posts. Names and numbers of accounts come in the same order everywhere, so that answers and
+	// reposts name their authors as authors are named.
+	fieldAuthor: {
+		"accountid", "senderid", "fromid", "did", "authorusername", "username", "userscreenname",
+		"screenname", "account", "sender", "authorname", "from",
+	},
+	fieldID: {"tweetid", "statusid", "messageid", "postid", "idstr", "uri"},
+	fieldReplyTo: {
+		"inreplytouserid", "replytouserid", "repliedtouserid", "inreplytoaccountid", "replytoauthorid",
+		"replieduser", "inreplytousername", "inreplytoscreenname", "replytouser", "replytoauthor",
+		"parentauthor",
+	},
+	fieldRepostOf: {
+		"retweeteduserid", "retweetuserid", "reblogaccountid", "authorforwardedfromid", "fwdfromid",
+		"retweeteduser", "retweetedusername", "retweetuserscreenname", "retweetedauthor",
+		"authorforwardedfromusername", "repostofauthor",
+	},
+}
+
+// postTimes are the names of the times of posts, those without a time zone last.
+var postTimes = []string{
+	"unixtimestamp", "createdutc", "createdat", "parsedcreatedat", "publishedat", "postedat",
+	"timestamp", "datetime", "timestamputc", "date",
+}
+
+// aliasesOf are the aliases of a field of a kind.
+func aliasesOf(kind event.Kind, f field) []string {
+	if kind == event.KindPost && f == fieldTime {
+		return postTimes
+	}
+	return aliases[f]
 }
 
 // PlainName returns the name of a column in small letters, without spaces, dashes, dots and underlines.

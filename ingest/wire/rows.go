@@ -32,7 +32,7 @@ func Columns(kind event.Kind) []Column {
 		for _, name := range all[i].Names {
 			all[i].Aliases = append(all[i].Aliases, PlainName(name))
 		}
-		all[i].Aliases = append(all[i].Aliases, aliases[s.field]...)
+		all[i].Aliases = append(all[i].Aliases, aliasesOf(kind, s.field)...)
 	}
 	return all
 }
