@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/apache/arrow/go/v17/parquet"
-	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"gqlstream/quant"
 )
@@ -127,7 +127,7 @@ func wantJSON(t *testing.T, e quant.Estimate) map[string]any {
 		}
 	}
 	if e.Time != "" {
-		cells["time"] = "2026-03-01 12:00:00.123456Z"
+		cells["time"] = "2026-03-01T12:00:00.123456Z"
 	}
 	return cells
 }

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/csv"
 	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/apache/arrow/go/v17/parquet"
-	"github.com/apache/arrow/go/v17/parquet/compress"
-	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
 // The forms of a table in a file, by extension.
@@ -82,11 +82,7 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 			)
 			write, finish = out.Write, out.Flush
 		default:
-			properties := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
-			var out *pqarrow.FileWriter
-			if out, err = pqarrow.NewFileWriter(record.Schema(), unclosed{buffered}, properties, pqarrow.DefaultWriterProps()); err == nil {
-				write, finish = out.Write, out.Close
-			}
+			write, finish, err = parquetWriter(unclosed{buffered}, record.Schema())
 		}
 		if err == nil {
 			err = write(record)
@@ -101,6 +97,24 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 		return 0, errors.New("a table without a schema")
 	}
 	return rows, errors.Join(finish(), buffered.Flush())
+}
+
+// parquetWriter returns how to write records of a schema as Parquet, and how to end.
+func parquetWriter(w io.Writer, schema *arrow.Schema) (func(arrow.Record) error, func() error, error) {
+	converted, err := schemaOf(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	properties := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
+	out, err := pqarrow.NewFileWriter(converted, w, properties, pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(record arrow.Record) error {
+		batch := recordOf(record, converted)
+		defer batch.Release()
+		return out.Write(batch)
+	}, out.Close, nil
 }
 
 // widened returns a record with the elements of fixed-size lists as columns, and

@@ -2,18 +2,19 @@ package files
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
+	"strings"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"gqlstream/ingest/wire"
 )
@@ -46,15 +47,17 @@ func (t *recordTable) next(row *fileRow) (err error) {
 	row.reset(len(t.columns.names))
 	for i, slot := range t.slots {
 		if slot >= 0 && !readValue(t.values[i], t.at, &row.cells[slot], row) {
-			return fmt.Errorf(
-				"column %s: values of type %v are not read",
-				t.columns.slotName(slot),
-				t.values[i].DataType(),
-			)
+			return unread(t.columns.slotName(slot), t.values[i].DataType())
 		}
 	}
 	t.at++
 	return nil
+}
+
+// unread refuses a column.
+func unread(name string, t arrow.DataType) error {
+	return fmt.Errorf("column %s: values of type %v are not read: write the column as text (cast it to "+
+		"a string) or as numbers", name, t)
 }
 
 func (t *recordTable) loadRows() (err error) {
@@ -112,55 +115,85 @@ func recoverDamage(err *error) {
 
 const (
 	arrowMagic     = "ARROW1" // begins and ends an Arrow file
-	arrowPrefix    = 8        // bytes before the stream in one
 	arrowSuffix    = 10       // bytes after its footer: the footer's length, and the magic
 	schemaBytesMax = 1 << 20  // of metadata
 )
 
-// newArrowTable reads an Arrow IPC file, which Feather files are too.
+// newArrowTable reads an Arrow IPC file, which Feather files are too, by its footer; or an Arrow stream.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
-	in, err := arrowStream(f.file)
+	size, err := f.file.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return nil, cmp.Or(err, errors.New("empty, want an Arrow file"))
+	}
+	head := make([]byte, min(size, schemaBytesMax))
+	if _, err := f.file.ReadAt(head, 0); err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(head, []byte(arrowMagic)) {
+		return newArrowStream(f, c, head)
+	}
+	if err := checkFooter(f.file, size); err != nil {
+		return nil, fmt.Errorf("not an Arrow file: %w", err)
+	}
+	reader, err := ipc.NewFileReader(f.file, ipc.WithAllocator(fileAllocator))
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
-	reader, err := ipc.NewReader(in, ipc.WithAllocator(fileAllocator))
-	if err != nil {
-		return nil, fmt.Errorf("not an Arrow file: %w", err)
-	}
+	next := 0
 	t = &recordTable{columns: c, load: func() ([]arrow.Array, error) {
-		record, err := reader.Read() // the reader owns it until the next one
+		if next == reader.NumRecords() {
+			return nil, io.EOF
+		}
+		record, err := reader.RecordBatch(next) // the reader owns it until the next one
 		if err != nil {
 			return nil, err
 		}
+		next++
 		return record.Columns(), nil
+	}}
+	f.release = func() { reader.Close() }
+	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
+	return t, err
+}
+
+// newArrowStream reads an Arrow stream, whose first bytes are head.
+func newArrowStream(f *openedFile, c *columns, head []byte) (*recordTable, error) {
+	if err := wire.CheckArrowSchema(head); err != nil {
+		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
+	}
+	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	reader, err := ipc.NewReader(bufio.NewReader(f.file), ipc.WithAllocator(fileAllocator))
+	if err != nil {
+		return nil, fmt.Errorf("not an Arrow stream: %w", err)
+	}
+	f.release = reader.Release
+	t := &recordTable{columns: c, load: func() ([]arrow.Array, error) {
+		if !reader.Next() {
+			return nil, cmp.Or(reader.Err(), io.EOF)
+		}
+		return reader.RecordBatch().Columns(), nil // the reader owns it until the next one
 	}}
 	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
 	return t, err
 }
 
-// arrowStream returns the stream between the magic and the footer of a file, of which the footer
-// tells nothing else. It checks the schema, because the Arrow reader believes every count in one and
-// asks for memory accordingly: a flipped bit can ask for more than there is, which ends the process.
-func arrowStream(r *os.File) (*bufio.Reader, error) {
-	size, err := r.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
-		return nil, cmp.Or(err, errors.New("empty, want an Arrow file"))
+// checkFooter checks the footer of a file before the Arrow reader believes every count in it and asks
+// for memory accordingly: a flipped bit can ask for more than there is, which ends the process.
+func checkFooter(r io.ReaderAt, size int64) error {
+	tail := make([]byte, arrowSuffix)
+	_, err := r.ReadAt(tail, max(0, size-arrowSuffix))
+	length := int64(binary.LittleEndian.Uint32(tail))
+	if err != nil || string(tail[4:]) != arrowMagic || length > size-arrowSuffix-int64(len(arrowMagic)) {
+		return fmt.Errorf("damaged: %d bytes that do not end as one", size)
 	}
-	ends := make([]byte, len(arrowMagic)+arrowSuffix)
-	_, err = r.ReadAt(ends[:len(arrowMagic)], 0)
-	if err != nil || string(ends[:len(arrowMagic)]) != arrowMagic {
-		return nil, errors.New("it does not begin as one; streams of Arrow are not read")
+	footer := make([]byte, length)
+	if _, err := r.ReadAt(footer, size-arrowSuffix-length); err != nil {
+		return err
 	}
-	tail := ends[len(arrowMagic):]
-	_, err = r.ReadAt(tail, max(0, size-arrowSuffix))
-	end := size - arrowSuffix - int64(binary.LittleEndian.Uint32(tail))
-	if err != nil || string(tail[4:]) != arrowMagic || end < arrowPrefix {
-		return nil, fmt.Errorf("damaged: %d bytes that do not end as one", size)
-	}
-	in := bufio.NewReaderSize(io.NewSectionReader(r, arrowPrefix, end-arrowPrefix), schemaBytesMax)
-	head, _ := in.Peek(schemaBytesMax)
-	return in, wire.CheckArrowSchema(head)
+	return wire.CheckArrowFooter(footer, size)
 }
 
 func fieldNames(schema *arrow.Schema) []string {
@@ -195,14 +228,28 @@ func readValue(a arrow.Array, i int, c *wire.Cell, row *fileRow) bool {
 		c.Kind, c.Text = wire.TextCell, a.ValueString(i)
 	case *array.LargeBinary:
 		c.Kind, c.Text = wire.TextCell, a.ValueString(i)
+	case *array.BinaryView:
+		c.Kind, c.Text = wire.TextCell, a.ValueString(i)
 	case *array.Dictionary:
 		return readValue(a.Dictionary(), a.GetValueIndex(i), c, row)
+	case *array.RunEndEncoded:
+		return readValue(a.Values(), a.GetPhysicalIndex(i), c, row)
+	case array.ExtensionArray:
+		if a.ExtensionType().ExtensionName() == "arrow.uuid" {
+			c.Kind, c.Text = wire.TextCell, a.ValueStr(i)
+			return true
+		}
+		return readValue(a.Storage(), i, c, row)
 	case *array.Timestamp:
-		setTime(c, int64(a.Value(i)), int64(a.DataType().(*arrow.TimestampType).Unit.Multiplier()))
+		t := a.DataType().(*arrow.TimestampType)
+		setTime(c, int64(a.Value(i)), int64(t.Unit.Multiplier()))
+		c.Naive = t.TimeZone == ""
 	case *array.Date32:
 		setTime(c, int64(a.Value(i)), 24*3600*1e9)
+		c.Naive = true
 	case *array.Date64:
 		setTime(c, int64(a.Value(i)), 1e6)
+		c.Naive = true
 	case array.ListLike:
 		return readList(a, i, c, row)
 	default:
@@ -223,29 +270,34 @@ func readNumber(a arrow.Array, i int, c *wire.Cell) bool {
 	case *array.Uint64:
 		c.Kind, c.Integer = wire.UintCell, a.Value(i)
 	case *array.Int8:
-		setInteger(c, int64(a.Value(i)))
+		c.SetInteger(int64(a.Value(i)))
 	case *array.Int16:
-		setInteger(c, int64(a.Value(i)))
+		c.SetInteger(int64(a.Value(i)))
 	case *array.Int32:
-		setInteger(c, int64(a.Value(i)))
+		c.SetInteger(int64(a.Value(i)))
 	case *array.Int64:
-		setInteger(c, a.Value(i))
+		c.SetInteger(a.Value(i))
+	case *array.Float16:
+		c.Kind, c.Number = wire.NumberCell, float64(a.Value(i).Float32())
 	case *array.Float32:
 		c.Kind, c.Number = wire.NumberCell, float64(a.Value(i))
 	case *array.Float64:
 		c.Kind, c.Number = wire.NumberCell, a.Value(i)
-	case *array.Decimal128:
-		c.Kind, c.Number = wire.NumberCell, a.Value(i).ToFloat64(a.DataType().(*arrow.Decimal128Type).Scale)
+	case *array.Decimal32, *array.Decimal64, *array.Decimal128, *array.Decimal256:
+		c.SetDigits(plainDecimal(a.ValueStr(i)))
 	default:
 		return false
 	}
 	return true
 }
 
-func setInteger(c *wire.Cell, x int64) {
-	if c.Kind, c.Integer = wire.UintCell, uint64(x); x < 0 {
-		c.Kind, c.Integer, c.Number = wire.NumberCell, 0, float64(x)
+// plainDecimal returns a decimal number without zeros at the end of its fraction, so that a whole one
+// has digits alone.
+func plainDecimal(text string) string {
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
+	return text
 }
 
 // setTime makes c a time in units of so many nanoseconds. One that does not fit becomes

@@ -325,7 +325,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.parquet", "", Config{}, "not a Parquet file"},
 		{"edge.arrow", "src,dst\n1,2\n", Config{}, "not an Arrow file"},
 		{"edge.arrow", "", Config{}, "empty"},
-		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "streams of Arrow are not read"},
+		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "not an Arrow file or stream: malformed"},
 		{"edge.parquet.gz", "", Config{}, ".parquet files are read here and there: unpack it first"},
 		{"edge.doc", "src,dst\n1,2\n", Config{}, "says no format"},
 	} {

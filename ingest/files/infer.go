@@ -164,7 +164,11 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 	if len(f.values) < 2 && !f.values[text] {
 		f.values[strings.Clone(text)] = true
 	}
-	if n, ok := c.Whole(); ok {
+	n, ok := c.Whole()
+	if c.Kind == wire.BoolCell {
+		n, ok = c.Integer, true // false is class 0 and true is class 1
+	}
+	if ok {
 		if n >= event.ClassesMax {
 			return fmt.Errorf("class %d, there can be %d classes: name them in the configuration",
 				n, event.ClassesMax)

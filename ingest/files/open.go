@@ -30,7 +30,7 @@ var fileExtensions = map[string]fileFormat{
 	".edgelist": textFile, ".ncol": textFile,
 	".ndjson": ndjsonFile, ".jsonl": ndjsonFile,
 	".parquet": parquetFile, ".pq": parquetFile,
-	".arrow": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
+	".arrow": arrowFile, ".arrows": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
 }
 
 // formatOf tells the format of a file and its compression ("gzip", "zstd" or "") from its name.

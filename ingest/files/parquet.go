@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/parquet"
-	"github.com/apache/arrow/go/v17/parquet/file"
-	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
 
 // parquetBatchRows is the number of rows that are read at a time.
@@ -63,11 +64,7 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 		}
 		field := schema.Field(i)
 		if !readableColumn(field.Type) {
-			return nil, fmt.Errorf(
-				"column %s: values of type %v are not read",
-				field.Name,
-				field.Type,
-			)
+			return nil, unread(field.Name, field.Type)
 		}
 		column, err := reader.GetColumn(
 			context.Background(),
@@ -100,7 +97,7 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 	for _, column := range b.columns {
 		chunks, err := column.NextBatch(rows)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("column %s: %w", column.Field().Name, err)
+			return nil, fmt.Errorf("column %s: %w%s", column.Field().Name, err, writerHelp(err))
 		}
 		if err != nil || int64(chunks.Len()) != rows {
 			return nil, fmt.Errorf(
@@ -122,6 +119,15 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 	}
 	b.left -= rows
 	return b.values, nil
+}
+
+// writerHelp says how to write a file whose compression or encoding is not read.
+func writerHelp(err error) string {
+	if text := strings.ToLower(err.Error()); strings.Contains(text, "unimplemented") ||
+		strings.Contains(text, "unsupported") || strings.Contains(text, "not supported") {
+		return "; write the file with the compression zstd or snappy and the default encodings"
+	}
+	return ""
 }
 
 func (b *parquetBatches) releaseValues() {

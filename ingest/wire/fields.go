@@ -266,7 +266,7 @@ var (
 		"a number of seconds or a duration", `seconds or a duration like "36h"`, "float64 (s), any integer (s), utf8",
 	}
 	classType = fieldType{
-		[forms]cells{ofText | ofUint | ofNull, ofText | ofUint | ofNull, ofText | ofNumber | ofNull, ofText | ofNull},
+		[forms]cells{ofText | ofUint | ofNull, ofText | ofUint | ofNull, ofScalar | ofNull, ofText | ofNull},
 		event.BadValue, "an index, a name or null", "a class", "any integer, utf8",
 	}
 	choiceType = fieldType{ // a word that tables may give as a number or a boolean

@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"gqlstream/ingest/event"
+)
 
 // flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a flatbuffers compiler
 // generates trust every offset; these trust none: each word is looked for in the buffer first, and one that is not there
@@ -125,6 +129,31 @@ func CheckArrowSchema(head []byte) error {
 	b.header.vector(2, 4) // its metadata
 	if b.checkColumns(b.header, 1, 0); b.bad != "" {
 		return b.sound()
+	}
+	return nil
+}
+
+// CheckArrowFooter walks the footer of an Arrow file of a size, and returns an error if something in it
+// lies outside of it, or if a block that it names lies outside of the file.
+func CheckArrowFooter(footer []byte, size int64) error {
+	w := &walk{buf: footer}
+	root := w.table(0)
+	w.checkColumns(root.child(1), 1, 0)
+	root.child(1).vector(2, 4) // its metadata
+	const blockBytes = 24      // offset, length of the metadata, length of the body
+	for _, field := range []int{2, 3} {
+		blocks := root.items(field, blockBytes)
+		for ; len(blocks) >= blockBytes && w.bad == ""; blocks = blocks[blockBytes:] {
+			b := walk{buf: blocks}
+			offset, head, body := int64(b.word(0, 8)), int64(int32(b.word(8, 4))), int64(b.word(16, 8))
+			if offset < 0 || head < 0 || body < 0 || offset > size || head > size-offset ||
+				body > size-offset-head {
+				w.fail("a block outside the file")
+			}
+		}
+	}
+	if w.bad != "" {
+		return event.Problemf(event.Malformed, "footer: %s", w.bad)
 	}
 	return nil
 }

@@ -159,6 +159,8 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	switch c.Kind {
 	case NullCell:
 		return event.NoClass, nil
+	case BoolCell:
+		return d.boolClass(c)
 	case UintCell:
 		if f >= fileForm && d.signed {
 			return d.namedClass(strconv.FormatUint(c.Integer, 10))
@@ -187,6 +189,20 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		}
 	}
 	return d.parseClass(text)
+}
+
+// boolClass returns the class that is called as a truth value, in any case, or else class 0 for false and
+// class 1 for true.
+func (d *Decoder) boolClass(c *Cell) (event.Class, *event.Problem) {
+	for k, name := range d.classes.Names {
+		if strings.EqualFold(name, c.String()) {
+			return event.Class(k), nil
+		}
+	}
+	if len(d.classes.Names) > 0 {
+		return 0, d.unknownClass(c.String())
+	}
+	return d.indexClass(c.Integer)
 }
 
 // parseClass returns the class that s names or indexes.
