@@ -48,6 +48,7 @@ type outlets struct {
 	shards int // of the group
 	each   []*outlet
 	newest atomic.Uint64 // sequence of the newest mark that others have stored
+	spoken atomic.Uint64 // newest position at which any shard has records
 }
 
 func (o *outlets) open(
@@ -56,6 +57,7 @@ func (o *outlets) open(
 	c sinks.WriterConfig,
 	owned []int,
 ) error {
+	c.Awaited = o.spoken.Load
 	for _, shard := range owned {
 		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)
@@ -102,6 +104,9 @@ func (o *outlets) sequence() uint64 {
 
 func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 	parts, live := divide(&e, o.shards), o.live()
+	if len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut { // of whichever shard
+		o.speaks(e.Position)
+	}
 	errs := make([]error, len(live))
 	var all sync.WaitGroup
 	for i, one := range live {
@@ -112,6 +117,13 @@ func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 		return fmt.Errorf("position %d: %w", e.Position, err)
 	}
 	return nil
+}
+
+// speaks notes that some shard has records at a position.
+func (o *outlets) speaks(position uint64) {
+	for before := o.spoken.Load(); before < position; before = o.spoken.Load() {
+		o.spoken.CompareAndSwap(before, position)
+	}
 }
 
 // divide returns the parts that the shards have of an emission.
@@ -199,6 +211,9 @@ func (o *outlets) settle(ctx context.Context) error {
 // heed takes in up to where a shard is published by others.
 func (o *outlets) heed(m sinks.Mark) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
+	if m.Records > 0 || len(m.Notes) > 0 || m.Cut {
+		o.speaks(m.Position)
+	}
 	for _, one := range o.live() {
 		if one.shard == m.Shard {
 			one.seen.Store(max(one.seen.Load(), m.Position))

@@ -19,20 +19,36 @@ type Emission struct {
 	Estimates []quant.Estimate // sorted by community and then in the order of the methods
 	Cut       bool             // the log asks followers to write here the rows that they hold back
 	Notes     []string         // notes for people at this position
+
+	Active int64 // as Heartbeats has it; Due fills it in
 }
 
-// heartbeatEvery is the log time between two marks of a shard without records.
-const heartbeatEvery = int64(time.Second)
+// The log time between two marks of a shard without records grows with the time since its last
+// records, so that an idle pipeline writes little.
+const (
+	heartbeatEvery = int64(time.Second)      // at least
+	heartbeatMost  = int64(45 * time.Second) // below markFreshMax, so that the writer is seen to live
+	heartbeatShare = 8                       // one part in so many of the time since the last records
+)
 
 // Heartbeats decides which emissions without records are in the log out. Whoever folds
 // a log without a broker uses it too, so that alerts are evaluated at the same
 // positions.
-type Heartbeats struct{ last int64 }
+type Heartbeats struct {
+	last   int64 // log time of the newest mark
+	active int64 // log time of the newest mark with records, or of the first of the log
+}
 
 // Publishes reports whether an emission is published: one with records or notes, one that
-// cuts, or the first since a second of log time. It must be asked about each, in order.
+// cuts, or one a second or more behind the newest mark, longer the longer nothing was said. It must be
+// asked about each, in order.
 func (h *Heartbeats) Publishes(e *Emission) bool {
-	if len(e.Estimates) == 0 && len(e.Notes) == 0 && !e.Cut && e.Time < h.last+heartbeatEvery {
+	says := len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut
+	if h.active == 0 || says {
+		h.active = e.Time
+	}
+	pause := min(max((e.Time-h.active)/heartbeatShare, heartbeatEvery), heartbeatMost)
+	if !says && e.Time < h.last+pause {
 		return false
 	}
 	h.last = e.Time

@@ -18,10 +18,10 @@ import (
 // Writer identity and liveness.
 const (
 	// markRenewEvery is how often Audit repeats the mark of a shard that is silent.
-	markRenewEvery = 20 * time.Second
+	markRenewEvery = 45 * time.Second
 
 	// markQuietEvery is how often Audit moves the watermark of a shard that has nothing to
-	// say, where readers wait for other shards.
+	// say, where readers wait for it: another shard has published records behind it.
 	markQuietEvery = time.Second
 
 	// markFreshMax is the age up to which a mark proves that its writer lives.
@@ -61,6 +61,9 @@ type shardMark struct {
 	// Quiet marks move the watermark of a shard that has nothing to say, and are no emission:
 	// readers of other shards wait for them. Their time is that of the newest mark that is one.
 	Quiet bool `json:"quiet,omitempty"`
+
+	// Active is the log time of the newest mark with records, nanoseconds since 1970; see Heartbeats.
+	Active int64 `json:"active,omitempty"`
 }
 
 func (m *shardMark) place() Place { return Place{m.Position, m.Part} }

@@ -31,6 +31,10 @@ type WriterConfig struct {
 	// taken. Nothing is published that would make the broker discard messages which that
 	// follower still needs. Nil: the writer never waits.
 	Needed func() (follower string, taken uint64)
+
+	// Awaited returns the newest position at which any shard has published records, so that readers wait
+	// for the others to be complete up to there. Nil: it is not known, and the watermark always moves.
+	Awaited func() uint64
 }
 
 // Writer publishes the emissions of one shard to the log out, each once and in order, whoever else
@@ -130,6 +134,7 @@ func (w *Writer) adopt(found Mark) {
 		w.beats.last,
 		found.nanoseconds(),
 	) // later emissions may have been found due already
+	w.beats.active = max(w.beats.active, found.Active)
 	switch {
 	case found.Config != w.config.Config && (found.torn || found.Part < found.Parts):
 		w.known.Part = 0
@@ -153,7 +158,9 @@ func (w *Writer) Sequence() uint64 { return w.end.Load() }
 // mark. It must be asked once about each position, in order.
 func (w *Writer) Due(e *Emission) bool {
 	w.passed = Emission{Position: e.Position, Digest: e.Digest}
-	return e.Position > w.Published() && w.beats.Publishes(e)
+	due := e.Position > w.Published() && w.beats.Publishes(e)
+	e.Active = w.beats.active
+	return due
 }
 
 // Store stores an emission that was found due, perhaps a while ago, and returns when the broker has
@@ -170,7 +177,7 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 	mark := shardMark{
 		Writer: w.config.Writer, Position: e.Position, Digest: e.Digest, Time: alerts.TimeText(e.Time),
 		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
-		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut,
+		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut, Active: e.Active,
 	}
 	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
 		from := (mark.Part - 1) * partRecordsMax
@@ -280,6 +287,7 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 	}
 	w.known = Mark{shardMark: *m, Sequence: first}
 	w.renewed, w.beats.last = time.Now(), max(w.beats.last, m.nanoseconds())
+	w.beats.active = max(w.beats.active, m.Active)
 	w.end.Store(last)
 	return nil
 }

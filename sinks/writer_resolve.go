@@ -76,6 +76,9 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	if w.config.Shards <= 1 || w.passed.Position <= w.Published() || time.Since(w.renewed) < markQuietEvery {
 		return nil
 	}
+	if w.config.Awaited != nil && w.config.Awaited() <= w.Published() {
+		return nil
+	}
 	m := w.known.shardMark
 	if !w.sameWork(&m) {
 		m.Time = ""

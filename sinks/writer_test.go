@@ -157,6 +157,9 @@ func cmpOr(a, b Names) Names {
 
 func (l *logOut) mustRead(want ...Emission) {
 	l.t.Helper()
+	for i := range want {
+		want[i].Active = 0 // which readers are not told
+	}
 	if diff := cmp.Diff(want, l.readAll(ReaderConfig{}, len(want))); diff != "" {
 		l.t.Fatalf("read, -want +got:\n%.2000s", diff)
 	}
@@ -891,5 +894,35 @@ func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 				w.Published(),
 			)
 		}
+	}
+}
+
+// The longer nothing was said, the further apart marks without records must be, up to three quarters of a
+// minute, and records must bring them back to a second: in an idle day 16 shards write less than 20 MB.
+func TestAnIdleLogOutWritesLittle(t *testing.T) {
+	var beats Heartbeats
+	said := emissionAt(1, 1)
+	beats.Publishes(&said)
+	const second = int64(time.Second)
+	marks, last := 0, said.Time
+	for at := said.Time; at < said.Time+24*3600*second; at += second {
+		e := Emission{Position: 2, Time: at}
+		if !beats.Publishes(&e) {
+			continue
+		}
+		if at-last > 46*second {
+			t.Fatalf("%v without a mark", time.Duration(at-last))
+		}
+		marks, last = marks+1, at
+	}
+	const markBytes, shards = 500, 16
+	if bytes := marks * markBytes * shards; bytes > 20e6 {
+		t.Errorf("%d marks a day and shard, %d bytes in all", marks, bytes)
+	}
+	said.Time = last + 50*second
+	beats.Publishes(&said)
+	soon := Emission{Time: said.Time + second}
+	if !beats.Publishes(&soon) {
+		t.Error("a second after records there is no mark")
 	}
 }
