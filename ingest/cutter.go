@@ -15,7 +15,7 @@ type TimeMode uint8
 
 const (
 	// ReceivedTime is the broker's timestamp of a message; where that goes back, log time
-	// stands still, and goes on by the differences from there.
+	// stands still until it has caught up.
 	ReceivedTime TimeMode = iota
 	// EventTime is the largest event time so far; events that give no time do not
 	// move it, and none moves it further than StepConfig.Ahead beyond its message's.
@@ -108,6 +108,7 @@ type Resume struct {
 type Unit struct {
 	Position   event.Position
 	Time       event.Time // received, or the largest of its events; 0: none
+	Received   event.Time // by which steps are cut where the log's time stands still; 0: by Time
 	Events     int        // accepted and refused; a unit without any counts as one
 	Bytes      int        // of payload that the batch keeps alive
 	Alone      bool       // holds an erasure: a step of its own
@@ -139,7 +140,7 @@ type Cutter struct {
 
 	last    event.Position // of the last unit taken
 	time    event.Time     // log time of the last unit taken
-	clock   event.Time     // log time up to which boundaries were seen; >= time
+	clock   event.Time     // time up to which boundaries were seen; below time while that stands still
 	started bool           // some unit, or Resume, had a time
 	emitted bool           // the last step ended in an emission
 
@@ -187,9 +188,9 @@ func (c *Cutter) crosses(t event.Time) bool {
 // is complete and u was not taken, u is the first to be offered to the next step, and what the
 // caller has put of it into the batch must be taken out again.
 func (c *Cutter) Offer(u Unit) (taken, complete bool) {
-	if c.crosses(u.Time) {
-		emit := later(c.clock, u.Time, c.config.EmitEvery)
-		c.clock = u.Time
+	if at := u.cut(); c.crosses(at) {
+		emit := later(c.clock, at, c.config.EmitEvery)
+		c.clock = at
 		c.end(emit)
 		return false, true
 	}
@@ -218,12 +219,15 @@ func (c *Cutter) Finish() bool {
 }
 
 func (c *Cutter) take(u Unit) {
-	if u.Time != 0 {
-		if !c.started || u.Time > c.clock {
-			c.clock = u.Time
+	if at := u.cut(); at != 0 {
+		if !c.started || at > c.clock || u.Received != 0 {
+			c.clock = at
+		}
+		c.time = max(c.time, u.Time)
+		if !c.started {
+			c.time = u.Time // which may be before 1970
 		}
 		c.started = true
-		c.time = c.clock
 	}
 	c.last = u.Position
 	c.units++
@@ -231,6 +235,9 @@ func (c *Cutter) take(u Unit) {
 	c.bytes += u.Bytes
 	c.batch.Last, c.batch.Time = c.last, c.time
 }
+
+// cut returns the time by which steps are cut.
+func (u *Unit) cut() event.Time { return cmp.Or(u.Received, u.Time) }
 
 func (c *Cutter) end(emit bool) {
 	c.batch.Emit = emit

@@ -260,9 +260,10 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 // add decodes m into the step being filled, or holds it for the next one.
 func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err error) {
 	received := m.Log
-	if s.mode == ReceivedTime && s.cutter.crosses(received) {
+	by := event.Time(m.Time.UnixNano())
+	if s.mode == ReceivedTime && s.cutter.crosses(by) {
 		s.held = m
-		_, complete = s.cutter.Offer(Unit{Time: received})
+		_, complete = s.cutter.Offer(Unit{Time: received, Received: by})
 		return complete, nil
 	}
 	at := b.Mark()
@@ -272,7 +273,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 	u := UnitSince(at, b, s.mode)
 	u.Position, u.Bytes = m.Position, len(m.Data())
 	if s.mode == ReceivedTime {
-		u.Time = received
+		u.Time, u.Received = received, by
 	} else if most := s.timeMax(m); most != 0 {
 		u.Time = min(u.Time, most)
 	}

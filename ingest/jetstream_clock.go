@@ -6,10 +6,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// logClock is the log's time by the broker's. It advances by the differences between the
-// times at which messages were received, and stands still where the broker's clock goes
-// back: a clock that leapt an hour ahead and is set right again leaves the log's an hour
-// ahead for good, and stops nothing. Where the broker's never goes back both are equal.
+// logClock is the log's time by the broker's: the latest time at which a message was received. Where
+// the broker's clock goes back it stands until that has caught up, so that nothing expires meanwhile
+// and no event is told for good that it has ended before it comes. Steps are still cut by the times of
+// receipt, so that estimates come.
 type logClock struct {
 	received time.Time // of the last message; zero: none is known
 	time     event.Time
@@ -23,11 +23,7 @@ func (c *logClock) begin(received time.Time) {
 }
 
 func (c *logClock) advance(received time.Time) event.Time {
-	if c.received.IsZero() || c.time == 0 {
-		c.time = max(c.time, event.Time(received.UnixNano()))
-	} else {
-		c.time += event.Time(max(received.Sub(c.received), 0))
-	}
+	c.time = max(c.time, event.Time(received.UnixNano()))
 	c.received = received
 	return c.time
 }

@@ -273,10 +273,18 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 			err = checkKept(ctx, stream, s.kept)
 		}
 		if err == nil {
-			s.clock.begin(received)
+			s.begin(received)
 		}
 		return err
 	})
+}
+
+// begin sets the receipt of the message after which the source began.
+func (s *JetStreamSource) begin(received time.Time) {
+	if s.clock.received.IsZero() && !received.IsZero() && s.mode == ReceivedTime {
+		s.cutter.clock = event.Time(received.UnixNano())
+	}
+	s.clock.begin(received)
 }
 
 // follow computes the digest of the log after a message, and compares it with what was kept there.

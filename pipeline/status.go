@@ -111,9 +111,11 @@ func sum(counts map[string]uint64) (all uint64) {
 // time, which grows without a step where an event makes it, and that no event comes.
 func (p *Pipeline) warned(s web.Status) web.Status {
 	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
-		why := "a clock leapt"
+		why := "the broker's clock leapt: it stands until that has caught up, and nothing expires meanwhile"
 		if p.settings.Step.Time == "event" {
 			why = "an event carries that time: nothing is estimated until others do"
+		} else if s.LogAhead > aheadReady {
+			s.State = "waiting"
 		}
 		s.Warning = fmt.Sprintf(
 			"the log's time is %v ahead, because %s",
@@ -132,6 +134,10 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
 const aheadWarned = 10 * time.Second
+
+// aheadReady is the lead after a leap of the broker's clock from which on the run is not ready: events
+// with times of their own may be refused because they have ended before the log's time.
+const aheadReady = time.Minute
 
 const statusEvery = time.Second
 

@@ -228,6 +228,8 @@ func (s *Server) ready(now time.Time) (bool, string) {
 		return false, "starting"
 	case now.Sub(at) > staleAfter:
 		return false, "stalled"
+	case status.State == "waiting":
+		return false, status.Warning
 	case status.State != "running":
 		return false, "not running"
 	case status.Warning != "":

@@ -15,7 +15,7 @@ import (
 // Status describes the run loop after a step. Counters count since
 // the process began. Zero values are shown as unknown or nothing.
 type Status struct {
-	State    string `json:"state"`    // "starting", "replaying", "running", "stopping"; "running" is ready
+	State    string `json:"state"`    // "starting", "replaying", "running", "waiting", "stopping"; "running" is ready
 	Message  string `json:"message"`  // one line for people, such as why it is not running
 	Progress string `json:"progress"` // what a long step is doing now; see Server.Progress
 
