@@ -281,7 +281,7 @@ func runUntil(t *testing.T, url, dir string, server *script, until int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, server.URL, url, dir, false, time.Hour) }()
+	go func() { ended <- run(ctx, server.URL, url, dir, "", false, time.Hour) }()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		text, _ := os.ReadFile(filepath.Join(dir, "cursor"))
 		if string(text) == strconv.FormatInt(until, 10) {

@@ -1,5 +1,5 @@
-// Command bluesky publishes who likes, reposts and answers whom on Bluesky to a gqlstream
-// log. Copy what you need: it uses nothing of gqlstream, only a NATS and a websocket client.
+// Command bluesky publishes who likes, reposts and answers whom on Bluesky, and what a
+// classifier says of posts, to a gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS and a websocket client.
 //
 //	gqlstream run --classes left,right --listen 127.0.0.1:4222
 //	go run ./examples/bluesky -url nats://127.0.0.1:4222
@@ -9,6 +9,10 @@
 // a time to live; the first language of a post becomes the attribute lang of its author; an
 // account that is deleted is erased. A like that is taken back only runs out, because
 // Jetstream does not say whose it was.
+//
+// With -classify URL every post becomes a post event, from which the author's prediction
+// follows: the classifier is yours, an HTTP service that is sent a JSON list of texts and
+// answers with a list of lists of probabilities, one for each class. Texts are not published.
 //
 // Names are behind an HMAC with a key of your own, so that the log and all that follows from
 // it holds no account that someone without the key could recognise; -plain turns that off.
@@ -21,10 +25,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -50,19 +56,26 @@ func main() {
 	dir := flag.String("dir", "bluesky-state", "folder of the key and the cursor")
 	plain := flag.Bool("plain", false, "publish account identifiers as they are")
 	ttl := flag.Duration("ttl", 30*24*time.Hour, "how long a like, a repost or an answer counts")
+	classifier := flag.String(
+		"classify",
+		"",
+		"URL of a classifier of texts; without it no posts are published",
+	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *from, *url, *dir, *plain, *ttl); err != nil && ctx.Err() == nil {
+	if err := run(ctx, *from, *url, *dir, *classifier, *plain, *ttl); err != nil && ctx.Err() == nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, from, url, dir string, plain bool, ttl time.Duration) error {
+func run(
+	ctx context.Context, from, url, dir, classifier string, plain bool, ttl time.Duration,
+) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	translator := translator{ttl: ttl}
+	translator := translator{ttl: ttl, classify: classifier != ""}
 	if !plain {
 		key, err := readKey(filepath.Join(dir, "key"))
 		if err != nil {
@@ -82,7 +95,7 @@ func run(ctx context.Context, from, url, dir string, plain bool, ttl time.Durati
 	cursor := filepath.Join(dir, "cursor")
 	f := follower{
 		url: from, translator: translator, stallMax: 30 * time.Second, pauseMin: time.Second,
-		publish: func(ctx context.Context, b *batch) error { return publish(ctx, js, b) },
+		publish: func(ctx context.Context, b *batch) error { return publish(ctx, js, b, classifier) },
 		save:    func(at int64) error { return writeFile(cursor, strconv.FormatInt(at, 10)) },
 		report:  log.Printf,
 	}
@@ -93,9 +106,13 @@ func run(ctx context.Context, from, url, dir string, plain bool, ttl time.Durati
 }
 
 // publish stores a batch in the log and returns when it is there. Edges and vertices are
-// assertions, so a batch that is sent again after a crash changes nothing. Edges come first:
+// assertions, so a batch that is sent again after a crash changes nothing; posts add up, so
+// each is a message with a name, of which the log drops repeats. Edges and posts come first:
 // after the erasure of an account they would bring it back.
-func publish(ctx context.Context, js jetstream.JetStream, b *batch) error {
+func publish(ctx context.Context, js jetstream.JetStream, b *batch, classifier string) error {
+	if err := publishPosts(ctx, js, b.posts, classifier); err != nil {
+		return err
+	}
 	for _, m := range []*nats.Msg{{Subject: "gql.edge", Data: b.edges}, {Subject: "gql.vertex", Data: b.vertices}} {
 		if len(m.Data) == 0 {
 			continue
@@ -106,6 +123,63 @@ func publish(ctx context.Context, js jetstream.JetStream, b *batch) error {
 		}
 	}
 	return nil
+}
+
+// publishPosts asks the classifier about all posts at once, and publishes one after another.
+func publishPosts(
+	ctx context.Context, js jetstream.JetStream, posts []postEvent, classifier string,
+) error {
+	if len(posts) == 0 {
+		return nil
+	}
+	texts := make([]string, len(posts))
+	for i := range posts {
+		texts[i] = posts[i].text
+	}
+	probabilities, err := classify(ctx, classifier, texts)
+	if err != nil {
+		return err
+	}
+	for i, p := range posts {
+		p.event["probabilities"] = probabilities[i]
+		data, err := json.Marshal(p.event)
+		if err != nil {
+			return err
+		}
+		m := &nats.Msg{Subject: "gql.post", Data: data, Header: nats.Header{
+			"Content-Type": {"application/json"}, "Nats-Msg-Id": {"bluesky/" + p.id},
+		}}
+		if _, err := js.PublishMsg(ctx, m); err != nil {
+			return fmt.Errorf("publish on %s: %w", m.Subject, err)
+		}
+	}
+	return nil
+}
+
+// classify returns what the classifier says of each text.
+func classify(ctx context.Context, url string, texts []string) ([][]float64, error) {
+	body, err := json.Marshal(texts)
+	if err != nil {
+		return nil, err
+	}
+	question, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	question.Header.Set("Content-Type", "application/json")
+	reply, err := http.DefaultClient.Do(question)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	var answer [][]float64
+	if err := json.NewDecoder(reply.Body).Decode(&answer); err != nil || len(answer) != len(texts) {
+		return nil, fmt.Errorf(
+			"the classifier answers %s with %d lists for %d texts: %v",
+			reply.Status, len(answer), len(texts), err,
+		)
+	}
+	return answer, nil
 }
 
 // readKey reads the key of the names, or makes one. Whoever loses it cannot follow the same

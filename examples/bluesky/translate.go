@@ -33,8 +33,10 @@ type frame struct {
 					URI string `json:"uri"`
 				} `json:"parent"`
 			} `json:"reply"`
+			Text  string   `json:"text"`
 			Langs []string `json:"langs"`
 		} `json:"record"`
+		Key string `json:"rkey"` // of the record in its account
 	} `json:"commit"`
 	Account struct {
 		Status string `json:"status"`
@@ -44,14 +46,23 @@ type frame struct {
 // batch is what is published together: lines of NDJSON by kind of event.
 type batch struct {
 	edges, vertices []byte
+	posts           []postEvent // to be classified
 	events          int
 	through         int64 // time of its last frame, in microseconds
 }
 
+// postEvent is a post that a classifier will look at.
+type postEvent struct {
+	id    string         // of its message, so that the log drops repeats
+	text  string         // is not published
+	event map[string]any // without its probabilities
+}
+
 // translator turns frames into events of gqlstream.
 type translator struct {
-	key []byte // of the names; empty publishes them as they are
-	ttl time.Duration
+	key      []byte // of the names; empty publishes them as they are
+	ttl      time.Duration
+	classify bool // posts are events of their own, with the answers in them
 }
 
 // name is how an account appears in the log.
@@ -93,6 +104,10 @@ func (t *translator) add(b *batch, f *frame) error {
 			}
 		}
 	}
+	if f.Commit.Collection == posts && t.classify {
+		t.addPost(b, f, whom, at)
+		return nil
+	}
 	if whom == "" || whom == f.DID { // who answers oneself says nothing of the network
 		return nil
 	}
@@ -105,6 +120,21 @@ func (t *translator) add(b *batch, f *frame) error {
 			"time": at,
 		},
 	)
+}
+
+// addPost appends a post, which may answer an account. One without words says nothing.
+func (t *translator) addPost(b *batch, f *frame, whom string, at float64) {
+	text := strings.TrimSpace(f.Commit.Record.Text)
+	if text == "" {
+		return
+	}
+	author := t.name(f.DID)
+	event := map[string]any{"author": author, "ttl": t.ttl.Seconds(), "time": at}
+	if whom != "" {
+		event["reply_to"] = t.name(whom)
+	}
+	b.posts = append(b.posts, postEvent{author + "/" + f.Commit.Key, text, event})
+	b.events++
 }
 
 // line appends one event.
