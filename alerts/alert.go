@@ -64,6 +64,8 @@ const (
 type Alert struct {
 	Transition        // into firing, as it was told; of a pending alert, its present figures
 	Now        string `json:"now"` // the share, its interval and its change as they stand
+
+	Acknowledged *Quieting `json:"acknowledged,omitempty"` // somebody sees to it
 }
 
 // alert is one rule on one class of one community.
@@ -80,6 +82,8 @@ type alert struct {
 	Last      *Transition `json:"last,omitempty"` // the newest beginning or end
 	Rule      string      `json:"rule"`
 	Gone      string      `json:"gone,omitempty"` // why no rule is about it; it goes with the next evaluation
+
+	quiet *Quieting // that is in force; set before each step
 
 	rule *Rule // nil: Gone
 	at   int   // of the rule among the rules

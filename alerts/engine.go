@@ -25,6 +25,7 @@ type Engine struct {
 	series      []int           // alerts, by rule
 	budgeted    int             // rules that share the budget
 	ended       []Transition    // not long ago, oldest first
+	quietings   []Quieting      // in force, oldest first
 }
 
 // Ends are kept for those who tell them again for some time.
@@ -51,6 +52,7 @@ func (e *Engine) keepEnd(t *Transition, now int64) {
 type Moment struct {
 	Position uint64
 	Time     int64 // log time, nanoseconds since 1970; 0: the log has none
+	Notes    []string
 }
 
 // New returns an engine in which nothing fires.
@@ -177,6 +179,9 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 	if len(e.config.Rules) == 0 && len(e.list) == 0 {
 		return nil
 	}
+	for _, text := range m.Notes {
+		e.note(text, m.Time)
+	}
 	if list := e.differences.Take(estimates); len(list) > 0 {
 		estimates = slices.Concat(estimates, list)
 	}
@@ -256,7 +261,7 @@ func (e *Engine) known(community string) []*alert {
 // evaluate moves one alert and appends the transition, if there is one.
 func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Transition {
 	t, often := e.learned(a)
-	if entered := a.step(t, often, fresh, m.Time); entered != "" {
+	if entered := e.step(a, t, often, fresh, m.Time); entered != "" {
 		if entered == Firing {
 			a.Base = a.begins(m.Time)
 		}
@@ -271,6 +276,23 @@ func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Tr
 	return out
 }
 
+// step moves one alert and returns the state that it enters, or "". A silence ends what fires, and holds back
+// what would.
+func (e *Engine) step(a *alert, t *tail, often float64, fresh bool, now int64) State {
+	silence := e.quieted(a, false, now)
+	if a.quiet = silence; silence != nil && a.State == Firing {
+		return Resolved
+	}
+	since := a.Since
+	entered := a.step(t, often, fresh, now)
+	if silence != nil && entered == Firing {
+		a.State, a.Since = Pending, since
+		a.Due = min(a.Due, silence.until())
+		return ""
+	}
+	return entered
+}
+
 // evaluateDue moves the alerts that are due by time alone, and those whose rule has
 // gone. It forgets these, and those of communities that are gone; then others may find room.
 func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
@@ -279,7 +301,8 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	}
 	e.due = dueNever
 	for _, a := range e.list {
-		if a.rule == nil || m.Time >= a.Due {
+		if a.rule == nil || m.Time >= a.Due ||
+			a.State == Firing && len(m.Notes) > 0 && e.quieted(a, false, m.Time) != nil {
 			out = e.evaluate(out, a, false, m)
 		}
 		e.due = min(e.due, a.Due, a.forgottenAt())
@@ -342,6 +365,7 @@ func (e *Engine) Active() []Alert {
 			out[i].Transition = *a.Last
 		}
 		out[i].State, out[i].Now = a.State, now.Text
+		out[i].Acknowledged = e.quieted(a, true, a.Detector.At)
 	}
 	return out
 }

@@ -26,6 +26,8 @@ type saved struct {
 	Budget Budget       `json:"budget"`
 	Tails  []*tail      `json:"tails,omitempty"` // by rule
 	Ended  []Transition `json:"ended,omitempty"`
+
+	Quietings []Quieting `json:"quietings,omitempty"`
 }
 
 // encode writes rules, state and transitions as JSON; plain fields cannot fail.
@@ -54,7 +56,7 @@ func PlainJSON(v any) ([]byte, error) {
 func (e *Engine) Save() []byte {
 	return encode(saved{
 		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
-		Budget: e.config.Budget, Tails: e.tails, Ended: e.ended,
+		Budget: e.config.Budget, Tails: e.tails, Ended: e.ended, Quietings: e.quietings,
 		Alerts: slices.DeleteFunc(
 			slices.Clone(e.list),
 			func(a *alert) bool { return a.rule == nil && a.State != Firing },
@@ -73,7 +75,7 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	if s.Format < 1 || s.Format > format {
 		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
 	}
-	e := &Engine{list: s.Alerts, differences: s.Differences, tails: s.Tails, ended: s.Ended}
+	e := &Engine{list: s.Alerts, differences: s.Differences, tails: s.Tails, ended: s.Ended, quietings: s.Quietings}
 	e.config = Config{
 		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,
 		Budget: cmp.Or(s.Budget, BudgetDefault),

@@ -60,7 +60,11 @@ func (a *alert) story(t *tail, often float64, state State, now int64) (s story) 
 		s.moved, s.from = d.Total-base.Total, base.Cell
 	}
 	s.reason = a.reason(t, often, state, now)
-	if state != Resolved {
+	switch {
+	case state != Resolved:
+		return s
+	case a.quiet != nil:
+		s.end, s.reason = EndSilenced, a.quiet.text()
 		return s
 	}
 	switch s.end = a.ending(s.moved); s.end {

@@ -147,6 +147,8 @@ func (a *alerting) show() time.Duration {
 			Fired:   fired,
 			Dropped: dropped,
 			Targets: targets.Stats(),
+
+			Silences: a.follower.Quietings(),
 		},
 	)
 	return time.Since(begun)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
 	"gqlstream/ingest/wire"
@@ -113,4 +115,14 @@ func refuseAnswers(err error) error {
 		Code:    http.StatusUnprocessableEntity,
 		Message: "nothing was published: " + strings.TrimPrefix(err.Error(), "ingest: "),
 	}
+}
+
+// publishNote adds a note to the log in.
+func (p *Pipeline) publishNote(ctx context.Context, text string) error {
+	payload, err := json.Marshal(map[string]string{"op": event.Note.String(), "text": text})
+	if err != nil {
+		return err
+	}
+	_, err = p.Broker.JS.Publish(ctx, broker.Subject(p.names.In.Log, event.KindControl), payload)
+	return err
 }

@@ -59,6 +59,9 @@ func (p *Pipeline) openPage(freePort bool) error {
 	if p.settings.HTTP.Answers {
 		conf.Publish = p.publishAnswers
 	}
+	if p.settings.HTTP.Silences {
+		conf.Note = p.publishNote
+	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {
 		p.Taken = conf.Listen

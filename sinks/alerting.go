@@ -156,7 +156,8 @@ func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.engine.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time}, estimates), nil
+	moment := alerts.Moment{Position: e.Position, Time: e.Time, Notes: e.Notes}
+	return a.engine.Evaluate(moment, estimates), nil
 }
 
 // configure puts the new rules in force and saves the state at once. A restart must find
@@ -210,4 +211,11 @@ func (a *Alerting) Ended() []alerts.Transition {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.engine.Ended()
+}
+
+// Quietings returns the silences and acknowledgements in force; see alerts.Engine.
+func (a *Alerting) Quietings() []alerts.Quieting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Quietings()
 }

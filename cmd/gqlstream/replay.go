@@ -304,7 +304,7 @@ func (r *replay) write(b *event.Batch, estimates []quant.Estimate, shown bool) e
 	if !b.Emit || !r.beats.Publishes(&e) {
 		return nil
 	}
-	for _, change := range r.alerts.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time}, estimates) {
+	for _, change := range r.alerts.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time, Notes: e.Notes}, estimates) {
 		if !shown {
 			continue
 		}

@@ -24,7 +24,9 @@ type Alerts struct {
 	Rules   []alerts.Counts   `json:"rules"`  // in the order of the rules
 	Fired   map[string]uint64 `json:"-"`
 	Dropped uint64            `json:"dropped"` // alerts that there was no room for
-	Targets []notify.Stats    `json:"targets"`
+
+	Silences []alerts.Quieting `json:"silences"` // in force, and acknowledgements
+	Targets  []notify.Stats    `json:"targets"`
 }
 
 // alertBoard keeps the last Alerts, and the newest transitions.
@@ -105,6 +107,7 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 		b.now.Rules...), append(
 		[]notify.Stats{},
 		b.now.Targets...)
+	out.Silences = append([]alerts.Quieting{}, b.now.Silences...)
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
 	}

@@ -29,8 +29,9 @@ type HTTP struct {
 
 	// MetricsCommunities bounds the communities in the metrics; nil: MetricsCommunitiesDefault.
 	MetricsCommunities *int     `yaml:"metrics_communities"`
-	Public             []string `yaml:"public"`  // communities whose chart anybody may embed, without a token
-	Answers            bool     `yaml:"answers"` // readers of the page may publish labels
+	Public             []string `yaml:"public"`   // communities whose chart anybody may embed, without a token
+	Answers            bool     `yaml:"answers"`  // readers of the page may publish labels
+	Silences           bool     `yaml:"silences"` // readers of the page may silence and acknowledge alerts
 }
 
 // Display holds names for people, by the name in the log. Everything else keeps the names of the
@@ -64,6 +65,9 @@ type Config struct {
 
 	// Publish adds labels to the log, as CSV, and says how many. Nil: the page takes none.
 	Publish func(ctx context.Context, csv []byte) (int, error)
+
+	// Note adds a note to the log. Nil: the page takes no silences.
+	Note func(ctx context.Context, text string) error
 
 	Pipeline string   // shown on the page
 	Version  string   // of the program, shown on the page

@@ -58,6 +58,7 @@ func routes() []route {
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/classifier", ask: askClassifier},
+		{pattern: "/api/v1/alerts/silence", post: true, handle: (*Server).serveSilence},
 		{pattern: "/api/v1/labels", post: true, handle: (*Server).serveLabels},
 		{pattern: embedPath + "{name}", params: embedParams, open: true, handle: (*Server).serveEmbed},
 		{
