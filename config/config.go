@@ -181,9 +181,10 @@ func (k Keep) MarshalYAML() ([]byte, error) {
 type NATS struct {
 	broker.ConnectConfig `yaml:",inline"` // no URL: the embedded server
 
-	Replicas int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
-	Listen   string `yaml:"listen"`   // embedded: a port for producers on this host
-	Prefix   string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
+	Replicas int    `yaml:"replicas"`      // 0: 3 on a cluster, else 1
+	LogBytes int64  `yaml:"log_bytes_max"` // of the log, where it is made; 0: no limit
+	Listen   string `yaml:"listen"`        // embedded: a port for producers on this host
+	Prefix   string `yaml:"prefix"`        // of streams, subjects and the bucket; empty: gql
 
 	Answers Answers `yaml:"answers"`
 }

@@ -85,7 +85,10 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 		return in, out, Usagef("nats.prefix: %w", err)
 	}
 	in = broker.NewStreamNames(c.NATS.Prefix)
-	in.Replicas, in.Domain = c.NATS.Replicas, c.NATS.Domain
+	in.Replicas, in.Domain, in.LogBytes = c.NATS.Replicas, c.NATS.Domain, c.NATS.LogBytes
+	if c.NATS.LogBytes < 0 {
+		err = Usagef("nats.log_bytes_max: %d is negative", c.NATS.LogBytes)
+	}
 	if n := c.NATS.Replicas; n < 0 || n > replicasMax {
 		err = Usagef("nats.replicas: %d, want 1 to %d", n, replicasMax)
 	}

@@ -107,6 +107,9 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
+// bucketBytesMax bounds the bucket where an account requires a limit.
+const bucketBytesMax = 1 << 20
+
 func openBucket(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -117,6 +120,10 @@ func openBucket(
 	kv, err := js.KeyValue(ctx, c.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, c)
+		if request.BytesRequired(err) {
+			c.MaxBytes = bucketBytesMax
+			kv, err = js.CreateKeyValue(ctx, c)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)

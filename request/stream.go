@@ -52,9 +52,34 @@ func EnsureStream(
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", c.Name, err)
+		return nil, fmt.Errorf("stream %s: %w", c.Name, explained(js, err))
 	}
 	return stream, nil
+}
+
+// codeBytesRequired is what an account answers that wants every stream to have a limit.
+const codeBytesRequired jetstream.ErrorCode = 10113
+
+// BytesRequired reports whether an account refused a stream because it has no limit.
+func BytesRequired(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeBytesRequired
+}
+
+// explained adds to an error of JetStream what can be done about it.
+func explained(js jetstream.JetStream, err error) error {
+	last := js.Conn().LastError()
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return fmt.Errorf("%w: JetStream is off there: start it with nats-server -js, or let the account use it", err)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("%w: the account must be allowed to use JetStream", err)
+	case BytesRequired(err):
+		return fmt.Errorf("%w: the account wants streams to have a limit: set nats.log_bytes_max", err)
+	case errors.Is(err, context.DeadlineExceeded) && errors.Is(last, nats.ErrPermissionViolation):
+		return fmt.Errorf("%w: %w; docs/permissions.md lists what each user must be allowed", err, last)
+	}
+	return err
 }
 
 // Leader returns what was read of a stream, of which only the leader is asked for messages from

@@ -19,6 +19,7 @@ import (
 const (
 	EstimatesBytesDefault = 1 << 30
 	alertsBytesMax        = 64 << 20
+	derivedBytesMax       = 256 << 20 // of what is made from the log, where an account requires a limit
 )
 
 // StreamsConfig configures the streams of the log out and of its followers.
@@ -140,7 +141,12 @@ func ensureStream(
 	js jetstream.JetStream,
 	want jetstream.StreamConfig,
 ) (stream jetstream.Stream, err error) {
-	if stream, err = request.EnsureStream(ctx, js, want); err == nil {
+	stream, err = request.EnsureStream(ctx, js, want)
+	if request.BytesRequired(err) && want.MaxBytes <= 0 {
+		want.MaxBytes = derivedBytesMax
+		stream, err = request.EnsureStream(ctx, js, want)
+	}
+	if err == nil {
 		err = request.AuditReplicas(stream, want.Replicas)
 	}
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 type serverFlags struct {
 	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline, which names its server, prefix, credentials and certificates."`
 	State       string `placeholder:"DIR" help:"State directory of the pipeline: its checkpoints and, unless --nats is given, its embedded stream, which no process may be using then."`
-	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
+	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on. [NATS_URL of the environment, unless --state or --config name one]"`
+	Context     string `placeholder:"NAME" help:"The NATS server of a context of the command nats."`
 	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
 
@@ -46,6 +47,12 @@ func (f *serverFlags) AfterApply() (err error) {
 func (f *serverFlags) load() (config.Settings, error) {
 	c, err := config.Load(f.Config)
 	c.NATS.URL = cmp.Or(f.NATS, c.NATS.URL)
+	if f.Context != "" && err == nil {
+		err = applyContext(f.Context, &c.NATS.ConnectConfig)
+	}
+	if f.State == "" && c.State == "" {
+		c.NATS.URL = cmp.Or(c.NATS.URL, os.Getenv("NATS_URL"))
+	}
 	c.NATS.Prefix = cmp.Or(f.Prefix, c.NATS.Prefix)
 	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
 	c.State = cmp.Or(f.State, c.State)

@@ -24,6 +24,7 @@ type StreamNames struct {
 	// Replicas is the number of servers that shall keep each stream. 0: as many as keep the log,
 	// and a log that is made is kept by replicasDefault of a cluster.
 	Replicas int
+	LogBytes int64  // limit of a log that is made; 0: none
 	Domain   string // of JetStream, as ConnectConfig has it
 }
 
@@ -96,6 +97,9 @@ func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (
 	want := LogConfig(names.Log)
 	want.Metadata = map[string]string{LogNameKey: time.Now().UTC().Format(time.RFC3339Nano)}
 	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
+	if names.LogBytes > 0 {
+		want.MaxBytes = names.LogBytes
+	}
 	stream, err := request.EnsureStream(ctx, js, want)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && names.Replicas == 0 {

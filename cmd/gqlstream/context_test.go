@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The server may be that of a context of the command nats, or of NATS_URL. Flags win.
+func TestServersOfNATSUsers(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	if err := os.MkdirAll(filepath.Join(dir, "nats", "context"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"url":"nats://broker:4223","user":"ann","password":"a/b","ca":"/ca.pem","jetstream_domain":"leaf"}`
+	if err := os.WriteFile(filepath.Join(dir, "nats", "context", "lab.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := (&serverFlags{Context: "lab"}).load()
+	if err != nil || c.NATS.URL != "nats://ann:a%2Fb@broker:4223" || c.NATS.CAFile != "/ca.pem" || c.NATS.Domain != "leaf" {
+		t.Errorf("%v %+v", err, c.NATS)
+	}
+	if c, err := (&serverFlags{Context: "lab", NATS: "nats://other:1"}).load(); err != nil || c.NATS.URL != "nats://other:1" {
+		t.Errorf("a flag: %v %+v", err, c.NATS)
+	}
+	if _, err := (&serverFlags{Context: "none"}).load(); err == nil || !strings.Contains(err.Error(), "nats context ls") {
+		t.Errorf("no such context: %v", err)
+	}
+	t.Setenv("NATS_URL", "nats://env:4222")
+	if c, err := (&serverFlags{}).load(); err != nil || c.NATS.URL != "nats://env:4222" {
+		t.Errorf("NATS_URL: %v %+v", err, c.NATS)
+	}
+	if c, err := (&serverFlags{State: "x"}).load(); err != nil || c.NATS.URL != "" {
+		t.Errorf("NATS_URL beside a state directory: %v %+v", err, c.NATS)
+	}
+}
