@@ -213,7 +213,10 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 	predict := func(position event.Position, unit uint32, vertices ...uint64) *event.Batch {
 		b := &event.Batch{First: position, Last: position, Time: event.Time(position) * 1e8, Emit: true}
 		for _, v := range vertices {
-			b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: []uint32{unit, event.One - unit}})
+			id := event.NumberID(v)
+			b.Predictions = append(b.Predictions, event.Prediction{Vertex: id, Units: []uint32{unit, event.One - unit}})
+			at, _ := core.View().Lookup(id) // asserted again, so that the label is paired with the new one
+			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: core.View().Label(at).Class})
 		}
 		return b
 	}

@@ -171,7 +171,8 @@ func (t *Tallies) changeRow(c rowChange, before, after *state) {
 		return
 	}
 	t.changed = append(t.changed, c)
-	same := before.label == after.label && before.time == after.time && c.was == c.is
+	aged := t.keep.HalfLife > 0 && before.time != after.time
+	same := before.label == after.label && !aged && c.was == c.is
 	if !(t.keep.Means && same) {
 		t.TouchAll()
 	}
