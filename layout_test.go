@@ -104,11 +104,13 @@ var mayImport = map[string][]string{
 	"sinks/web/browser":      {},                 // tests only
 	"bench":                  {},                 // benchmarks only
 	"communities":            {"graphstore"},
-	"ask":                    {"ingest/event", "graphstore", "incremental", "checkpoint", "quant"},
-	"examples/python":        {}, // tests only
-	"examples/cluster":       {}, // tests only
-	"examples/bluesky":       {}, // to be copied: only its tests use ours
-	"examples/producer":      {}, // to be copied: only its tests use ours
+	"ask": {
+		"ingest/event", "graphstore", "incremental", "incremental/tally", "checkpoint", "quant",
+	},
+	"examples/python":   {}, // tests only
+	"examples/cluster":  {}, // tests only
+	"examples/bluesky":  {}, // to be copied: only its tests use ours
+	"examples/producer": {}, // to be copied: only its tests use ours
 }
 
 // testSupport are the packages that only tests may import.

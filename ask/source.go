@@ -11,6 +11,7 @@ import (
 	"gqlstream/checkpoint"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
+	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 )
 
@@ -72,12 +73,13 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 }
 
 // OfState asks the newest checkpoint of a state directory. The names are those of the classes,
-// where there are as many. Unless named is set, no vertex is. complete adds to the checkpoint what
-// other workers of a group estimate; it may be nil.
+// where there are as many. Under a privacy floor of 2 or more no vertex is named, and no community
+// below it is looked at. complete adds to the checkpoint what other workers of a group estimate; it
+// may be nil.
 func OfState(
 	path string,
 	names []string,
-	named bool,
+	floor int,
 	complete func(*checkpoint.Checkpoint),
 	q Question,
 ) (*Answer, error) {
@@ -113,11 +115,30 @@ func OfState(
 	if len(names) == k {
 		s.Classes.Names = names
 	}
+	if floor <= 1 {
+		return s.Ask(q)
+	}
+	for _, name := range q.Communities {
+		if id, known := s.View.FindCommunity(name); known && incremental.TooFew(floor, s.known(id)) {
+			return nil, fmt.Errorf("ask: %s is below the privacy floor of %d people", name, floor)
+		}
+	}
 	answer, err := s.Ask(q)
-	if err == nil && !named {
+	if err == nil {
 		answer.Drawn = []Drawn{}
 	}
 	return answer, err
+}
+
+// known counts the members of whom something is known, as the core's tallies do.
+func (s *Source) known(id graphstore.Community) (k tally.Known) {
+	s.View.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		if s.View.Label(v).Class != event.NoClass || s.View.Prediction(v) != nil {
+			m := float64(multiplicity)
+			k.People, k.Sum, k.Squares = k.People+1, k.Sum+m, k.Squares+m*m
+		}
+	})
+	return k
 }
 
 // WriteCSV writes the vertices as a file to fill in.

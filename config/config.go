@@ -137,7 +137,8 @@ const thresholdDefault = 0.1
 
 // Privacy says of which communities nothing is published.
 type Privacy struct {
-	MembersMin *int `yaml:"min_members"`
+	MembersMin *int    `yaml:"min_members"`
+	Round      float64 `yaml:"round"` // published shares are multiples of it; 0: they are not rounded
 }
 
 // Checkpoint configures how often state is written. It counts in the log's time and decides the
@@ -237,6 +238,7 @@ func (c Settings) Core() (incremental.Config, error) {
 	}
 	steps, stepsErr := c.Steps()
 	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), c.Control.Configure == "deny"
+	out.Round = c.Privacy.Round
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
 	}

@@ -31,6 +31,8 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	if community, known := view.FindCommunity(w.options.Community); known {
 		members, _ := view.Members(community)
 		end.Vertices = len(members)
+		floor := w.options.Config.MembersMin
+		end.BelowFloor = w.core.BelowFloor(w.options.Community, floor)
 	}
 	end.Estimate.ModelVersion = cmp.Or(w.last.ModelVersion, version)
 	if p.Time != 0 {

@@ -37,6 +37,7 @@ type Config struct {
 	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
 	Engine       string        `json:",omitempty"` // how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see outgrown
 	MembersMin   int           // fewer people of whom something is known: suppressed; 0: none is
+	Round        float64       `json:",omitempty"` // what published shares are multiples of; 0: not rounded
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
 	Models       Models        `json:",omitzero"`
@@ -134,6 +135,7 @@ func (c Config) Validate() error {
 		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)
 	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
 	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
+	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and %v", c.Round, roundMax)
 	for _, o := range c.Estimates {
 		errs = append(errs, o.Validate())
 		pair, _, hardPair := o.Method.Needs()

@@ -175,7 +175,7 @@ func (c *Core) solve(
 			return nil
 		}
 		last.gate = now
-		return []quant.Estimate{suppressed(c.header(id, view))}
+		return c.suppressed(c.header(id, view))
 	}
 	turnover := c.tallies.Turnover(id)
 	turnover.Reset = last.exists() && last.Version != now.Version
@@ -206,6 +206,9 @@ func (c *Core) solve(
 		return nil
 	}
 	last.gate, last.snapshots = now, snapshots
+	for i := range records {
+		round(&records[i], c.config.Round)
+	}
 	return records
 }
 
@@ -250,19 +253,36 @@ const effectiveMin = 4
 // belowFloor reports whether too few different members of a community have a label or a prediction
 // to publish it, or whether the multiplicities of a few outweigh all others.
 func (c *Core) belowFloor(id graphstore.Community) bool {
-	if c.config.MembersMin <= 0 {
-		return false
-	}
-	people, effective := c.tallies.Known(id)
-	return people < c.config.MembersMin ||
-		effective < min(effectiveMin, float64(c.config.MembersMin)/2)
+	return c.below(id, c.config.MembersMin)
 }
 
-// suppressed returns the record of a community below the privacy floor: that it
-// is one, and nothing else.
-func suppressed(r quant.Estimate) quant.Estimate {
-	return quant.Estimate{
-		Pipeline: r.Pipeline, Community: r.Community, Position: r.Position, Time: r.Time,
-		Config: r.Config, Suppressed: true, Flags: []string{quant.FlagBelowFloor},
+func (c *Core) below(id graphstore.Community, floor int) bool {
+	return TooFew(floor, c.tallies.Known(id))
+}
+
+// TooFew reports whether nothing is published of a community under a privacy floor: of so many of
+// its members something is known, and they weigh as much as the effective number of equal ones.
+func TooFew(floor int, known tally.Known) bool {
+	return floor > 0 && (known.People < floor ||
+		known.Effective() < min(effectiveMin, float64(floor)/2))
+}
+
+// BelowFloor reports whether a community is below a privacy floor; one that the core does not track,
+// and any of a cold core, is below every floor.
+func (c *Core) BelowFloor(community string, floor int) bool {
+	id, known := c.View().FindCommunity(community)
+	return floor > 0 && (!known || c.tallies == nil || c.below(id, floor))
+}
+
+// suppressed returns the records of a community below the privacy floor: that it is one, and nothing
+// else. There is one of each estimate, which takes the place of the last one wherever that is kept.
+func (c *Core) suppressed(header quant.Estimate) (records []quant.Estimate) {
+	for _, options := range c.config.Estimates {
+		records = append(records, quant.Estimate{
+			Pipeline: header.Pipeline, Community: header.Community, Position: header.Position,
+			Time: header.Time, Config: header.Config, Method: string(options.Method),
+			Suppressed: true, Flags: []string{quant.FlagBelowFloor},
+		})
 	}
+	return records
 }

@@ -32,7 +32,7 @@ type Explainer struct {
 	Settings *config.Settings
 	JS       jetstream.JetStream
 	Named    int                              // changes named for each cause
-	Floor    int                              // communities with fewer members are not explained
+	Floor    int                              // the privacy floor, which Config has too; 0: none holds
 	Tell     func(format string, args ...any) // how far it is
 
 	told   time.Time
@@ -87,18 +87,15 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 		return nil, e.unknown(err, q.Community)
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
-		if end.Vertices < e.Floor {
-			return nil, config.Usagef(
-				"explain: %s has fewer than %d members at position %d, so nothing is published of it",
-				q.Community,
-				e.Floor,
-				end.Position,
-			)
+		if e.Floor > 0 && end.BelowFloor {
+			return nil, config.Usagef("explain: %s is below the privacy floor of %d people at position"+
+				" %d, so nothing is published of it", q.Community, e.Floor, end.Position)
 		}
 		if p := published[i]; p != nil && p.Position == end.Position {
 			end.Published, end.Certificate = p.Prevalence, p.Certificate
 		}
 	}
+	explain.HideFew(x, e.Floor)
 	x.Settle()
 	return x, nil
 }

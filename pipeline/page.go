@@ -51,7 +51,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return ask.OfState(
 			p.settings.State,
 			p.settings.Classes,
-			p.Config.MembersMin <= 1,
+			p.Config.MembersMin,
 			p.fetchShards,
 			q,
 		)
@@ -231,7 +231,9 @@ func (p *Pipeline) newestRefusals(
 	}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 		shown := web.QuarantineEntry{QuarantineEntry: e}
-		if utf8.Valid(e.Original) {
+		if p.Config.MembersMin > 1 { // both say what somebody published about somebody
+			shown.Detail = "what it was is kept from this page, because a privacy floor holds"
+		} else if utf8.Valid(e.Original) {
 			shown.Original = strings.ToValidUTF8(
 				string(e.Original[:min(len(e.Original), refusalOriginalsMax)]),
 				"",

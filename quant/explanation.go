@@ -23,8 +23,10 @@ type ExplanationEnd struct {
 	// certificate far below that of a running pipeline.
 	Estimate Estimate `json:"estimate"`
 
-	// Vertices is the number of different members of the community.
-	Vertices int `json:"-"`
+	// Vertices is the number of different members of the community. BelowFloor says that nothing is
+	// to be published of it.
+	Vertices   int  `json:"-"`
+	BelowFloor bool `json:"-"`
 
 	// Published holds the shares of the record of Position, when there is one that
 	// could be read. Change is then between published shares.
@@ -52,6 +54,9 @@ const (
 	// What auto decides about all that is above.
 	CauseCoefficients = "coefficients" // of the posterior, where they were fitted anew
 	CauseGamma        = "gamma"        // how far the community was selected by class
+
+	// Where a privacy floor holds, in place of causes with fewer changes than that.
+	CauseFew = "few"
 )
 
 // Cause is one kind of change between the two places.

@@ -99,7 +99,7 @@ func (c *askCmd) draw(
 		list, err := ask.OfState(
 			cmp.Or(c.settings.State, config.StateDefault),
 			settings.Classes,
-			true,
+			0,
 			nil,
 			q,
 		)

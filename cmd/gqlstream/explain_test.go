@@ -28,7 +28,7 @@ func recordsOf(t *testing.T, lines []string, community, method string) (records 
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
-		if e.Community == community && e.Method == method {
+		if e.Community == community && e.Method == method && !e.Suppressed {
 			records = append(records, e)
 		}
 	}

@@ -18,20 +18,33 @@ func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
 	return len(vertices)
 }
 
-// Known returns the number of different members of the community with a label or a prediction,
-// and how many there would be of equal multiplicity, so that nobody weighs more: (sum m)²/(sum m²).
-// If that is 4 or more, nobody weighs more than half.
-func (t *Tallies) Known(id CommunityID) (people int, effective float64) {
+// Known counts the different members of a community of whom something is known: a label or a
+// prediction. Sum and Squares are of their multiplicities.
+type Known struct {
+	People       int
+	Sum, Squares float64
+}
+
+// Effective returns how many members of equal multiplicity would weigh as evenly: (sum m)²/(sum m²).
+// If it is 4 or more, nobody weighs more than half.
+func (k Known) Effective() float64 {
+	if k.Squares == 0 {
+		return 0
+	}
+	return k.Sum * k.Sum / k.Squares
+}
+
+// Known returns what is known of the community's members.
+func (t *Tallies) Known(id CommunityID) Known {
 	c := t.each[id]
-	if c.known == 0 {
-		return 0, 0
-	}
-	all := c.labelled
+	sum := c.labelled
 	for _, n := range c.versions {
-		all += n
+		sum += n
 	}
-	sum := float64(all)
-	return int(c.known), sum * sum * squareScale / c.knownSquares.Float()
+	return Known{
+		People: int(c.known), Sum: float64(sum),
+		Squares: c.knownSquares.Float() / squareScale,
+	}
 }
 
 // KernelSum returns M, the total multiplicity of the kernel's sources.

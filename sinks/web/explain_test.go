@@ -78,7 +78,7 @@ func knownCause(kind string) bool {
 		quant.CauseLabels,
 		quant.CauseEdges,
 		quant.CauseCoefficients,
-		quant.CauseGamma:
+		quant.CauseGamma, quant.CauseFew:
 		return true
 	}
 	return false

@@ -13,6 +13,8 @@ export const reasons = {
     meaning: "how the classifier errs was learned again from the labels: no news" },
   gamma: { title: "Kind of community",
     meaning: "how far the community was chosen by opinion rather than by place: no news" },
+  few: { title: "A few changes",
+    meaning: "changes of a kind that too few people made to tell which they are" },
 };
 
 const manyJoined = 20;

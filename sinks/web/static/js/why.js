@@ -272,5 +272,6 @@ export class Why {
 function details(c) {
   if (!c.changes) return c.details.map((d) => d.what).join(", ");
   const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
-  return `${count(c.changes)}: ${list.map((d) => `${count(d.count)} ${d.what}`).join(", ")}`;
+  const parts = list.map((d) => `${count(d.count)} ${d.what}`).join(", ");
+  return parts ? `${count(c.changes)}: ${parts}` : count(c.changes);
 }
