@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"tables":       {},
 	"sinks":        {"quant", "alerts", "tables", "filelock", "request"},
 	"sinks/notify": {"alerts", "request", "sinks"},
-	"sinks/web":    {"request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
+	"sinks/web":    {"tables", "request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
@@ -106,6 +106,7 @@ var mayImport = map[string][]string{
 	"communities":            {"graphstore"},
 	"ask": {
 		"ingest/event", "graphstore", "incremental", "incremental/tally", "checkpoint", "quant",
+		"tables",
 	},
 	"examples/python":   {}, // tests only
 	"examples/cluster":  {}, // tests only

@@ -13,6 +13,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
+	"gqlstream/tables"
 )
 
 // Source is a graph to draw from, and the state of the core that estimates its communities.
@@ -144,13 +145,13 @@ func (s *Source) known(id graphstore.Community) (k tally.Known) {
 // WriteCSV writes the vertices as a file to fill in.
 func (a *Answer) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"vertex", "label", "role", "pi"}) // Error has it
+	_ = out.Write([]string{"vertex", "label", "role", "pi"}) // Error has it; files are read without Cell's mark
 	for _, d := range a.Drawn {
 		label := ""
 		if d.Label != nil {
 			label = *d.Label
 		}
-		_ = out.Write([]string{d.Vertex, label, d.Role, strconv.FormatFloat(d.Pi, 'g', 6, 64)})
+		_ = out.Write([]string{tables.Cell(d.Vertex), label, d.Role, strconv.FormatFloat(d.Pi, 'g', 6, 64)})
 	}
 	out.Flush()
 	return out.Error()

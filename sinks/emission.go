@@ -136,7 +136,7 @@ func joined(parts []*part) *Stored {
 func (e *Stored) Lines() ([][]byte, error) {
 	lines := e.Records
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
-		data, err := json.Marshal(n)
+		data, err := alerts.PlainJSON(n)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,7 +80,24 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	if err := list.WriteCSV(&rows); err != nil {
 		return err
 	}
-	return os.WriteFile(string(c.Out), rows.Bytes(), 0o644)
+	return writePrivate(string(c.Out), rows.Bytes())
+}
+
+// writePrivate writes a file of mode 0600, also where there was one that others can read: it names
+// people.
+func writePrivate(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		err = file.Chmod(0o600)
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.

@@ -168,6 +168,7 @@ func (f *fileFlags) drain(
 
 func writeLines[T any](w io.Writer, list []T) error {
 	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false) // as a run writes them
 	for i := range list {
 		if err := encoder.Encode(&list[i]); err != nil {
 			return err

@@ -123,7 +123,7 @@ func (c *publishCmd) publishFiles(
 	}
 	p := &publishing{}
 	if c.Rejects != "" {
-		file, failed := os.Create(c.Rejects)
+		file, failed := os.OpenFile(c.Rejects, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 		if failed != nil {
 			return nil, config.Usage(failed)
 		}

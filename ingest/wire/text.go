@@ -77,6 +77,9 @@ func CheckClassName(text string) *event.Problem { return checkVisible("class", t
 // fileID reads a vertex id of a file that is text. It undoes what programs do to ids that they take for
 // numbers, and refuses what cannot be undone. untyped says that no value in the file has a type.
 func fileID(text string, untyped bool) (event.ID, *event.Problem) {
+	if len(text) > 1 && text[0] == '\'' && strings.ContainsRune("=+-@\t\r", rune(text[1])) {
+		text = text[1:] // the mark that keeps a spreadsheet from taking the id for a formula
+	}
 	id := event.ParseID(text)
 	if id.Name == "" || !isDigit(text[0]) && text[0] != '-' {
 		return id, nil

@@ -154,14 +154,22 @@ func execute(body *template.Template, t *alerts.Transition, link string) ([]byte
 	if link != "" {
 		c.Link = pageOf(link, t.Community)
 	}
-	var out bytes.Buffer
+	var out boundedBuffer
 	if err := body.Execute(&out, c); err != nil {
 		return nil, err
 	}
-	if out.Len() > bodyBytesMax {
-		return nil, errors.New("the template makes more than 64 KiB")
-	}
 	return out.Bytes(), nil
+}
+
+// boundedBuffer ends a template that makes too much while it makes it: a loop in it would otherwise
+// take all memory.
+type boundedBuffer struct{ bytes.Buffer }
+
+func (b *boundedBuffer) Write(data []byte) (int, error) {
+	if b.Len()+len(data) > bodyBytesMax {
+		return 0, errors.New("the template makes more than 64 KiB")
+	}
+	return b.Buffer.Write(data)
 }
 
 // pageOf is the address of a community's page.

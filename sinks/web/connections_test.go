@@ -65,7 +65,8 @@ func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 }
 
 // Beyond the bound the connections that wait for a request make room for a new one, and no request that is
-// being answered does; beyond twice the bound new ones do.
+// being answered does; beyond twice the bound the one that has waited longest
+// is closed, and a probe is answered.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {
@@ -115,8 +116,11 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	for range 2 * s.conns.most.Load() {
 		silent = append(silent, dial(t, s, ""))
 	}
-	if last := silent[len(silent)-1]; !ends(last, 10*time.Second) {
-		t.Error("one too many is open")
+	if !ends(silent[0], 10*time.Second) {
+		t.Error("the one that has waited longest is open")
+	}
+	if got := firstLine(dial(t, s, asking("/healthz"))); !strings.Contains(got, "200") {
+		t.Errorf("beside twice as many as are allowed a probe got %q", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/tables"
 )
 
 // readQuery parses the query and refuses parameters that the route does not have.
@@ -204,8 +205,8 @@ func writeCSV(w http.ResponseWriter, classes []string, t table) {
 			_ = out.Write(
 				[]string{
 					e.Time,
-					e.Community,
-					classes[k],
+					tables.Cell(e.Community),
+					tables.Cell(classes[k]),
 					at(e.Prevalence, k),
 					at(e.Low, k),
 					at(e.High, k),
