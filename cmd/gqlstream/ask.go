@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -194,8 +194,11 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 	return out.Flush()
 }
 
-// askedBytesMax bounds the stream of questions: the oldest go first.
-const askedBytesMax = 64 << 20
+// The bounds of the stream of questions: the oldest go first. It names people, so none stays for long.
+const (
+	askedBytesMax = 64 << 20
+	askedAgeMax   = 30 * 24 * time.Hour
+)
 
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
@@ -242,13 +245,19 @@ func questions(
 			err,
 		)
 	}
-	subject := strings.ToLower(names.Log) + "ask"
+	subject := questionSubject(names.Log)
 	stream, err := request.EnsureStream(ctx, js, jetstream.StreamConfig{
-		Name: names.Log + "_ASK", Description: "gqlstream: vertices to label", Subjects: []string{subject},
+		Name: questionStream(names.Log), MaxAge: askedAgeMax, Description: "gqlstream: vertices to label", Subjects: []string{subject},
 		MaxBytes: askedBytesMax, Replicas: cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas),
 	})
 	if err != nil {
 		return "", err
+	}
+	if c := stream.CachedInfo().Config; c.MaxAge == 0 { // an earlier version made it
+		c.MaxAge = askedAgeMax
+		if _, err := js.UpdateStream(ctx, c); err != nil {
+			return "", err
+		}
 	}
 	return subject, request.AuditReplicas(stream, names.Replicas)
 }

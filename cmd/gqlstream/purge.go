@@ -62,6 +62,9 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	}
 	p.tellGraph()
 	p.upTo = p.kept.From()
+	if err := p.questions(ctx); err != nil { // while the log still has the erasures
+		return err
+	}
 	if err := p.log(ctx); err != nil {
 		return err
 	}
@@ -92,6 +95,18 @@ func (p *purge) tellGraph() {
 			pipeline.GraphEvery,
 		)
 	}
+}
+
+// questions deletes what ask --publish asked about people whom the log erases.
+func (p *purge) questions(ctx context.Context) error {
+	n, err := forgetQuestions(ctx, p.broker.JS, p.command.names, p.command.DryRun)
+	if err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	if n > 0 {
+		fmt.Fprintf(p.con.Out, "%s %d questions about who was erased\n", p.deleted(), n)
+	}
+	return nil
 }
 
 // log deletes the messages that nobody needs.
