@@ -112,8 +112,8 @@ const edgesTable = "edges"
 type snapshotExportCmd struct {
 	snapshotFlags
 	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-	Table    string `required:"" placeholder:"NAME" help:"edges, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
-	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write, by its extension parquet or csv; it appears whole or not at all."`
+	Table    string `default:"edges" placeholder:"NAME" help:"edges, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
+	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write, by its extension parquet, csv, or gexf for the whole graph in Gephi; it appears whole or not at all."`
 }
 
 func (*snapshotExportCmd) Help() string {
@@ -122,12 +122,13 @@ and weight. Numbers in columns named vertex, u and v are rows of the table verti
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
+  gqlstream snapshot export --out graph.gexf
   gqlstream snapshot export --state gqlstream-state 120000 --table vertices --out vertices.csv`
 }
 
 // Run exports one table.
 func (c *snapshotExportCmd) Run(con console) error {
-	if _, err := tables.FormatOf(c.Out); err != nil {
+	if _, err := tables.FormatOf(c.Out); err != nil && !isGEXF(c.Out) {
 		return config.Usagef("snapshot export: --out %w", err)
 	}
 	table := graphstore.Table(c.Table)
@@ -147,12 +148,16 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
-	store, _, err := ask.Load(read)
+	store, k, err := ask.Load(read)
 	if err != nil {
 		return err
 	}
 	defer store.Release()
 	view := store.View()
+	if isGEXF(c.Out) {
+		classes := event.ClassSet{Count: k, Names: read.Manifest.Classes}
+		return c.exportGraph(con.Err, view, classes, read.Manifest.Position)
+	}
 	records := graphstore.RowRecords(edgesOf(view))
 	if c.Table != edgesTable {
 		records = slices.Values(view.Records(table))

@@ -74,7 +74,8 @@ async function hello(status, current) {
 
 async function load() {
   info = await get("/api/v1/info");
-  info.labels = info.classes.map((name) => info.display.classes[name] || label(name));
+  const shown = new Map(Object.entries(info.display.classes));
+  info.labels = info.classes.map((name) => shown.get(name) || label(name));
   namer(info);
   info.slots = slots(info.classes.length, []);
   if (info.slots.includes(-1)) { // too many classes: those of the largest communities have a colour

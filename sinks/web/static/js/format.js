@@ -67,13 +67,13 @@ export function timeBeside(text, other) {
   return `${words}.${String(at % 1000).padStart(3, "0")}`;
 }
 
-let names = {};
+let names = new Map(); // an object would know the community __proto__
 
 // namer takes the names for people that the server has.
-export function namer(info) { names = info.display?.communities ?? {}; }
+export function namer(info) { names = new Map(Object.entries(info.display.communities)); }
 
 // named is the name of a community for people: the configuration's, or that of the log.
-export const named = (community) => names[community] || community;
+export const named = (community) => names.get(community) || community;
 
 // label is what people read for a class: a bare number says nothing beside others.
 export const label = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);

@@ -23,7 +23,8 @@ function frame(o) {
   const all = o.lines.flatMap((l) => l.points);
   const inside = (p) => (o.from === null || p.at >= o.from) && (o.to === null || p.at <= o.to);
   const shown = all.filter(inside);
-  const from = o.from ?? Math.min(...all.map((p) => p.at));
+  const first = Math.min(...all.map((p) => p.at));
+  const from = Math.max(o.from ?? first, first); // nothing is drawn where there was nothing
   const to = Math.max(o.to ?? Math.max(...all.map((p) => p.at)), o.to ?? o.until ?? -Infinity);
   const values = o.lines.flatMap((l) => l.points.filter(inside).flatMap((p) =>
     [p.e.prevalence?.[l.k], p.e.low?.[l.k], p.e.high?.[l.k]]));
