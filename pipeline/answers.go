@@ -47,10 +47,24 @@ func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error)
 		Steps: ingest.StepConfig{Every: -1, EventsMax: answersMost},
 	})
 	if err != nil {
-		return 0, refuseAnswers(err)
+		return 0, refuseAnswers(withoutPath(err, path))
 	}
 	defer source.Close()
-	return p.publishLabels(ctx, source)
+	n, err := p.publishLabels(ctx, source)
+	return n, withoutPath(err, path)
+}
+
+// withoutPath leaves the name of the file that the labels were copied to out of a refusal.
+func withoutPath(err error, path string) error {
+	var refusal *web.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		refusal.Message = strings.ReplaceAll(refusal.Message, path+":", "line ")
+		return refusal
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))
 }
 
 // answersMost bounds the labels of one upload: they are read as one batch, so that all are

@@ -35,7 +35,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 		HTTP: p.settings.HTTP, Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read, Quarantine: p.newestRefusals,
 		Display: p.settings.Display, State: p.settings.State,
-		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
+		NATS: p.serverForCommands(), Quiet: p.Config.Emit.AtLeastEvery,
 	}
 	conf.Deployment = p.deployment
 	for kind := range event.Kind(event.Kinds) {
@@ -100,6 +100,15 @@ func (p *Pipeline) answerQuestions(page *web.Server) error {
 	}
 	p.closers = append(p.closers, stop)
 	return nil
+}
+
+// serverForCommands is the address of the server in commands that the page shows, without secrets;
+// empty: it is inside this process and listens nowhere.
+func (p *Pipeline) serverForCommands() string {
+	if nats := p.settings.NATS; nats.URL == "" && nats.Listen != "" {
+		return "nats://" + nats.Listen
+	}
+	return broker.Redacted(p.settings.NATS.URL)
 }
 
 // pageTask fills the page and lets it follow what is published. It does so beside the loop: to

@@ -50,7 +50,9 @@ func TestMoversAndNaturalOrder(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range 12 {
 		name := fmt.Sprintf("bfs-%d", i+1)
-		put(t, s, one(name, 1, 0.3), one(name, 3601, 0.3+0.01*float64(i)))
+		before, now := one(name, 1, 0.3), one(name, 3601, 0.3+0.01*float64(i))
+		before.SE, now.SE = []float64{.01, .01}, []float64{.01, .01}
+		put(t, s, before, now)
 	}
 	s.Status(running(1))
 	p := open(t, 1280, 860, "light")
@@ -326,7 +328,7 @@ func TestTheShareIsInLargeType(t *testing.T) {
 	p.visit(s.URL() + "#/c/alpha")
 	p.until(
 		"the largest class",
-		`document.querySelector(".share")?.innerText === "40.0 %" && document.querySelector(".hero").innerText.includes("left") && document.querySelector(".range").innerText === "interval 37.0–43.0 %"`,
+		`document.querySelector(".share")?.innerText === "40.0 %" && document.querySelector(".hero").innerText.includes("left") && document.querySelector(".range").innerText === "90 % interval 37.0–43.0 %"`,
 	)
 	if size := eval[float64](p, `parseFloat(getComputedStyle(document.querySelector(".share")).fontSize)`); size < 32 {
 		t.Errorf("the share is %v px high", size)
