@@ -82,7 +82,7 @@ const (
 	floorPart = 0.05
 	// burstPart is the part of the error of a movement that its spread is at least: where predictions of many
 	// members are made again at once, a series moves further than it does usually.
-	burstPart = 0.5
+	burstPart = 0.25
 	// cusumWarm is the number of evaluations from which a CUSUM learns before it sums.
 	cusumWarm = 30
 	// cusumMemory and changeMemory are how many windows a spread remembers.

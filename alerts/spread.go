@@ -30,7 +30,7 @@ func (s *spread) scale(variance float64) float64 {
 // learn takes a movement and its variance by the records, seen for a part of a window. Windows beyond a memory
 // of them are forgotten.
 func (s *spread) learn(movement, variance, part, memory float64) {
-	most := spreadOutlier * max(s.scale(variance), math.Sqrt(variance))
+	most := max(spreadOutlier*s.scale(variance), math.Sqrt(variance))
 	square := math.Pow(min(math.Abs(movement), most), 2)
 	s.Windows = min(s.Windows+part, memory)
 	share := part / s.Windows
@@ -66,6 +66,7 @@ type shape struct {
 const (
 	tailPrior    = 20
 	tailPeaksMax = 1000 // then half is forgotten, so that a time of much noise does not count for ever
+	tailMeanMax  = 3    // the largest mean height, as a part of that of the shape: real movements are no noise
 	tailQuiet    = 0.1  // the least rate of peaks, as a part of that of the shape
 )
 
@@ -73,11 +74,16 @@ const (
 // times a window (Slepian, 1961), phi the normal density.
 var changeShape = shape{level: 3, rate: 0.0266, mean: 0.27}
 
+const (
+	cusumPeaks = 1e-3  // about, a window: those that are learned from
+	cusumEdge  = 1.166 // what Siegmund adds to a threshold for the steps being whole ones
+)
+
 // cusumShape is that of a CUSUM with a drift, by Siegmund's approximation of its run length (1985).
 func cusumShape(drift float64) shape {
-	const level = 4
 	drift = max(drift, 0.05)
-	x := 2 * drift * (level + 1.166)
+	level := max(0.5, math.Log(4*drift*drift/cusumPeaks)/(2*drift)-cusumEdge)
+	x := 2 * drift * (level + cusumEdge)
 	return shape{level: level, rate: 4 * drift * drift / (math.Exp(x) - x - 1), mean: 1 / (2 * drift)}
 }
 
@@ -85,7 +91,7 @@ func cusumShape(drift float64) shape {
 func (t *tail) fitted(s shape) (rate, mean float64) {
 	rate = max(tailQuiet*s.rate, (tailPrior+t.Peaks)/(tailPrior/s.rate+t.Looks))
 	mean = (tailPrior*s.mean + t.Excess) / (tailPrior + t.Peaks)
-	return rate, mean
+	return rate, min(mean, tailMeanMax*s.mean)
 }
 
 // threshold returns the height that is passed by itself so often a window.
