@@ -99,7 +99,11 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
 	}
-	return writeTable(con.Out, estimates, settings.Classes)
+	err = writeTable(con.Out, estimates, settings.Classes)
+	if !c.Quiet {
+		explainFlags(con.Err, estimates)
+	}
+	return err
 }
 
 // setOneShotDefaults fills in what differs where everything is computed once, on the user's
@@ -205,9 +209,46 @@ func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error
 				fmt.Fprintf(t, " [%.3f, %.3f]", e.Low[k], e.High[k])
 			}
 		}
-		fmt.Fprintf(t, "\t%s\n", strings.Join(e.Flags, " "))
+		fmt.Fprintf(t, "\t%s\n", strings.Join(namedFlags(e.Flags, classes), " "))
 	}
 	return t.Flush()
+}
+
+// namedFlags returns flags with the names of classes in place of their indices.
+func namedFlags(flags, classes []string) []string {
+	named := make([]string, len(flags))
+	for i, flag := range flags {
+		name, detail, _ := strings.Cut(flag, ":")
+		for j, part := range strings.FieldsFunc(detail, func(r rune) bool { return r == ',' || r == '~' }) {
+			separator := ","
+			if j == 0 {
+				separator = ":"
+			} else if strings.Contains(detail, "~") {
+				separator = "~"
+			}
+			if k, err := strconv.Atoi(part); err == nil && k < len(classes) {
+				part = classes[k]
+			}
+			name += separator + part
+		}
+		named[i] = name
+	}
+	return named
+}
+
+// explainFlags says what the flags of estimates mean and what to do, each once.
+func explainFlags(w io.Writer, estimates []quant.Estimate) {
+	seen := map[string]bool{}
+	for _, e := range estimates {
+		for _, flag := range e.Flags {
+			seen[quant.FlagName(flag)] = true
+		}
+	}
+	for _, doc := range quant.FlagDocs() {
+		if seen[doc.Name] {
+			fmt.Fprintf(w, "flag %s: %s. To do: %s\n", doc.Name, doc.Meaning, doc.Action)
+		}
+	}
 }
 
 // otherAttributes says what a rule could have meant.

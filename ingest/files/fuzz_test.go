@@ -120,3 +120,54 @@ func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 		}
 	})
 }
+
+// Every row of a file is applied, refused or left out: none is lost, and no input panics.
+func FuzzRowsAreAccountedFor(f *testing.F) {
+	for _, seed := range []string{
+		"src,dst\na,b\nb,c\n", "vertex,label\na,1\nb,\nc,-1\nd,0\n", "# x\na b\nb c\n", "src;dst;weight\na;b;0,5\n",
+		"src,dst,time\na,b,2024-05-01 12:00:00Z\nb,c,1714564800000\nc,d,x\n", "1,2\n3,4\n", "sep=;\nsrc;dst\n1;2\n",
+		"src,dst\n1.2E+18,NaN\n-5,42.0\n1,1\n", "vertex,p0,p1\na,.5,.5\nb,-1e-9,1\nc,2,2\n", "% asym\n1 2 3 4\n",
+	} {
+		for kind := range byte(6) {
+			f.Add([]byte(seed), kind)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, kind byte) {
+		if bytes.ContainsAny(data, "\"\r\x00") {
+			return // a line may be no row then
+		}
+		for _, name := range []string{"x.csv", "x.txt", "x.ndjson"} {
+			path := writeFile(t, name, data)
+			for _, header := range [][]string{nil, {"src,dst", "labels=vertex,label"}} {
+				accountFor(t, path, Config{
+					Inputs: []Input{{Path: path, Kind: event.Kind(kind) % event.KindControl}},
+					Header: header, Classes: event.ClassSet{Count: 2},
+				})
+			}
+		}
+	})
+}
+
+func accountFor(t *testing.T, path string, config Config) {
+	t.Helper()
+	source, err := NewSource(config)
+	if err != nil {
+		return
+	}
+	defer source.Close()
+	events, refused := 0, 0
+	for {
+		var b event.Batch
+		if err := source.Next(context.Background(), &b); err == io.EOF {
+			break
+		} else if err != nil {
+			return
+		}
+		events += b.Events()
+		refused += len(b.Refused)
+	}
+	tally := source.Tallies()[0]
+	if silent := tally.Blank + tally.MinusOne; tally.Rows != events+refused+silent {
+		t.Fatalf("%s: %d rows, %d events, %d refused, %d that say nothing", path, tally.Rows, events, refused, silent)
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 // sampleMax bounds the things of one sort that a survey keeps. When there are more it keeps those
 // whose hashes begin with one more zero, and what it counts is multiplied.
-const sampleMax = 1 << 19
+const sampleMax = 1 << 18
 
 // said is what rows have said of one thing.
 type said struct {
@@ -89,7 +89,7 @@ const (
 	isAuthor
 )
 
-// survey collects what files say, for a summary: in bounded memory, and exactly for files of half a
+// survey collects what files say, for a summary: in bounded memory, and exactly for files of a quarter of a
 // million things of each sort.
 type survey struct {
 	vertices sample // the last of each is its properties
