@@ -96,7 +96,7 @@ func TestRunOnThreeServers(t *testing.T) {
 	dir := t.TempDir()
 	config := text(t, "gqlstream.yaml")
 	at := strings.Index(config, "http:\n")
-	config = strings.NewReplacer("/var/lib/gqlstream/cluster", dir).
+	config = strings.NewReplacer("/var/lib/gqlstream-cluster", dir).
 		Replace(config[:at]) +
 		"http: {listen: '127.0.0.1:0'}\n"
 	for i, url := range urls {
@@ -111,7 +111,7 @@ func TestRunOnThreeServers(t *testing.T) {
 			strings.ReplaceAll(url, "worker:worker@", "answers:answers@"),
 		)
 	}
-	config = strings.Replace(config, "nats:\n", "nats:\n  ca_file: "+ca+"\n", 1)
+	config = strings.Replace(config, "/etc/gqlstream/secrets/ca.pem", ca, 1)
 	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
 	stays := startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
 	dies := startProgram(
