@@ -1,8 +1,8 @@
 """Estimates as pandas data frames, and predictions or posts of your own model back into the stream.
 
-    pip install nats-py pyarrow pandas
+    pip install ./examples/python
     gqlstream run --classes left,right --listen 127.0.0.1:4222
-    python examples/python/gqlstream.py nats://127.0.0.1:4222 http://127.0.0.1:8090
+    python -m gqlstream nats://127.0.0.1:4222 http://127.0.0.1:8090
 
 notebook.ipynb goes through it step by step, docs/events.md is the reference of every field.
 """

@@ -132,6 +132,22 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 	}
 }
 
+// The folder must be a package that pip can build, with the module in it.
+func TestPackageCanBeInstalled(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source") // a build leaves files behind
+	if err := os.CopyFS(source, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(dir, "target")
+	output(t, nil, interpreter(), "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source)
+	out := output(t, []string{"PYTHONPATH=" + target}, interpreter(), "-c",
+		"import gqlstream, importlib.metadata as m; print(gqlstream.__file__, m.version('gqlstream'))")
+	if !strings.Contains(out, filepath.Join(target, "gqlstream.py")) {
+		t.Errorf("the module is not that of the package: %s", out)
+	}
+}
+
 // The notebook must run from top to bottom, and end with the estimates of its model.
 func TestNotebookRunsFromTopToBottom(t *testing.T) {
 	program, server, page := startRun(t)
