@@ -169,7 +169,7 @@ func unitCommand(t *testing.T) []string {
 	unit := fromRoot(t, "examples", "systemd", "gqlstream.service")
 	_, rest, found := strings.Cut(unit, "\nExecStart=/usr/local/bin/gqlstream ")
 	line, _, _ := strings.Cut(rest, "\n")
-	if !found || !strings.Contains(unit, "DynamicUser=yes") ||
+	if !found || !strings.Contains(unit, "User=gqlstream") ||
 		!strings.Contains(unit, "kill -HUP") {
 		t.Errorf("the unit is\n%s", unit)
 	}
@@ -198,7 +198,7 @@ func TestCompositionRuns(t *testing.T) {
 	server := startNATS(t, options)
 	client, token := secrets(t, dir)
 	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(), "state: /state", "state: "+dir,
-		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0").
+		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0", "http://alertmanager:9093", "http://127.0.0.1:1").
 		Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
 	path := filepath.Join(dir, "gqlstream.yaml")
 	writeConfig(t, path, conf)
