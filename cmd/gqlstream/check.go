@@ -26,6 +26,9 @@ func (*checkCmd) Help() string {
 in effect, defaults filled in. A key that is not printed is off, or is decided when the pipeline runs.
 The files of secrets and certificates that it names must be there, as for a run.
 
+The digest names what decides results in the configuration. The results of a small sample also differ
+where another version computes otherwise: compare both before an upgrade.
+
 Examples:
   gqlstream check gqlstream.yaml
   gqlstream check --elsewhere gqlstream.yaml`
@@ -71,15 +74,22 @@ func (c *checkCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
+	results, err := resultsDigest(conf)
+	if err != nil {
+		return err
+	}
 	noteSilentAlerts(con.Err, &settings)
 	for _, line := range rules.Expected() {
 		fmt.Fprintln(con.Err, "note: "+line)
 	}
 	_, err = fmt.Fprintf(
 		con.Out,
-		"# %s is fine; this is the configuration in effect. Digest %s\n%s",
+		"# %s is fine; this is the configuration in effect. Digest %s\n"+
+			"# Results of gqlstream %s on a small sample: %s\n%s",
 		c.File,
 		conf.Digest(),
+		version,
+		results,
 		data,
 	)
 	return err
