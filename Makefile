@@ -4,6 +4,7 @@ GO        ?= go
 TOOLS     := $(or $(shell $(GO) env GOBIN),$(shell $(GO) env GOPATH)/bin)
 GOFUMPT   := 0.12.0
 STATIC    := 0.8.2
+CYCLONEDX := 1.10.0
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 CASES     := coraml citeseer musae_twitch icwsm_political
@@ -18,11 +19,11 @@ export PYTHON
 PYTHONS   := $(shell $(PYTHON) -c 'import importlib.util as u; all(map(u.find_spec, "nats pyarrow pandas nbclient ipykernel".split())) and print("yes")' 2>/dev/null)
 TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser) $(if $(PYTHONS),python)
 
-.PHONY: build install dist test race announce check tools demo bench fuzz faults load soak cases clean
+.PHONY: build install dist image image-test units-test test race announce check tools demo bench fuzz faults load soak cases clean
 
 # The version is the tag of the checkout, or its commit.
 VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),devel)
-STAMP     := -X main.stampedVersion=$(VERSION)
+STAMP     := -s -w -X main.stampedVersion=$(VERSION)
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 PREFIX    ?= /usr/local
 
@@ -33,10 +34,26 @@ install: build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 bin/gqlstream "$(DESTDIR)$(PREFIX)/bin/gqlstream"
 
-# One archive a platform, with the licences of what is linked in, and their checksums.
-# The same checkout and release of Go give the same bytes.
+# The artefacts of a release: archives, Debian packages, bills of materials, the Python package and
+# their checksums. The same checkout and release of Go give the same bytes.
 dist:
-	GO="$(GO)" VERSION="$(VERSION)" .ci/dist $(PLATFORMS)
+	@$(TOOLS)/cyclonedx-gomod version 2>/dev/null | grep -q '$(CYCLONEDX)' || \
+		$(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v$(CYCLONEDX)
+	GO="$(GO)" VERSION="$(VERSION)" SBOM_TOOL="$(TOOLS)/cyclonedx-gomod" .ci/dist $(PLATFORMS)
+
+# The image of the Dockerfile; CONTAINERS is docker or podman.
+CONTAINERS ?= docker
+image:
+	$(CONTAINERS) build --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) --tag gqlstream:$(VERSION) .
+
+# The image and the compositions with podman and runc, and the units in a Debian tree that boots; as
+# root, with the packages that .ci/run names. A line says so where this machine cannot.
+image-test: build
+	.ci/image-test
+
+units-test: build
+	.ci/units-test
 
 # RERUN=1 runs up to three failed tests once more by themselves and says which: for
 # machines that stall. A data race fails at once.
