@@ -58,7 +58,7 @@ func (c *Settings) Steps() (ingest.StepConfig, error) {
 	late, err := c.Late.Policy()
 	out := ingest.StepConfig{
 		Every:     s.Every,
-		EmitEvery: s.EmitEvery,
+		EmitEvery: cmp.Or(s.EmitEvery, emitEvery(s.Every)),
 		Ahead:     c.Late.Ahead,
 		Late:      late,
 	}
@@ -74,6 +74,16 @@ func (c *Settings) Steps() (ingest.StepConfig, error) {
 		err = Usage(err)
 	}
 	return out, err
+}
+
+// emitEvery returns the default of step.emit_every: the least multiple of step.every that is a second
+// or more.
+func emitEvery(every time.Duration) time.Duration {
+	every = cmp.Or(every, ingest.StepEveryDefault)
+	if every < 0 {
+		return 0 // it is refused
+	}
+	return (time.Second + every - 1) / every * every
 }
 
 // replicasMax is the largest number of servers that JetStream lets keep a stream.

@@ -25,7 +25,7 @@ const (
 // Defaults of StepConfig.
 const (
 	stepEventsMaxDefault = 4096
-	stepEveryDefault     = 100 * time.Millisecond
+	StepEveryDefault     = 100 * time.Millisecond
 	stepBytesMaxDefault  = 64 << 20
 	stepAheadDefault     = time.Hour
 )
@@ -79,7 +79,7 @@ func (c StepConfig) WithDefaults() StepConfig {
 		c.BytesMax,
 		stepBytesMaxDefault,
 	)
-	c.Every = cmp.Or(c.Every, stepEveryDefault)
+	c.Every = cmp.Or(c.Every, StepEveryDefault)
 	c.EmitEvery, c.Ahead = cmp.Or(c.EmitEvery, c.Every), cmp.Or(c.Ahead, stepAheadDefault)
 	return c
 }
@@ -90,7 +90,7 @@ func (c StepConfig) Cut() string {
 	switch {
 	case c.Time == EventTime:
 		return fmt.Sprintf("%v %v of event time, %v ahead", c.Every, c.EmitEvery, c.Ahead)
-	case c.Every != stepEveryDefault || c.EmitEvery != stepEveryDefault:
+	case c.Every != StepEveryDefault || c.EmitEvery != StepEveryDefault:
 		return fmt.Sprintf("%v %v", c.Every, c.EmitEvery)
 	}
 	return ""

@@ -51,7 +51,7 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 		broker.DefaultStreamNames().Log,
 	), cmp.Or(
 		c.Every,
-		stepEveryDefault,
+		StepEveryDefault,
 	)
 	return startTicker(ctx, c, func(ctx context.Context) error {
 		ctx, cancel := request.Context(ctx, js.Conn())
