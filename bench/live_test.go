@@ -21,8 +21,9 @@ const (
 	liveLoading    = 4 * time.Second
 	liveWarm       = 5 * time.Second // of simulated time, until predictions and labels have arrived
 	liveMeasured   = 2 * time.Second
-	livePerMessage = 1024 // events
-	liveThreshold  = 0.1  // of a standard error: the default of run
+	livePerMessage = 1024        // events
+	liveThreshold  = 0.1         // of a standard error: the default of run
+	liveEmitEvery  = time.Second // the default of run
 )
 
 // The rows Live/K/C.
@@ -31,27 +32,36 @@ var (
 	liveCommunities = []int{12, 300, 3000, 10_000}
 )
 
-// liveCase is a network of so many classes and communities.
-type liveCase struct{ classes, communities, vertices int }
+// liveCase is a network of so many classes and communities, with an emission every so often.
+type liveCase struct {
+	classes, communities, vertices int
+	emitEvery                      time.Duration
+}
 
 // liveRow returns the case of a row Live/K/C.
 func liveRow(classes, communities int) liveCase {
-	return liveCase{classes, communities, max(liveVertices, liveMembers*communities)}
+	return liveCase{
+		classes, communities, max(liveVertices, liveMembers*communities), liveEmitEvery,
+	}
 }
 
 // membersRow returns the case of 12 communities of one size.
-func membersRow(members int) liveCase { return liveCase{10, 12, 12 * members} }
+func membersRow(members int) liveCase {
+	return liveCase{10, 12, 12 * members, liveEmitEvery}
+}
 
 // liveRun feeds a core and a log out from a simulated network, and says what each
 // part took.
 type liveRun struct {
-	network  *simulate.Network
-	decoder  *wire.Decoder
-	core     *incremental.Core
-	writer   *sinks.Writer
-	made     event.Batch // by the network
-	batch    event.Batch // decoded
-	messages []wire.Message
+	network *simulate.Network
+	decoder *wire.Decoder
+	core    *incremental.Core
+	writer  *sinks.Writer
+	made    event.Batch // by the network
+	batch   event.Batch // decoded
+
+	emitEvery time.Duration
+	messages  []wire.Message
 
 	decoding, stepping, publishing time.Duration
 	edges, records                 int
@@ -61,7 +71,7 @@ type liveRun struct {
 // openLive starts a server and a core for a case, until the measurement ends.
 func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 	tb.Helper()
-	r, err := &liveRun{published: map[string]bool{}}, error(nil)
+	r, err := &liveRun{published: map[string]bool{}, emitEvery: c.emitEvery}, error(nil)
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = seed, c.vertices, c.communities, c.classes
 	s.Activity, s.LabelShare, s.Duration = liveActivity, liveLabels, lasts
@@ -94,9 +104,12 @@ func (r *liveRun) step(tb testing.TB) {
 	tb.Helper()
 	check(tb, r.network.Next(tb.Context(), &r.made))
 	r.encode()
+	last := r.batch.Time
 	r.batch.Reset()
 	r.batch.First, r.batch.Last = r.made.First, r.made.Last
-	r.batch.Time, r.batch.Emit = r.made.Time, r.made.Emit
+	r.batch.Time = r.made.Time
+	every := event.Time(r.emitEvery)
+	r.batch.Emit = r.made.Emit && r.made.Time/every > last/every
 	begun := processTime()
 	for _, m := range r.messages {
 		check(tb, r.decoder.Decode(m, &r.batch))
@@ -178,7 +191,7 @@ func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 // measureLoading reads a history that brings nearly all predictions and labels in
 // its first seconds, until every community has an estimate and they are over.
 func measureLoading(tb testing.TB, s size) map[string]float64 {
-	c, lasts := liveCase{10, 300, liveVertices}, liveLoading
+	c, lasts := liveCase{10, 300, liveVertices, liveEmitEvery}, liveLoading
 	if s.tiny {
 		c.communities, c.vertices, lasts = 12, s.vertices, time.Second
 	}
