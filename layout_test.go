@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
 	"incremental/posterior": {
-		"ingest/event",
+		"ingest/event", "quant",
 		"graphstore",
 		"incremental/neighborhood",
 		"incremental/pairs",
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	},
 	"explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
 	"config": {
-		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental/posterior", "incremental", "quant",
 		"sinks", "alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {

@@ -31,6 +31,7 @@ type Settings struct {
 	Estimates   []Estimate         `yaml:"estimates"`
 	Classifier  string             `yaml:"classifier"`
 	HalfLife    time.Duration      `yaml:"label_half_life"`
+	Labels      Labels             `yaml:"labels"`
 	Kernel      string             `yaml:"kernel"`
 	Alpha       float64            `yaml:"alpha"`
 	Tolerance   float64            `yaml:"tolerance"`
@@ -234,7 +235,8 @@ func (c Settings) Core() (incremental.Config, error) {
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: c.Limits, CompactEvery: c.Checkpoint.Every,
-		Windows: c.Windows, Evidence: c.Evidence, HalfLife: c.HalfLife, Models: c.Models, Shards: c.Group.Shards,
+		Windows: c.Windows, Evidence: c.Evidence, HalfLife: c.HalfLife,
+		LabelsDrawn: c.Labels.Drawn, Models: c.Models, Shards: c.Group.Shards,
 	}
 	steps, stepsErr := c.Steps()
 	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), c.Control.Configure == "deny"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"gqlstream/incremental/posterior"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -45,6 +46,12 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 		*refused = true
 	}
 	return p, nil
+}
+
+// Labels says what is known of the calibration labels as a whole.
+type Labels struct {
+	// Drawn is at-random or by-class; without it the labels themselves tell.
+	Drawn posterior.Drawn `yaml:"drawn"`
 }
 
 // Control lists the control events that are allowed.

@@ -14,6 +14,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -46,9 +47,11 @@ type Config struct {
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
 	// HalfLife is the age at which a calibration label counts half as much as a fresh
 	// one; 0: they do not age.
-	HalfLife time.Duration             `json:",omitempty"`
-	Evidence graphstore.EvidenceConfig `json:",omitzero"` // how long observations stay evidence
-	Late     event.LatePolicy          `json:",omitzero"` // carried out by the source, which has the messages
+	HalfLife time.Duration `json:",omitempty"`
+	// LabelsDrawn says how the calibration labels were drawn, if that is known.
+	LabelsDrawn posterior.Drawn           `json:",omitempty"`
+	Evidence    graphstore.EvidenceConfig `json:",omitzero"` // how long observations stay evidence
+	Late        event.LatePolicy          `json:",omitzero"` // carried out by the source, which has the messages
 
 	Cut           string `json:",omitempty"` // how the source cuts the log into steps; see ingest.StepConfig.Cut
 	DenyConfigure bool   `json:",omitempty"` // refuse configure events, where publishers must not change which communities are tracked
@@ -134,6 +137,8 @@ func (c Config) Validate() error {
 	want(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax,
 		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)
 	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
+	want(c.LabelsDrawn == "" || slices.Contains(posterior.DrawnWays, c.LabelsDrawn),
+		"labels.drawn: there is no %q; there are %v", c.LabelsDrawn, posterior.DrawnWays)
 	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
 	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and %v", c.Round, roundMax)
 	for _, o := range c.Estimates {

@@ -198,8 +198,8 @@ func (c *Core) solve(
 		snapshots[i] = solver.Snapshot()
 		if before != nil {
 			publish = publish || solver.Distance(before) > c.config.Emit.Threshold
-			divideChange(&records[i], before, snapshots[i], solver, turnover)
 		}
+		solver.Divide(&records[i], read.Statistics, options, before, turnover)
 		c.addFlags(&records[i], read, options, now, before)
 	}
 	if !publish {

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"gqlstream/graphstore"
@@ -21,6 +22,7 @@ type posteriors struct {
 	labels  *quant.LabelResiduals                     // beside fields
 	byClass *quant.ClassResiduals                     // beside a dual
 	own     map[graphstore.Community]*quant.Residuals // of the members' calibration labels
+	between []float64                                 // see quant.Posterior
 	sample  func() *quant.LabelSample
 	within  func() []float64
 
@@ -49,7 +51,7 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.pairs, c.tallies.Rows)}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.LabelsDrawn, c.pairs, c.tallies.Rows)}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }
@@ -90,7 +92,8 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		return
 	}
 	weights := p.core.tallies.LabelWeights(view)
-	computed, began := p.state.Ready(view, p.core.sums, weights, p.core.time)
+	computed, began := p.state.Ready(view, p.core.sums, weights, p.core.time,
+		func() { p.carry(view) })
 	if began {
 		p.core.republishAll()
 	}
@@ -149,6 +152,43 @@ func (p *posteriors) flush(view graphstore.View) {
 	}
 }
 
+// carry keeps, before an epoch ends, how far the shares of every community have moved since its last
+// record: its cells are about to be others.
+func (p *posteriors) carry(view graphstore.View) {
+	var solver quant.Solver
+	for id := range p.core.published {
+		last, c := &p.core.published[id], graphstore.Community(id)
+		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them
+		for i, before := range last.snapshots {
+			if before == nil || before.Posterior != uint64(p.state.Epoch().Version) {
+				continue
+			}
+			s := &quant.Statistics{
+				K: p.core.config.Classes, Members: p.core.tallies.Members(c), Posterior: p.counts(c, view),
+			}
+			now := *before
+			now.Carried = solver.Carry(s, before)
+			last.snapshots[i] = &now
+		}
+	}
+}
+
+// counts returns what the cells and the edges say of a community.
+func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *quant.Posterior {
+	e, h := p.state.Epoch(), p.state.Histogram(id)
+	edges, distinct, degrees := p.state.Inside(id)
+	return &quant.Posterior{
+		Version: e.Version, Prior: e.Shares, LabelGate: e.LabelGate, Gamma: p.gamma,
+		LabelWeights: e.LabelWeights(), Atypical: e.Atypical,
+		Selected: p.core.selectedBy[view.CommunityName(id)],
+		Means:    e.Means, Views: e.Views, Counts: h.Cells(), All: h.All(), Squares: h.Squares(),
+		Predicted: h.Tops(),
+		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
+		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected, Agreement: e.Agreement,
+		Coefficients: e.Covariance, Shared: posterior.Views,
+	}
+}
+
 // of returns the input of auto for one community besides s, nil while there is no label. It may be
 // called for several communities side by side.
 func (p *posteriors) of(
@@ -157,23 +197,18 @@ func (p *posteriors) of(
 	if p == nil || p.state.Epoch() == nil {
 		return nil
 	}
-	e, h := p.state.Epoch(), p.state.Histogram(id)
-	edges, distinct, degrees := p.state.Inside(id)
-	out := &quant.Posterior{
-		Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate, Gamma: p.gamma,
-		Selected: p.core.selectedBy[view.CommunityName(id)],
-		Means:    e.Means, Views: e.Views, Counts: h.Cells(), Squares: h.Squares(),
-		Predicted: h.Tops(),
-		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
-		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected, Agreement: e.Agreement,
-		Within: p.within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.sample,
-		Own: p.own[id],
-	}
+	out := p.counts(id, view)
+	out.Within, out.Labels = p.within(), p.sample
+	out.Own, out.Between = p.own[id], p.between
 	switch masses := p.core.masses.(type) {
 	case *fields:
 		out.Residuals = p.labels.Weigh(masses.labelMasses(id))
 	case *sharedDual:
-		out.Residuals = p.byClass.Weigh(s.ClassA1, s.ClassA2, masses.residuals(id, view))
+		a1, a2 := slices.Clone(s.ClassA1), slices.Clone(s.ClassA2)
+		for i, w := range out.LabelWeights {
+			a1[i], a2[i] = w*a1[i], w*w*a2[i]
+		}
+		out.Residuals = p.byClass.Weigh(a1, a2, masses.residuals(id, view))
 	}
 	return out
 }

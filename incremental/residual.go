@@ -1,6 +1,9 @@
 package incremental
 
 import (
+	"maps"
+	"slices"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/posterior"
 	"gqlstream/quant"
@@ -14,6 +17,7 @@ const slopeLabelsMax = 512
 // are members of each community.
 func (p *posteriors) countResiduals(view graphstore.View) {
 	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*quant.Residuals{}
+	p.between = nil
 	if p.state.Epoch() == nil {
 		return
 	}
@@ -23,9 +27,10 @@ func (p *posteriors) countResiduals(view graphstore.View) {
 	for i := range byClass {
 		byClass[i] = quant.NewResiduals(k)
 	}
-	weights := p.core.tallies.LabelWeights(view)
+	weights, byShare := p.core.tallies.LabelWeights(view), p.state.Epoch().LabelWeights()
 	for _, v := range p.core.tallies.Rows() {
-		class, g, pi := int(view.Label(v).Class), weights(v), p.state.LabelPosterior(v)
+		class, pi := int(view.Label(v).Class), p.state.LabelPosterior(v)
+		g := float64(weights(v) * byShare[class])
 		byClass[class].Add(class, g, pi)
 		if p.core.engine() == EnginePrimal {
 			p.labels.Add(class, g, pi)
@@ -43,6 +48,11 @@ func (p *posteriors) countResiduals(view graphstore.View) {
 		}
 	}
 	p.byClass = quant.NewClassResiduals(byClass)
+	own := make([]*quant.Residuals, 0, len(p.own))
+	for _, id := range slices.Sorted(maps.Keys(p.own)) {
+		own = append(own, p.own[id])
+	}
+	p.between = p.byClass.Between(own)
 }
 
 // posteriorSection has one row: posterior.Epoch.

@@ -150,7 +150,12 @@ func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float
 	if len(dst) == k {
 		return
 	}
-	for i, x := range d.core.posteriors.state.LabelPosterior(v) {
+	state := d.core.posteriors.state
+	if state.Epoch() == nil {
+		return
+	}
+	g *= state.Epoch().LabelWeights()[class]
+	for i, x := range state.LabelPosterior(v) {
 		if dst[k+i] = -x; i == int(class) {
 			dst[k+i]++
 		}

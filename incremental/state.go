@@ -234,7 +234,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	}
 	p := &posteriors{core: c}
 	c.posteriors = p
-	if p.state, err = posterior.Restore(c.config.Classes, c.pairs, c.tallies.Rows, epoch, view, c.sums); err != nil {
+	if p.state, err = posterior.Restore(c.config.Classes, c.config.LabelsDrawn, c.pairs, c.tallies.Rows, epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
 	p.countResiduals(view)

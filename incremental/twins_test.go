@@ -77,7 +77,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if epoch == nil {
 		return 0, 0
 	}
-	state, err := posterior.Restore(core.config.Classes, core.pairs, core.tallies.Rows, *epoch, view, core.sums)
+	state, err := posterior.Restore(core.config.Classes, "", core.pairs, core.tallies.Rows, *epoch, view, core.sums)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,12 @@ const (
 	// spreadOfChange is the movement of the estimate with a member's prediction over the
 	// noise of one member: neighbours read it too.
 	spreadOfChange = 2
-	// residualWeight is the part of the labels' mean residual that the estimate takes.
-	residualWeight = 0.5
 )
 
 // automatic is the workspace of auto.
 type automatic struct {
-	cells   histogram
+	cells   histogram // of the open members
+	all     histogram // of all with a prediction; see Divide
 	reading *reading
 	rows    []float64 // of labels; see addSpread
 }
@@ -41,10 +40,11 @@ type automatic struct {
 // autoAnswer is the part of an answer that only auto has. Vectors have K entries.
 type autoAnswer struct {
 	reading   *reading
-	residual  []float64 // d, times residualWeight
+	residual  []float64 // d
 	variance  []float64 // of residual
 	apart     []float64 // variance of the distance between both readings
 	ownWeight float64   // of the members' own labels in residual
+	lean      float64   // weight of the labels' own shares
 	CoefficientError
 }
 
@@ -250,8 +250,8 @@ func (p *Posterior) common(members float64) float64 {
 //
 // with v the variance of a residual among all labels over the effective number of these, v_d
 // twice, since d is of what is around. Own labels are among those of d, so that o and
-// d covary as d does with itself. The posterior was fitted on the same labels and knows most of
-// d, so the estimate takes residualWeight of it.
+// d covary as d does with itself. b² is at least the variance of the mean residual between
+// communities, which a community without labels has as an error; see Between.
 func (a *autoAnswer) setResidual(p *Posterior, labels float64, weights weighting) {
 	k := len(p.Prior)
 	d, scatter := make([]float64, k), make([]float64, k)
@@ -264,9 +264,9 @@ func (a *autoAnswer) setResidual(p *Posterior, labels float64, weights weighting
 	p.residualNoise(p.Residuals, a.variance, scatter, d, labels, weights)
 	if p.Own != nil {
 		a.mixOwn(p, scatter, labels, weights)
+	} else if p.Between != nil {
+		axpy(a.variance, 1, p.Between)
 	}
-	scaleTo(d, residualWeight, d)
-	scaleTo(a.variance, residualWeight*residualWeight, a.variance)
 }
 
 // mixOwn mixes the mean residual of the members' own labels into d; scatter are the variances of a
@@ -280,15 +280,21 @@ func (a *autoAnswer) mixOwn(p *Posterior, scatter []float64, labels float64, wei
 	squared := floats.Dot(apart, apart)
 	around := 2 * sum(scatter) / p.Residuals.effective(weights)
 	own := sum(scatter) / p.Own.effective(constantWeights)
-	bias := max(0, squared-around-own)
+	bias, between := max(0, squared-around-own), sum(p.Between)
+	if bias < between {
+		bias = between
+	}
 	if around+bias+own > 0 {
 		a.ownWeight = p.LabelGate * (around + bias) / (around + bias + own)
 	}
-	bias /= max(squared, math.SmallestNonzeroFloat64)
 	rest := 1 - a.ownWeight
 	for i, x := range apart {
+		left := bias * x * x / max(squared, math.SmallestNonzeroFloat64)
+		if p.Between != nil {
+			left = max(left, p.Between[i])
+		}
 		a.variance[i] = (1-a.ownWeight*a.ownWeight)*a.variance[i] +
-			a.ownWeight*a.ownWeight*noise[i] + rest*rest*bias*x*x
+			a.ownWeight*a.ownWeight*noise[i] + rest*rest*left
 	}
 	axpy(a.residual, a.ownWeight, apart)
 }
@@ -339,17 +345,22 @@ func (a *answer) divideAmongLabels(s *Statistics, scale float64) {
 // noise of the distance between their shares, and move with the coefficients as most vertices do, so
 // that the influence stays.
 func (w *Solver) leanOnLabels(ans *answer, s *Statistics) {
-	p, k := s.Posterior, s.K
+	p := s.Posterior
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
 		return
 	}
 	odds := (p.Vertices - p.Distinct) / p.Distinct
 	lean := p.LabelGate * (1 - odds*odds)
-	labels := sum(s.ClassN)
-	for a := range k {
-		sampling := w.shares[a] * (1 - w.shares[a]) * (1/labels + 1/p.Distinct)
-		apart := square(ans.Share[a] - w.shares[a])
+	ans.auto.lean = lean
+	labels, shares := sum(s.ClassN), slices.Clone(w.shares)
+	if p.LabelWeights != nil {
+		floats.Mul(shares, p.LabelWeights)
+		scaleTo(shares, 1/sum(shares), shares)
+	}
+	for a, x := range shares {
+		sampling := x * (1 - x) * (1/labels + 1/p.Distinct)
+		apart := square(ans.Share[a] - x)
 		ans.v[a] = (1-lean)*(1-lean)*ans.v[a] + lean*lean*sampling + lean*(1-lean)*apart
-		ans.Share[a] += lean * (w.shares[a] - ans.Share[a])
+		ans.Share[a] += lean * (x - ans.Share[a])
 	}
 }

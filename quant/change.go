@@ -28,7 +28,12 @@ type Snapshot struct {
 	Gamma     float64   // how far the community was selected by class
 	Likely    []float64 // K: q(1)
 	Residual  []float64 // K: the part of the labels' mean residual that was added for a place
+	Lean      float64   // weight of the answer next to labels' own shares and audit labels
+	Flow      []float64 // K: q(gamma) of all members with a prediction; see Divide
+	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
 	CoefficientError
+
+	Profile []float64 // of other methods: the mean profile of the members
 }
 
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
@@ -64,6 +69,7 @@ func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
 	if a := ans.auto; a != nil {
 		kept.Posterior, kept.Gamma = uint64(s.Posterior.Version), a.reading.gamma
 		kept.Likely, kept.Residual = a.reading.likely, a.residual
+		kept.Lean = (1 - a.lean) * (1 - ans.auditWeight)
 		kept.CoefficientError = a.CoefficientError
 	}
 	return kept

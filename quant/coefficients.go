@@ -110,9 +110,9 @@ func (x *automatic) errorOf(
 		ErrorAt: at, ErrorVariance: make([]float64, k), ErrorInfluence: influence(k, p.Coefficients, g),
 	}
 	labels := p.Labels()
-	p.Residuals.addSlope(g, (x.reading.gamma-1)*(1-a.ownWeight)*residualWeight, weights, labels)
+	p.Residuals.addSlope(g, (x.reading.gamma-1)*(1-a.ownWeight), weights, labels)
 	if p.Own != nil {
-		p.Own.addSlope(g, (x.reading.gamma-1)*a.ownWeight*residualWeight, constantWeights, labels)
+		p.Own.addSlope(g, (x.reading.gamma-1)*a.ownWeight, constantWeights, labels)
 	}
 	addForms(e.ErrorVariance, 1, g, p.Coefficients)
 	x.addSpread(e.ErrorVariance, p, labels)

@@ -37,6 +37,9 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	}
 	if w.ans.auto != nil { // where audit labels alone answer, auto has none
 		e.Flags = w.ambiguous(e.Flags, s.K)
+		if s.Posterior.Atypical > atypicalAbove {
+			e.Flags = append(e.Flags, FlagAtypical)
+		}
 	} else if r.family != familyAuto && r.weighted && s.Soft != nil && at.mean > 0 {
 		e.Flags = w.disagreement(e.Flags, s, at)
 	}

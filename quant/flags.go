@@ -25,6 +25,7 @@ const (
 	FlagNoLabels       = "no-labels"
 	FlagMixedModel     = "mixed-model"
 	FlagModelSwitching = "model-switching"
+	FlagAtypical       = "labels-not-typical"
 	FlagNewPosterior   = "new-posterior"
 	FlagVarianceBound  = "variance-bound"
 	FlagDrift          = "classifier-drift"
@@ -33,9 +34,10 @@ const (
 )
 
 const (
-	thinBelow    = 30.0 // effective labels per class
-	coverageLow  = 0.8  // share of unlabelled members with a prediction
-	blurredBelow = 0.1  // smallest singular value of C on vectors that sum to zero
+	atypicalAbove = 3.0  // standard errors of the mean posterior of the labels
+	thinBelow     = 30.0 // effective labels per class
+	coverageLow   = 0.8  // share of unlabelled members with a prediction
+	blurredBelow  = 0.1  // smallest singular value of C on vectors that sum to zero
 	// shiftConfidence is the confidence that sis and diff disagree, over all
 	// classes together, from which on it is flagged.
 	shiftConfidence = 0.99
@@ -108,6 +110,11 @@ var flagDocs = []FlagDoc{
 	{
 		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
 		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
+	},
+	{
+		FlagAtypical,
+		"the calibration labels are unlike the graph: the mean posterior of a class differs by more than three standard errors; auto corrects for classes that answer more often, not for places",
+		"draw labels at random (see ask), or declare labels.drawn",
 	},
 	{
 		FlagNewPosterior, "auto has fitted the coefficients of its posterior anew since the last estimate",

@@ -28,7 +28,7 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 		{quant.FlagThin + ":0,1,2", quant.NACC, func(s *quant.Statistics) { *s = *scaled(s, .1, 1) }},
 		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *quant.Statistics) { alike(s.Soft, 0, 2) }},
 		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *quant.Statistics) { alike(s.SoftPair, 0, 2) }},
-		{quant.FlagShift + ":0,2", quant.Auto, func(s *quant.Statistics) {
+		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *quant.Statistics) {
 			residuals, masses := quant.NewLabelResiduals(3), make([]float64, 300)
 			for i := range masses { // whatever they are taken for, they are of class 0
 				residuals.Add(0, 1, []float64{.2, .4, .4})

@@ -22,16 +22,19 @@ var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 // labels say of these cells. Package incremental/posterior makes the cells, with each fit of the
 // coefficients.
 type Posterior struct {
-	Version   uint32    // of the coefficients, from 1
-	Prior     []float64 // K: pi0, the shares of the calibration labels, none of them 0
-	LabelGate float64   // how far the calibration labels are scattered, as edges between them tell
-	Selected  Selection
-	Gamma     *float64 // the gamma to use; nil: the selection and the edges inside decide
+	Version      uint32    // of the coefficients, from 1
+	Prior        []float64 // K: pi0, the shares of the graph that the posteriors suppose, none of them 0
+	LabelWeights []float64 // K: by how much a label of each class weighs; nil: one
+	Atypical     float64   // how far the labels are from typical of the graph, in standard errors
+	LabelGate    float64   // how far the calibration labels are scattered, as edges between them tell
+	Selected     Selection
+	Gamma        *float64 // the gamma to use; nil: the selection and the edges inside decide
 
 	Means     []float64 // B x K: mean posterior of the open vertices in each cell
 	Views     []float64 // B x Shared x K: mean of what the shared coefficients multiply
 	Counts    []float64 // B: open members in each cell, each with its multiplicity
-	Squares   float64   // sum of their squared multiplicities
+	All       []float64 // B: the same of all members with a prediction, labelled or not
+	Squares   float64   // sum of their squared multiplicities, of open members
 	Predicted []float64 // K: open members by the class that their prediction is for
 
 	Inside   float64 // edges between different open members
@@ -51,6 +54,7 @@ type Posterior struct {
 
 	Residuals *Residuals
 	Own       *Residuals // of the members' own labels, with the mass 0; nil: there are none
+	Between   []float64  // K: variance of the mean residual between communities; see Between
 	// Within holds for each class the variances of the posteriors of its labels, over
 	// their number less one: K x K.
 	Within []float64
@@ -216,6 +220,45 @@ func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
 		return sums
 	}
 	return r
+}
+
+// Communities of at least betweenLabels effective labels, and of at most half of all, say how the
+// mean residual varies between communities; with fewer than betweenLeast nothing is known of it.
+const betweenLabels, betweenLeast = 5, 3
+
+// Between returns the variance, K, of the mean residual between communities beyond the noise of
+// their labels: a classifier errs otherwise in one place than in another. nil: it is not known. own
+// are the residuals of the labels among the members of each community (the moment estimator of
+// DerSimonian and Laird, 1986, with equal weights).
+func (c *ClassResiduals) Between(own []*Residuals) []float64 {
+	if c == nil || !(c.all.Sum > 0) {
+		return nil
+	}
+	k := c.all.K
+	mean, scatter := make([]float64, k), make([]float64, k)
+	c.all.mean(mean, constantWeights)
+	c.all.variance(scatter, mean, constantWeights)
+	everywhere := c.all.effective(constantWeights)
+	scaleTo(scatter, everywhere*smallSample(everywhere), scatter)
+	between, n, d := make([]float64, k), 0.0, make([]float64, k)
+	for _, r := range own {
+		effective := r.effective(constantWeights)
+		if effective < betweenLabels || 2*effective > everywhere {
+			continue
+		}
+		n++
+		r.mean(d, constantWeights)
+		for i, x := range d {
+			between[i] += square(x-mean[i]) - scatter[i]/effective
+		}
+	}
+	if n < betweenLeast {
+		return nil
+	}
+	for i, x := range between {
+		between[i] = max(x/n, 0)
+	}
+	return between
 }
 
 // Mean returns the mean residual of all labels, K, and its standard errors; nil where there are none.

@@ -228,12 +228,6 @@ func TestAutoIsItsDefinition(t *testing.T) {
 		}
 		s.Posterior.Inside = float64(1 + 5*seed)
 		s.Posterior.Degrees, s.Posterior.Agreement = 300, []float64{.2, .1}
-		for i := range d { // the estimate takes half of the residual
-			d[i] /= 2
-			for j := range d {
-				label[i][j] /= 4
-			}
-		}
 		want := read(s.Posterior, func(*quant.Residuals) []float64 { return d })
 		free := make([]float64, k)
 		for i := range free {
@@ -309,7 +303,7 @@ func TestIntervalsHaveAWidth(t *testing.T) {
 }
 
 // Two labels near the community that agree by chance are no proof: a place must have an
-// error like that of half of what two draws say, not like that of two equal residuals.
+// error like that of two draws, not like that of two equal residuals.
 func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 	for seed := range uint64(20) {
 		w := syntheticWorld(2, 40, 50, seed)
@@ -323,7 +317,7 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 		s := w.statistics(w.communities[0], a)
 		s.Posterior.Selected = quant.ByPlace
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
-		if want := math.Sqrt(.25/2) / 3; near == 2 && e.SE[0] < want {
+		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
 			t.Errorf("seed %d: error %v, want at least two thirds of that of two draws, %v", seed, e.SE[0], want)
 		}
 	}

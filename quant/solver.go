@@ -239,3 +239,20 @@ func trace(a []float64, n int) float64 {
 	}
 	return t
 }
+
+// AdjustedCount returns the shares q, K, on the simplex for which C q is nearest to the mean profile
+// P, with C the mean profiles of the labels of each class, which N sums (Gart and Buck, 1966; Forman,
+// 2008). shares are the shares of the labels; classes without labels get none.
+func AdjustedCount(c *Cells, shares []float64) []float64 {
+	k := len(shares)
+	cells := *c
+	cells.A1, cells.A2 = make([]float64, len(c.N)), make([]float64, len(c.N))
+	m, q := cells.weigh(k, constantWeights, 0), make([]float64, k)
+	if m.k == 0 {
+		return append(q[:0], shares...)
+	}
+	for b, x := range m.leastSquares(c.P, shares).q {
+		q[m.class[b]] = x
+	}
+	return q
+}

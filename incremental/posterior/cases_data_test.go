@@ -123,7 +123,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows := tally.New(k, tally.Families{Means: true}, view, sums, labels).Rows
-			s := posterior.New(k, labels, rows)
+			s := posterior.New(k, "", labels, rows)
 			s.Rebuild(view, sums, nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {

@@ -28,7 +28,7 @@ func TestStateEqualsRecount(t *testing.T) {
 			t.Fatal(err)
 		}
 		sums, pairs := neighborhood.New(classes, false), pairs.New(classes, false)
-		state := New(classes, pairs, labelsOf(store, pairs))
+		state := New(classes, "", pairs, labelsOf(store, pairs))
 		for i := range 12 {
 			batch := stream.Next()
 			delta, _ := store.Apply(batch)
@@ -37,11 +37,11 @@ func TestStateEqualsRecount(t *testing.T) {
 			pairs.Update(view, delta, sums)
 			state.Update(view, delta, sums, votes)
 			if batch.Emit {
-				state.Ready(view, sums, nil, batch.Time)
+				state.Ready(view, sums, nil, batch.Time, func() {})
 			}
 			if i%5 == 4 {
 				state.Flush(view, sums)
-				restored, err := Restore(classes, pairs, labelsOf(store, pairs), state.Epochs()[0], view, sums)
+				restored, err := Restore(classes, "", pairs, labelsOf(store, pairs), state.Epochs()[0], view, sums)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +90,7 @@ func labelsOf(store *graphstore.Store, pairs *pairs.Pairs) func() []Vertex {
 // Ready or Flush computes them. It names the first other difference, and counts the posteriors
 // that wait for Flush and differ.
 func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, err error) {
-	twin := New(s.classes, s.pairs, s.labels)
+	twin := New(s.classes, "", s.pairs, s.labels)
 	twin.recount(view)
 	if s.inside.open != twin.inside.open {
 		return 0, fmt.Errorf("posterior: %d open vertices, a recount gives %d", s.inside.open, twin.inside.open)

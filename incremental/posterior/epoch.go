@@ -32,6 +32,8 @@ type Epoch struct {
 	Covariance []float64  // (Views+K)²: of theta, then b
 	Prior      []float64  // K: pi0
 	Labels     float64    // N: their number, or the sum of their weights
+	Shares     []float64  // K: q_G, the shares of the graph that posteriors are corrected to; see judge
+	Atypical   float64    // T: how far labels are from typical, in standard errors; see judge
 
 	Mass      []float64 // K: sum of pi over the unlabelled vertices
 	Pairs     []float64 // K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours

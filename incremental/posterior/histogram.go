@@ -22,11 +22,21 @@ type kept struct {
 type Histogram struct {
 	cells   []uint64 // B, in units of 1/pairs.Whole, as the others
 	tops    []uint64 // K: by the class that the prediction is for
+	all     []uint64 // B, in units of one: whether a label says what a member is or not
 	squares [2]uint64
 }
 
 // Cells returns the multiplicities by cell, B.
 func (h *Histogram) Cells() []float64 { return wholes(h.cells) }
+
+// All returns the multiplicities of all members with a prediction by cell, B.
+func (h *Histogram) All() []float64 {
+	list := make([]float64, len(h.all))
+	for i, n := range h.all {
+		list[i] = float64(n)
+	}
+	return list
+}
 
 // Tops returns the multiplicities by the class that the prediction is for, K.
 func (h *Histogram) Tops() []float64 { return wholes(h.tops) }
@@ -50,28 +60,32 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 	if k.cell == 0 {
 		return
 	}
-	m, carry := uint64(multiplicity)*uint64(k.open), uint64(0)
+	whole, carry := uint64(multiplicity), uint64(0)
+	m := whole * uint64(k.open)
 	high, low := bits.Mul64(m, m)
 	if subtract {
 		h.squares[1], carry = bits.Sub64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Sub64(h.squares[0], high, carry)
-		m = -m // two's complement
+		m, whole = -m, -whole // two's complement
 	} else {
 		h.squares[1], carry = bits.Add64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Add64(h.squares[0], high, carry)
 	}
 	h.cells[k.cell-1] += m
 	h.tops[k.top] += m
+	h.all[k.cell-1] += whole
 }
 
 // equal reports whether two histograms hold the same counts.
 func (h *Histogram) equal(o *Histogram) bool {
-	return slices.Equal(h.cells, o.cells) && slices.Equal(h.tops, o.tops) && h.squares == o.squares
+	return slices.Equal(h.cells, o.cells) && slices.Equal(h.tops, o.tops) &&
+		slices.Equal(h.all, o.all) && h.squares == o.squares
 }
 
 // newHistogram returns the histogram of a community without members.
 func newHistogram(classes int) *Histogram {
-	return &Histogram{cells: make([]uint64, cellsOf(classes)), tops: make([]uint64, classes)}
+	b := cellsOf(classes)
+	return &Histogram{cells: make([]uint64, b), tops: make([]uint64, classes), all: make([]uint64, b)}
 }
 
 // Histogram returns that of a community as of the last Ready or Flush. It is read-only.

@@ -18,7 +18,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 	}
 	defer store.Release()
 	sums, labels := neighborhood.New(2, false), pairs.New(2, false)
-	state := New(2, labels, labelsOf(store, labels))
+	state := New(2, "", labels, labelsOf(store, labels))
 	batch := &event.Batch{}
 	apply := func() {
 		delta, refused := store.Apply(batch)
@@ -28,7 +28,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		votes := sums.Update(store.View(), delta)
 		labels.Update(store.View(), delta, sums)
 		state.Update(store.View(), delta, sums, votes)
-		state.Ready(store.View(), sums, nil, batch.Time)
+		state.Ready(store.View(), sums, nil, batch.Time, func() {})
 		batch.Reset()
 	}
 	next := func() event.Position {

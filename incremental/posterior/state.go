@@ -35,6 +35,7 @@ type State struct {
 	classes int
 	pairs   *pairs.Pairs
 	labels  func() []Vertex // L, sorted
+	drawn   Drawn           // how labels were drawn, as a user declares
 	inside  inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
 
@@ -54,9 +55,9 @@ type State struct {
 
 // New returns the state of an empty graph with K classes. labels lists L, the calibration labels
 // that have a pair, by vertex.
-func New(classes int, pairs *pairs.Pairs, labels func() []Vertex) *State {
+func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *State {
 	return &State{
-		classes: classes, pairs: pairs, labels: labels,
+		classes: classes, drawn: drawn, pairs: pairs, labels: labels,
 		inside: newInside(classes), labelPi: map[Vertex][]float64{},
 		pi: make([]float64, classes), root: make([]float64, classes),
 	}
@@ -66,7 +67,7 @@ func New(classes int, pairs *pairs.Pairs, labels func() []Vertex) *State {
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	version := s.version
-	*s = *New(s.classes, s.pairs, s.labels)
+	*s = *New(s.classes, s.drawn, s.pairs, s.labels)
 	s.version = version
 	s.recount(view)
 	s.begin(view, sums, weight, now)
@@ -106,6 +107,9 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums, func() {
 		open := s.makeCells(view, sums)
+		if s.judge(view, sums, s.epoch.meanOf(open), weight) {
+			open = s.makeCells(view, sums)
+		}
 		s.measure(view, open)
 		s.epoch.Agreement = s.epoch.agreement(view, s.Reader(view, sums))
 	})
@@ -165,16 +169,24 @@ func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
-// Ready computes the posteriors of labels and of members of communities anew where
-// their inputs changed. It returns those vertices, valid until the next call, and whether an
-// epoch began, with which all were.
-func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) (computed []Vertex, began bool) {
-	if s.due(view, now) {
-		s.begin(view, sums, weight, now)
-		return nil, true
+// Ready computes the posteriors of labels and of members of communities where their inputs changed.
+// It returns those vertices, valid until the next call, and whether an epoch began, with which all
+// were. ends is called before an epoch ends, when all counts are still those of its cells.
+func (s *State) Ready(
+	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time, ends func(),
+) (computed []Vertex, began bool) {
+	due := s.due(view, now)
+	if !due || s.epoch != nil {
+		s.computeTouched(view, sums)
 	}
-	s.computeTouched(view, sums)
-	return s.computed, false
+	if !due {
+		return s.computed, false
+	}
+	if s.epoch != nil {
+		ends()
+	}
+	s.begin(view, sums, weight, now)
+	return nil, true
 }
 
 // sortTouched sorts what was touched, so that memory is read from front to back. Where that is a good part of all vertices
@@ -290,10 +302,10 @@ func (s *State) Epochs() []Epoch {
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
-func Restore(classes int, pairs *pairs.Pairs, labels func() []Vertex, e Epoch, view graphstore.View,
+func Restore(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex, e Epoch, view graphstore.View,
 	sums *neighborhood.Sums,
 ) (*State, error) {
-	s := New(classes, pairs, labels)
+	s := New(classes, drawn, pairs, labels)
 	s.recount(view)
 	s.version = e.Version
 	if len(e.Prior) == 0 {
@@ -302,7 +314,7 @@ func Restore(classes int, pairs *pairs.Pairs, labels func() []Vertex, e Epoch, v
 	side := Views + classes
 	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
 		len(e.Roots) != cellsOf(classes)*classes || len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
-		len(e.Mass) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
+		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed

@@ -1,0 +1,146 @@
+package quant
+
+import "math"
+
+// Divide writes to the record that Estimate made just before how its shares differ from those of
+// last, the record before, in two parts that sum to the change exactly. Moved is the part that
+// happened to the community: the same calibration reads the members of now and those of then.
+// Revised is the part that was learned: labels, coefficients, gamma, masses of the kernel. Each has
+// its standard error, SEChange and SERevised. It does nothing if last is nil.
+//
+// For auto the calibration is that of last: the posterior's coefficients and gamma. Members count by
+// their predictions, whether they have a label by now or not, since a label moves nobody. For other
+// methods it is that of now, which reads the profiles that last kept. If another model made the
+// predictions, or there was no answer before, all of the change is revised.
+func (w *Solver) Divide(e *Estimate, s *Statistics, o Options, last *Snapshot, t Turnover) {
+	now, k := w.last, s.K
+	r, _ := o.Method.recipe()
+	if w.ans.auto != nil {
+		now.Flow = w.posterior.flow(s.Posterior, w.ans.auto.reading)
+	} else if now.Profile = nil; s.cells(r) != nil {
+		now.Profile = s.cells(r).P
+	}
+	if last == nil {
+		return
+	}
+	moved, seMoved := make([]float64, k), make([]float64, k)
+	if !t.Reset && last.Solved && now.Solved && now.Audits == last.Audits {
+		moved = w.moved(s, o.withDefaults(r), r, last)
+		seMoved = w.movedError(last, t)
+	}
+	e.Moved, e.SEChange = moved, seMoved
+	e.Revised, e.SERevised = make([]float64, k), make([]float64, k)
+	se := w.SEChange(last, t)
+	for i, x := range moved {
+		e.Revised[i] = now.Prevalence[i] - last.Prevalence[i] - x
+		e.SERevised[i] = math.Sqrt(max(0, square(se[i])-square(seMoved[i])))
+	}
+}
+
+// moved returns the part of the change that happened to the community.
+func (w *Solver) moved(s *Statistics, o Options, r recipe, last *Snapshot) []float64 {
+	k, now := s.K, w.last
+	moved := make([]float64, k)
+	switch {
+	case w.ans.auto != nil && now.Posterior != last.Posterior:
+		copy(moved, last.Carried) // the cells of then are gone
+	case w.ans.auto != nil:
+		copy(moved, w.Carry(s, last))
+	case len(now.Profile) > 0 && len(now.Profile) == len(last.Profile):
+		then, ans := w.again(s, o, r, last.Profile), w.ans
+		for i := range moved {
+			moved[i] = s.open() * (ans.Share[i] - then[i])
+		}
+	}
+	return moved
+}
+
+// again returns the shares that the method gives for another profile of the members.
+func (w *Solver) again(s *Statistics, o Options, r recipe, profile []float64) []float64 {
+	ans := w.ans
+	defer func() { w.ans = ans }()
+	then, cells := *s, *s.cells(r)
+	cells.P = profile
+	switch {
+	case r.hard && r.pair:
+		then.HardPair = &cells
+	case r.hard:
+		then.Hard = &cells
+	case r.pair:
+		then.SoftPair = &cells
+	default:
+		then.Soft = &cells
+	}
+	w.ans = newShares(s.K)
+	copy(w.ans.Share, w.shares)
+	w.dispatch(&then, r, o)
+	return w.ans.Share
+}
+
+// Carry returns how far the shares of auto have moved since last, as its calibration sees it. The
+// coefficients must be those of last.
+func (w *Solver) Carry(s *Statistics, last *Snapshot) []float64 {
+	p, moved := s.Posterior, make([]float64, s.K)
+	if p == nil || len(last.Flow) != s.K {
+		return moved
+	}
+	flow := w.posterior.flowAt(p, last.Gamma, last.Flow)
+	covered := 1.0
+	if s.Members > 0 {
+		covered = min(1, sum(p.All)/s.Members)
+	}
+	for i, q := range flow {
+		moved[i] = covered * last.Lean * (q - last.Flow[i])
+		if len(last.Carried) > 0 {
+			moved[i] += last.Carried[i]
+		}
+	}
+	return moved
+}
+
+// flow returns q(gamma) of all members with a prediction, labelled or not, where r is the reading of
+// those without a label.
+func (x *automatic) flow(p *Posterior, r *reading) []float64 {
+	if sum(p.All) == r.n {
+		return r.tempered
+	}
+	return x.flowAt(p, r.gamma, r.tempered)
+}
+
+// flowAt returns q of all members with a prediction for one gamma; start is a guess.
+func (x *automatic) flowAt(p *Posterior, gamma float64, start []float64) []float64 {
+	k := len(p.Prior)
+	all, v := *p, &x.all
+	all.Counts = p.All
+	v.load(&all)
+	mean := make([]float64, k)
+	if !(v.all > 0) {
+		return append(mean[:0], start...)
+	}
+	combine(mean, v.m, v.x)
+	scaleTo(mean, 1/v.all, mean)
+	if gamma == 0 {
+		return mean
+	}
+	return v.solve(append([]float64(nil), start...), mean, p.Prior, gamma)
+}
+
+// movedError returns the standard errors of the part of the change that happened: what both
+// estimates share cancels; see SEChange.
+func (w *Solver) movedError(last *Snapshot, t Turnover) []float64 {
+	now, k := w.last, len(w.last.SE)
+	v := make([]float64, k)
+	if now.Posterior == last.Posterior {
+		for i := range k {
+			moved := now.Open*now.Share[i] - last.Open*last.Share[i]
+			axpy(v, moved*moved, w.ans.spreads[i*k:(i+1)*k])
+		}
+	}
+	each, before := perMember(now), perMember(last)
+	members := t.Stayed*square(each-before) + t.Joined*each*each + t.Left*before*before
+	for i := range v {
+		v[i] += members * max(now.Member[i], last.Member[i])
+		v[i] = min(math.Sqrt(max(v[i], 0)), last.SE[i]+now.SE[i])
+	}
+	return v
+}
