@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -81,6 +82,36 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 		add(log, at.Position, at.Digest, s.String())
 	}
 	return places
+}
+
+// Kept returns every place of the log that a run with the settings has kept, and the files of
+// positions that are damaged.
+func Kept(
+	ctx context.Context,
+	b *broker.Broker,
+	settings config.Settings,
+) (places []ingest.Place, damaged []error, err error) {
+	p := &Pipeline{settings: settings, Broker: b}
+	if p.names.In, p.names.Out, err = settings.Names(); err != nil {
+		return nil, nil, err
+	}
+	stream, err := b.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.logID, p.reached.path = broker.LogName(stream), reachedIn(settings.State)
+	for _, at := range append(p.statePlaces(), p.outputPlaces(ctx)...) {
+		places = append(places, at.Place)
+	}
+	for _, s := range p.positionShelves() {
+		if err := sinks.VerifyShelf(ctx, s); err != nil {
+			damaged = append(damaged, err)
+		}
+	}
+	if p.reached.damaged() {
+		damaged = append(damaged, fmt.Errorf("%s is damaged", p.reached.path))
+	}
+	return places, damaged, nil
 }
 
 // positionShelves lists what keeps the positions of followers.

@@ -64,6 +64,21 @@ func ShelfPlace(ctx context.Context, s Shelf) (log string, at Cursor) {
 	return p.Log, p.Cursor
 }
 
+// VerifyShelf returns an error if there is something on a shelf that is damaged.
+func VerifyShelf(ctx context.Context, s Shelf) error {
+	data, err := s.Read(ctx)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = decodeProgress(data)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is damaged: %w", s, err)
+	}
+	return nil
+}
+
 // ResetShelf lets a follower of alerts or roll-ups begin with what is published of a log.
 func ResetShelf(ctx context.Context, s Shelf, log string) error {
 	return writeShelf(ctx, s, progress{Log: log})

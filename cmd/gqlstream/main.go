@@ -64,6 +64,7 @@ type cli struct {
 	Purge       purgeCmd       `cmd:"" help:"Delete the beginning of the log that no checkpoint needs any more."`
 	Backup      backupCmd      `cmd:"" help:"Copy the log, what was published and the state to a directory."`
 	Restore     restoreCmd     `cmd:"" help:"Put a backup back."`
+	Scrub       scrubCmd       `cmd:"" help:"Read everything that is stored and say what is damaged or gone."`
 	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry what was refused."`
 	Group       groupCmd       `cmd:"" help:"List the workers of a group, or let one hand its shards over."`
 	Notify      notifyCmd      `cmd:"" help:"Tell the targets of a configuration one sample alert."`

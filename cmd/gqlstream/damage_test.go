@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/campaign"
+	"gqlstream/ingest/broker"
+)
+
+// damageTargets are what is damaged, by the part of a path in the state directory.
+var damageTargets = []struct{ name, part string }{
+	{"log in", "/streams/GQL/msgs/"},
+	{"log out", "/streams/GQL_ESTIMATES/msgs/"},
+	{"checkpoint", "/checkpoints/"},
+	{"position file", ""},
+}
+
+var damageKinds = []string{"bit", "cut", "zeros", "missing"}
+
+// Whatever part of the state directory is damaged, a start or a scrub must say so, unless nothing that
+// is stored has changed. GQLSTREAM_DAMAGES sets how many there are (make faults: 1,000).
+func TestDamagesAreNoticed(t *testing.T) {
+	count := campaign.Size(t, "GQLSTREAM_DAMAGES", 16)
+	seed := campaign.Seed(t, 1)
+	const perBase = 50
+	tally := map[string][3]int{} // by target and kind: noticed by a start, by a scrub, harmless
+	var d *damaging
+	for i := range count {
+		if i%perBase == 0 {
+			d = newDamaging(t, seed+uint64(i))
+		}
+		target := damageTargets[i%len(damageTargets)]
+		kind := damageKinds[i/len(damageTargets)%len(damageKinds)]
+		killed := d.rand.IntN(2) == 0
+		n := tally[target.name+", "+kind]
+		n[d.try(i, target.part, kind, killed)]++
+		tally[target.name+", "+kind] = n
+	}
+	for _, target := range damageTargets {
+		for _, kind := range damageKinds {
+			n := tally[target.name+", "+kind]
+			t.Logf("%s, %s: a start notices %d, a scrub %d, harmless %d", target.name, kind, n[0], n[1], n[2])
+		}
+	}
+}
+
+// damaging is an intact state directory, of which copies are damaged.
+type damaging struct {
+	*history
+	usual  []string // warnings of a start on an intact copy
+	stored map[string][]string
+}
+
+func newDamaging(t *testing.T, seed uint64) *damaging {
+	t.Helper()
+	d := &damaging{history: newHistory(t, rand.NewPCG(seed, 5), crashConfig)}
+	for range 3 {
+		d.publish(d.dir, 20)
+		d.run(d.dir)
+	}
+	d.stored = d.dump(d.dir)
+	_, said := mustRun(t, d.start(d.copy())...)
+	d.usual = warningsOf(said)
+	return d
+}
+
+func (d *damaging) start(state string) []string {
+	return []string{"run", "--config", d.config, "--state", state, "--exit-when-drained"}
+}
+
+func (d *damaging) copy() string {
+	dir := filepath.Join(d.t.TempDir(), "copy")
+	if err := os.CopyFS(dir, os.DirFS(d.dir)); err != nil {
+		d.t.Fatal(err)
+	}
+	return dir
+}
+
+// dump returns what each log holds.
+func (d *damaging) dump(state string) map[string][]string {
+	all := map[string][]string{}
+	withBroker(d.t, state, func(js jetstream.JetStream) {
+		for _, name := range []string{broker.DefaultStreamNames().Log, defaultNames().Estimates} {
+			s, err := js.Stream(d.t.Context(), name)
+			if err != nil {
+				continue
+			}
+			for at := s.CachedInfo().State.FirstSeq; at <= s.CachedInfo().State.LastSeq; at++ {
+				if m, err := s.GetMsg(d.t.Context(), at); err == nil {
+					all[name] = append(all[name], fmt.Sprint(m.Sequence, m.Subject, m.Time.UnixNano(), string(m.Data)))
+				}
+			}
+		}
+	})
+	return all
+}
+
+var messageOf = regexp.MustCompile(`level=(?:WARN|ERROR) msg=("[^"]*"|\S+)`)
+
+func warningsOf(said string) (list []string) {
+	for _, m := range messageOf.FindAllStringSubmatch(said, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// try damages a copy, and returns who notices: 0 a start, 1 a scrub, 2 nobody, since nothing is changed.
+func (d *damaging) try(i int, part, kind string, killed bool) int {
+	d.t.Helper()
+	state := d.copy()
+	path := d.damage(state, part, kind, killed)
+	what := fmt.Sprintf("damage %d: %s of %s, killed %v", i, kind, strings.TrimPrefix(path, state), killed)
+	scrubCode, _, scrubSaid := runCommand("scrub", "--config", d.config, "--state", state)
+	now := d.dump(state)
+	code, _, said := runCommand(d.start(state)...)
+	if news := slices.DeleteFunc(warningsOf(said), func(text string) bool {
+		return slices.Contains(d.usual, text)
+	}); code != exitFine || len(news) > 0 {
+		return 0
+	}
+	if scrubCode != exitFine {
+		return 1
+	}
+	for name, stored := range d.stored {
+		if !slices.Equal(stored, now[name]) {
+			d.t.Errorf("%s: nobody notices that %s has %d messages, and had %d\n%s\n%s",
+				what, name, len(now[name]), len(stored), scrubSaid, said)
+			return 2
+		}
+	}
+	return 2
+}
+
+// damage damages a file of a state directory.
+func (d *damaging) damage(state, part, kind string, killed bool) string {
+	d.t.Helper()
+	var files []string
+	err := filepath.WalkDir(state, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || e.IsDir():
+			return err
+		case killed && filepath.Base(path) == "index.db" && strings.Contains(path, "/msgs/"):
+			return os.Remove(path) // as after a kill
+		case part != "" && strings.Contains(path, part) && !strings.HasSuffix(path, ".db"),
+			part == "" && slices.Contains(backupFiles, filepath.Base(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil || len(files) == 0 {
+		d.t.Fatalf("no file of %q: %v", part, err)
+	}
+	path := files[d.rand.IntN(len(files))]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	at := d.rand.IntN(len(data))
+	switch kind {
+	case "bit":
+		data[at] ^= 1 << d.rand.IntN(8)
+	case "cut":
+		data = data[:at]
+	case "zeros":
+		clear(data[at:min(at+4096, len(data))])
+	case "missing":
+		if err := os.Remove(path); err != nil {
+			d.t.Fatal(err)
+		}
+		return path
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return path
+}

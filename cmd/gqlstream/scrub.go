@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"gqlstream/checkpoint"
+	"gqlstream/ingest"
+	"gqlstream/pipeline"
+)
+
+type scrubCmd struct {
+	serverFlags
+}
+
+func (*scrubCmd) Help() string {
+	return `Reads the log and the estimates message by message, so that the broker verifies each, compares the log
+with what checkpoints, marks and position files have kept of it, and verifies every checkpoint. Changes nothing,
+and may be done while run goes on, if its broker can be reached. Ends with 1 if something is damaged or gone;
+docs/operations.md says how to mend it.
+
+Examples:
+  gqlstream scrub --state gqlstream-state
+  gqlstream scrub --config gqlstream.yaml --nats nats://broker:4222`
+}
+
+// Run reads everything and says what it found.
+func (c *scrubCmd) Run(ctx context.Context, con console) error {
+	b, err := c.openExisting(ctx, con)
+	if err != nil {
+		return err
+	}
+	faults := 0
+	fault := func(format string, args ...any) {
+		faults++
+		fmt.Fprintf(con.Out, format+"\n", args...)
+	}
+	kept, damaged, err := pipeline.Kept(ctx, b, c.settings)
+	if err != nil {
+		return err
+	}
+	for _, err := range damaged {
+		fault("%v", err)
+	}
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(c.settings.State, "checkpoints"))
+	positions, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, p := range positions {
+		if _, err := dir.Verify(p); err != nil {
+			fault("%v", err)
+		}
+	}
+	fmt.Fprintf(con.Out, "%d checkpoints in %s\n", len(positions), c.settings.State)
+	log, err := b.JS.Stream(ctx, c.names.Log)
+	if err != nil {
+		return err
+	}
+	known, err := ingest.Holes(ctx, log) // with a beginning that nobody purged
+	if err != nil {
+		return err
+	}
+	for _, hole := range known {
+		fault("%s: messages %v are gone, and no replay passes: run --skip %v goes on without them",
+			c.names.Log, hole, hole)
+	}
+	for _, name := range []string{c.names.Log, c.out.Estimates} {
+		places := kept
+		if name != c.names.Log {
+			places = nil
+		}
+		found, err := ingest.Scrub(ctx, b.JS, name, places)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(con.Out, "%s: %d messages from %d on, %d places agree\n",
+			name, found.Messages, found.First, found.Kept)
+		for _, hole := range found.Holes {
+			fault("%s: messages %v cannot be read", name, hole)
+		}
+		for _, err := range found.Bad {
+			fault("%v", err)
+		}
+	}
+	if faults > 0 {
+		return fmt.Errorf("scrub: %d faults", faults)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+	"gqlstream/request"
+)
+
+// Scrubbed is what reading a whole stream found.
+type Scrubbed struct {
+	Messages uint64
+	First    uint64  // sequence of the first message
+	Holes    []Range // that the broker does not deliver
+	Kept     int     // places that agree
+	Bad      []error // places that do not
+}
+
+// Scrub reads every message of a stream, so that the broker verifies each, and compares the digest of
+// the log with every place that something has kept of it. A stream other than the log has none.
+func Scrub(
+	ctx context.Context,
+	js jetstream.JetStream,
+	stream string,
+	kept []Place,
+) (s Scrubbed, err error) {
+	info, err := js.Stream(ctx, stream)
+	if err != nil {
+		return s, fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	state := info.CachedInfo().State
+	s.First = state.FirstSeq
+	at, digest := max(state.FirstSeq, 1)-1, Digest{}
+	if at == 0 {
+		digest.Prefix = prefixStart
+	}
+	kept = slices.SortedFunc(slices.Values(kept), comparePlaces)
+	feed := request.Feed{JS: js, Stream: stream}
+	err = feed.Each(ctx, at, func(m request.Message) (bool, error) {
+		if m.Sequence != at+1 {
+			s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(m.Sequence - 1)})
+			digest.Prefix = 0
+		}
+		at = m.Sequence
+		s.Messages++
+		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(), m.Data())
+		for len(kept) > 0 && kept[0].Position <= event.Position(at) {
+			p := kept[0]
+			kept = kept[1:]
+			switch {
+			case p.Position < event.Position(at) || p.Digest == Digest{}: // it is gone, or nothing is known
+			case p.Digest.Agrees(digest):
+				s.Kept++
+			default:
+				s.Bad = append(s.Bad, fmt.Errorf("%s: message %d, or one before it, is another one now",
+					p.KeptBy, p.Position))
+			}
+		}
+		return at < state.LastSeq, nil
+	})
+	if at < state.LastSeq && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
+		s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(state.LastSeq)})
+		err = nil
+	}
+	skipped, failed := skippedMessages(info.CachedInfo().Config)
+	s.Holes = slices.DeleteFunc(s.Holes, skipped.has)
+	err = errors.Join(err, failed)
+	for _, p := range kept {
+		if p.Position > event.Position(state.LastSeq) {
+			s.Bad = append(s.Bad, fmt.Errorf("%s: the log ends at %d, and was read to %d",
+				p.KeptBy, state.LastSeq, p.Position))
+		}
+	}
+	return s, err
+}
