@@ -153,30 +153,21 @@ type Log struct {
 	Keep Keep `yaml:"keep"`
 }
 
-// Keep is a time, such as 720h, or a number of bytes; zero keeps everything.
-type Keep struct {
-	For   time.Duration
-	Bytes uint64
-}
+// Keep is a time, such as 720h, or a number of bytes; empty keeps everything.
+type Keep string
 
-// UnmarshalYAML reads a time or a number of bytes.
-func (k *Keep) UnmarshalYAML(data []byte) (err error) {
-	text := strings.Trim(strings.TrimSpace(string(data)), `"'`)
-	if k.Bytes, err = strconv.ParseUint(text, 10, 64); err == nil {
-		return nil
+// Limits returns the time or the bytes; both are 0 where everything is kept.
+func (k Keep) Limits() (span time.Duration, bytes uint64, err error) {
+	if k == "" {
+		return 0, 0, nil
 	}
-	if k.For, err = time.ParseDuration(text); err != nil || k.For <= 0 {
-		return fmt.Errorf("log.keep: %s is neither a time, such as 720h, nor a number of bytes", text)
+	if bytes, err = strconv.ParseUint(string(k), 10, 64); err == nil && bytes > 0 {
+		return 0, bytes, nil
 	}
-	return nil
-}
-
-// MarshalYAML is the inverse.
-func (k Keep) MarshalYAML() ([]byte, error) {
-	if k.For > 0 {
-		return []byte(k.For.String()), nil
+	if span, err = time.ParseDuration(string(k)); err != nil || span <= 0 {
+		return 0, 0, fmt.Errorf("log.keep: %q is neither a time, such as 720h, nor a number of bytes", string(k))
 	}
-	return strconv.AppendUint(nil, k.Bytes, 10), nil
+	return span, 0, nil
 }
 
 // NATS names the server that keeps the streams, and the prefix of their names.
@@ -248,7 +239,8 @@ func (c Settings) Core() (incremental.Config, error) {
 	if c.Emit.Threshold != nil {
 		out.Emit.Threshold = *c.Emit.Threshold
 	}
-	errs := []error{stepsErr}
+	_, _, keepErr := c.Log.Keep.Limits()
+	errs := []error{stepsErr, keepErr}
 	if can := c.Control.Configure; can != "" && can != "allow" && can != "deny" {
 		errs = append(errs, fmt.Errorf("control.configure: %q is neither allow nor deny", can))
 	}

@@ -155,7 +155,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(p.watchStore)
 	}
 	watch(p.watchOutput)
-	if p.settings.Log.Keep != (config.Keep{}) {
+	if p.settings.Log.Keep != "" {
 		watch(p.watchRetention)
 	}
 	begin := func(f *fold) {

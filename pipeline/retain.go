@@ -69,14 +69,18 @@ func keptFrom(
 	keep config.Keep,
 ) (uint64, error) {
 	state := stream.CachedInfo().State
-	if keep.For == 0 {
-		if state.Bytes <= keep.Bytes || state.Msgs == 0 {
+	span, bytes, err := keep.Limits()
+	if err != nil {
+		return 0, err
+	}
+	if span == 0 {
+		if state.Bytes <= bytes || state.Msgs == 0 {
 			return state.FirstSeq, nil
 		}
 		each := state.Bytes/state.Msgs + 1
-		return state.FirstSeq + (state.Bytes-keep.Bytes)/each, nil
+		return state.FirstSeq + (state.Bytes-bytes)/each, nil
 	}
-	since := time.Now().Add(-keep.For)
+	since := time.Now().Add(-span)
 	reader, err := js.CreateConsumer(ctx, stream.CachedInfo().Config.Name, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, Replicas: 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, InactiveThreshold: time.Second,
