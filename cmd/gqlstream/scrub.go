@@ -43,17 +43,9 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	for _, err := range damaged {
 		fault("%v", err)
 	}
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(c.settings.State, "checkpoints"))
-	positions, err := dir.List()
-	if err != nil {
+	if err := c.scrubCheckpoints(con, fault); err != nil {
 		return err
 	}
-	for _, p := range positions {
-		if _, err := dir.Verify(p); err != nil {
-			fault("%v", err)
-		}
-	}
-	fmt.Fprintf(con.Out, "%d checkpoints in %s\n", len(positions), c.settings.State)
 	log, err := b.JS.Stream(ctx, c.names.Log)
 	if err != nil {
 		return err
@@ -87,5 +79,21 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	if faults > 0 {
 		return fmt.Errorf("scrub: %d faults", faults)
 	}
+	return nil
+}
+
+// scrubCheckpoints verifies every checkpoint.
+func (c *scrubCmd) scrubCheckpoints(con console, fault func(format string, args ...any)) error {
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(c.settings.State, "checkpoints"))
+	positions, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, p := range positions {
+		if _, err := dir.Verify(p); err != nil {
+			fault("%v", err)
+		}
+	}
+	fmt.Fprintf(con.Out, "%d checkpoints in %s\n", len(positions), c.settings.State)
 	return nil
 }
