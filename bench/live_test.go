@@ -170,8 +170,9 @@ func (r *liveRun) spent() time.Duration { return r.decoding + r.stepping + r.pub
 func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 	warm, measured := liveWarm, liveMeasured
 	if s.tiny {
-		warm, measured = 500*time.Millisecond, 200*time.Millisecond
+		warm, measured = 500*time.Millisecond, 2*time.Second
 		c.vertices, c.communities = min(c.vertices, s.vertices), min(c.communities, 30)
+		c.emitEvery = 100 * time.Millisecond
 	}
 	r := openLive(tb, c, warm+measured+time.Second)
 	r.until(tb, warm)
