@@ -209,8 +209,9 @@ func (f *fold) restore(
 	}
 	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
 		return nil, at, nil, fmt.Errorf(
-			"the checkpoint at position %d is whole, but of another version of "+
-				"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+			"checkpoint %d is intact, but it has the format of another version of gqlstream: %w\n"+
+				"Move %s away to read the log again from its beginning, or start that version"+
+				" again. Nothing was changed.",
 			c.Manifest.Position,
 			err,
 			checkpointsIn(f.settings.State),

@@ -305,7 +305,10 @@ func TestARunWithAnotherCutIsRefused(t *testing.T) {
 		}
 	}
 	for cut, refused := range map[string]bool{
-		"every: 100ms, time: received": false, "emit_every: 1s": true, "every: 50ms, emit_every: 100ms": true, "time: event": true,
+		"every: 100ms, emit_every: 100ms, time: received": false,
+		"emit_every: 1s":                 true,
+		"every: 50ms, emit_every: 100ms": true,
+		"emit_every: 100ms, time: event": true,
 	} {
 		settings, err := config.Load(with(cut))
 		if err != nil {

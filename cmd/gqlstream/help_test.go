@@ -193,6 +193,7 @@ func exampleFiles() map[string]string {
 		"p.csv": predictions, "members.csv": members, "m.csv": members, "v.csv": attributes,
 		"follows.csv":      "follower,followee\n1,2\n3,3\n",
 		"rules.yaml":       "communities:\n  - {name: german, where: {language: de}}\n",
+		"token":            "secret\n",
 		"corrected.json":   `{"src":1,"dst":2}`,
 		"corrected.ndjson": `{"src":1,"dst":2}` + "\n",
 		"gqlstream.yaml": "classes: [left, right]\ncommunities: [{name: everyone, everyone: true}]\n" +
@@ -249,6 +250,10 @@ func runExample(t *testing.T, template, example string) {
 // exampleHere puts the addresses and numbers of this place into an example.
 func exampleHere(t *testing.T, command string) string {
 	t.Helper()
+	command = strings.ReplaceAll(command, "/mnt/backups/", "")
+	if strings.HasPrefix(command, "gqlstream restore") {
+		return restoreHere(t, command)
+	}
 	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222`); outside.MatchString(
 		command,
 	) {
@@ -306,6 +311,25 @@ func exampleHere(t *testing.T, command string) string {
 		command = entries.Replace(command)
 	}
 	return strings.ReplaceAll(command, "127.0.0.1:4222", "127.0.0.1:0")
+}
+
+// restoreHere makes the backup that an example restores, and moves what it was made of away.
+func restoreHere(t *testing.T, command string) string {
+	t.Helper()
+	words := strings.Fields(command)
+	mustRun(t, "backup", "--state", config.StateDefault, words[len(words)-1])
+	if err := os.Rename(config.StateDefault, "away"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(command, "--nats ") {
+		return command
+	}
+	empty, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { empty.Close() })
+	return strings.ReplaceAll(command, "nats://broker:4222", empty.URL())
 }
 
 // parseExample checks the words of an example without running it.

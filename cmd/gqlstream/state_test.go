@@ -348,14 +348,17 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 		}
 		other.Add(name, data)
 	}
-	other.Manifest.Position++ // the newest
+	newest := filepath.Join(state, "checkpoints", checkpoint.FileName(c.Manifest.Position))
+	if err := os.RemoveAll(newest); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := dir.Save(other); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
 	code, _, said := runCommand(args...)
 	away := filepath.Join(state, "checkpoints")
-	if code != exitFailed || !strings.Contains(said, "of another version") ||
+	if code != exitFailed || !strings.Contains(said, "has the format of another version") ||
 		!strings.Contains(said, "Move "+away+" away") {
 		t.Fatalf("exit %d: %s", code, said)
 	}
