@@ -249,7 +249,7 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 			t.Errorf("%s: %d of %d communities were solved or have moved", test.name, published, many)
 		}
 	}
-	end := relabel(4, 1, 25)
+	end := relabel(4, 0, 25)
 	end.EmitAll = true
 	if n := len(core.Step(end).Estimates); n != many {
 		t.Errorf("where all that moved is published, %d of %d communities are", n, many)

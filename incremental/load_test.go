@@ -104,8 +104,6 @@ func TestNewCoefficientsAreSaidOnce(t *testing.T) {
 			switch i {
 			case 1:
 				want = [2]int{many, many - many/5}
-			case 11:
-				want = [2]int{many - many/5, 0}
 			}
 			if got := [2]int{len(records), said}; got != want {
 				t.Errorf("%s: %d s after others could be fitted, records and those with the flag are %v, want %v", engine, i, got, want)

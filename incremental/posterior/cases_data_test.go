@@ -134,8 +134,9 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 				}
 			}
 			for i, x := range want.Posterior.B {
-				if math.Abs(e.B[i]-x) > 1e-3 {
-					t.Errorf("b %d is %.6f, the reference has %.6f", i, e.B[i], x)
+				b := e.B[i] - math.Log(e.Shares[i]/e.Prior[i]) // the reference corrects no prior
+				if math.Abs(b-x) > 1e-3 {
+					t.Errorf("b %d is %.6f, the reference has %.6f", i, b, x)
 				}
 			}
 			if math.Abs(e.LabelGate-want.Posterior.LabelGate) > 1e-3 {
