@@ -127,8 +127,9 @@ func (t *Tallies) TouchAll() { t.all = true }
 func (t *Tallies) Touch(c CommunityID) { t.status[c] = touched }
 
 // TouchPosterior notes that the cell of v moved by this much, 1 where it had none or has none any
-// more: its communities are touched. A member that stays has turned by the square of it, whatever
-// its own prediction did, since posteriors read neighbours and labels as well.
+// more: its communities are touched. A member that stays has turned by as much, whatever its own
+// prediction did. One new prediction moves the cells of neighbours in the same direction as its own,
+// so that their sum moves by more than if each were drawn alone, with the squares of the moves.
 func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	if by == 0 {
 		return
@@ -138,7 +139,7 @@ func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 		c, m := member.Community, float64(member.Multiplicity)
 		t.status[c] = touched
 		if stays {
-			t.each[c].progress.turn(m*m, m*m, by*by)
+			t.each[c].progress.turn(m*m, m*m, by)
 		}
 	}
 }
