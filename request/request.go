@@ -182,7 +182,9 @@ var passingErrors = []error{
 func Passes(err error) bool {
 	var api *jetstream.APIError
 	var connection *net.OpError
+	var watching *nats.APIError // buckets are watched by way of the older interface
 	return errors.As(err, &connection) ||
+		errors.As(err, &watching) && watching.Code >= 500 ||
 		errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
 		slices.ContainsFunc(
 			passingErrors,

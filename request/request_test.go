@@ -265,6 +265,8 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	for err, want := range map[error]bool{
 		&net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}: true, // a long message, and the server was killed
 		net.ErrClosed: true,
+		&nats.APIError{Code: 503, ErrorCode: 10008}:                true, // a bucket is watched while the cluster elects
+		&nats.APIError{Code: 404, ErrorCode: 10059}:                false,
 		&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}: false,
 	} {
 		if got := Passes(fmt.Errorf("publish: %w", err)); got != want {

@@ -73,7 +73,7 @@ communities:
   - {name: everyone, everyone: true}
   - {name: german, where: {language: de}}
 estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
-step: {every: 20ms}
+step: {every: 20ms, emit_every: 20ms}
 checkpoint: {every: 200ms}
 windows: {edges: 5s, labels: 3s, predictions: 2s}
 late: {after: 1s, divert: [members]}

@@ -254,7 +254,7 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream restore") {
 		return restoreHere(t, command)
 	}
-	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222`); outside.MatchString(
+	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222\b`); outside.MatchString(
 		command,
 	) {
 		// The server has the log and the refusals of the folder; the folder keeps the
@@ -310,7 +310,7 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream quarantine") {
 		command = entries.Replace(command)
 	}
-	return strings.ReplaceAll(command, "127.0.0.1:4222", "127.0.0.1:0")
+	return regexp.MustCompile(`127\.0\.0\.1:4222\b`).ReplaceAllString(command, "127.0.0.1:0")
 }
 
 // restoreHere makes the backup that an example restores, and moves what it was made of away.

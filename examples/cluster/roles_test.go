@@ -325,10 +325,10 @@ func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	publishControl(t, observer.js, "flush")
 	if _, err := observer.js.Publish(t.Context(), "gql.edge", []byte("refused")); err != nil {
 		t.Fatal(err)
 	}
+	publishControl(t, observer.js, "flush")
 	reader := attempt{t, "reader", connect(t, url, "reader"), observer, 0}
 	await(t, "estimates in the copies", func() bool {
 		return attempts["follow estimates and the bucket"](&reader)
