@@ -47,8 +47,11 @@ func TestMismatchesThatWereShownStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	var d definitions
-	d.texts, d.misses = map[string]string{"adults": "age >= 18"}, map[string]uint64{}
+	d := definitions{ // as a page knows them, so that nothing else is news for it
+		texts:  map[string]string{"adults": "age >= 18"},
+		misses: map[string]uint64{},
+		gone:   map[string]bool{"adults": true},
+	}
 	shown := []map[string]uint64{d.misses}
 	for v := range uint64(3) {
 		age := event.Attribute{Key: "age", Value: event.Value{Kind: event.StringValue, Text: "old"}}
