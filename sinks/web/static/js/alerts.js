@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
 import { community, link } from "./address.js";
-import { count, time, label } from "./format.js";
+import { count, label, named, time } from "./format.js";
 
 const refreshEvery = 2000;
 
@@ -65,7 +65,7 @@ export function alertsPage(info) {
       const a = await get("/api/v1/alerts", { limit: 200 });
       notice.hidden = true;
       const key = JSON.stringify(a);
-      if (key !== shown) { shown = key; draw(a); } // a row that has the focus keeps it
+      if (key !== shown) { draw(a); shown = key; } // a row that has the focus keeps it
     } catch (err) {
       notice.hidden = false;
       setText(notice, `No answer from the server: ${err.message}`);
