@@ -19,7 +19,7 @@ import (
 )
 
 // readPart returns a part as another program's Arrow library would.
-func readPart(t *testing.T, path string) arrow.Record {
+func readPart(t *testing.T, path string) arrow.RecordBatch {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func readPart(t *testing.T, path string) arrow.Record {
 	if !reader.Next() {
 		t.Fatal("no rows")
 	}
-	return reader.Record()
+	return reader.RecordBatch()
 }
 
 // full is an estimate with every field set.
@@ -93,7 +93,7 @@ func TestPartsHoldTheRecords(t *testing.T) {
 }
 
 // rowJSON returns the cells of a row that are not null, in JSON's types.
-func rowJSON(t *testing.T, record arrow.Record, row int) map[string]any {
+func rowJSON(t *testing.T, record arrow.RecordBatch, row int) map[string]any {
 	t.Helper()
 	cells := map[string]any{}
 	for i, field := range record.Schema().Fields() {

@@ -264,8 +264,8 @@ func (f *refusedFlags) check(log *files.Source, further int) error {
 			return fmt.Errorf("every row of %s was refused (%d)", t.Path, t.Refused)
 		}
 		if t.MinusOne > 0 && t.MinusOne+t.Blank+t.Refused == t.Rows {
-			return fmt.Errorf("every label of %s is -1, which means that there is none; if it is a class, "+
-				"name all with --classes=-1,...", t.Path)
+			return fmt.Errorf("every label of %s is -1, which means that there is none; "+
+				"if -1 is a class, name all classes, as in --classes=-1,0,1", t.Path)
 		}
 		rows, refused = rows+t.Rows, refused+t.Refused
 	}

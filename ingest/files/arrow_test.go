@@ -49,17 +49,17 @@ func (t testTable) chunkRows() int {
 }
 
 // records cuts the table into records.
-func (t testTable) records(tb testing.TB) []arrow.Record {
+func (t testTable) records(tb testing.TB) []arrow.RecordBatch {
 	tb.Helper()
 	builder := array.NewRecordBuilder(memory.DefaultAllocator, t.schema())
 	defer builder.Release()
-	var out []arrow.Record
+	var out []arrow.RecordBatch
 	for i, row := range t.rows {
 		for column, x := range row {
 			appendValue(tb, builder.Field(column), x)
 		}
 		if (i+1)%t.chunkRows() == 0 || i == len(t.rows)-1 {
-			out = append(out, builder.NewRecord())
+			out = append(out, builder.NewRecordBatch())
 		}
 	}
 	return out
