@@ -154,7 +154,8 @@ func sources(t *testing.T) (all []source) {
 		switch base := entry.Name(); {
 		case err != nil:
 			return err
-		case entry.IsDir() && (base == "testdata" || base == "bin" || name != "." && base[0] == '.'):
+		case entry.IsDir() && (base == "testdata" || base == "bin" || base == "dist" ||
+			name != "." && base[0] == '.'):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(base, ".go"):
 			return nil
