@@ -16,9 +16,13 @@ import (
 // fires is a transition of rule "majority-lost" on class "no".
 func fires(community string, position uint64, state alerts.State) alerts.Transition {
 	at := time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339)
+	reason := "the low end of the interval is 61.0 %, the rule asks for above 60.0 %"
 	return alerts.Transition{
-		ID: community + at, Alert: community, Rule: "majority-lost", Community: community, Class: "no", Method: "auto", State: state,
-		Position: position, Time: at, Since: at, Reason: "low 0.61; low > 0.6, recovers at 0.55", Point: 0.66, Low: 0.61, High: 0.71,
+		ID: community + at, Alert: community, Rule: "majority-lost",
+		Community: community, Class: "no", Method: "auto", State: state,
+		Position: position, Time: at, Since: at, Point: 0.66, Low: 0.61, High: 0.71,
+		Reason: reason,
+		Text:   "no of " + community + " is 66.0 % (90 % interval 61.0 % to 71.0 %); " + reason,
 	}
 }
 
@@ -53,8 +57,8 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		)
 		s.SetAlerts(web.Alerts{
 			Active: []alerts.Alert{
-				{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"},
-				{Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"},
+				{Transition: fires("alpha", 32, alerts.Firing), Now: "no of alpha is 62.0 %"},
+				{Transition: fires(hostile, 40, alerts.Firing), Now: "no is 70.0 %"},
 			},
 			Rules: []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
 			Targets: []notify.Stats{
@@ -68,7 +72,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		})
 		p.until(
 			"the alert",
-			`document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`,
+			`document.querySelector(".alerts-page").innerText.includes("the rule asks for above 60.0 %")`,
 		)
 		p.until(
 			"the target",

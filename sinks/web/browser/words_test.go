@@ -21,7 +21,8 @@ import (
 // alertAt is the beginning of an alert on the first class.
 func alertAt(community string, position uint64) []alerts.Transition {
 	x := fires(community, position, alerts.Firing)
-	x.Reason = "change 0.1049; change > 0.1"
+	x.Reason = "+10.5 points in 1h, the rule asks for above +10.0 points"
+	x.Text = "no of " + community + " is 66.0 % (90 % interval 61.0 % to 71.0 %); " + x.Reason
 	return []alerts.Transition{x}
 }
 
@@ -225,7 +226,7 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	)
 	p.until(
 		"the change in points",
-		`document.querySelector(".alerts-page").innerText.includes("change +10.5 points")`,
+		`document.querySelector(".alerts-page").innerText.includes("+10.5 points in 1h")`,
 	)
 	p.axe()
 	p.shot("alerts-silent")

@@ -10,7 +10,9 @@ const offline = {
   connecting: "No answer from the server. The figures below are the last ones known; trying again.",
   paused: "Paused, because nobody looks at this page.",
 };
-const spoken = { live: "live", busy: "not live yet", warning: "live, with a warning", bad: "stands still" };
+const spoken = {
+  live: "is live", busy: "is not live yet", warning: "is live, with a warning", bad: "stands still",
+};
 
 // connection shows the state of the connection: "live", "connecting" or "paused".
 export function connection(state) {
@@ -28,5 +30,6 @@ export function headline(status) {
   setText(sentence, status.headline.text);
   setAttr(line, "title", status.headline.text);
   setText(clock, status.log_time ? `Log time ${moment(status.log_time)} (${zone()})` : "");
-  setText(level, `The pipeline is ${spoken[status.headline.level] ?? status.headline.level}.`);
+  const { level: now } = status.headline;
+  setText(level, `The pipeline ${spoken[now] ?? `is ${now}`}.`);
 }
