@@ -146,7 +146,7 @@ func newClusterRun(t *testing.T, seed uint64, times recoveries) *clusterRun {
 	writeConfig(
 		t,
 		r.config,
-		strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 50ms}", 1),
+		strings.Replace(crashConfig, crashStep, "step: {every: 50ms, emit_every: 50ms}", 1),
 	)
 	c := &clusterRun{
 		crashRun: r,

@@ -65,6 +65,9 @@ func serveNATS(config string) {
 	os.Exit(1)
 }
 
+// crashStep makes estimates at the end of each step.
+const crashStep = "step: {every: 20ms, emit_every: 20ms}"
+
 // crashConfig has short steps and checkpoints, so that a kill finds everything
 // under way. Its last estimate reads every family of tallies.
 const crashConfig = `
@@ -73,7 +76,7 @@ communities:
   - {name: everyone, everyone: true}
   - {name: german, where: {language: de}}
 estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
-step: {every: 20ms, emit_every: 20ms}
+` + crashStep + `
 checkpoint: {every: 200ms}
 windows: {edges: 5s, labels: 3s, predictions: 2s}
 late: {after: 1s, divert: [members]}

@@ -38,7 +38,10 @@ const (
 )
 
 // groupConfig is crashConfig for a group.
-var groupConfig = strings.NewReplacer("checkpoint: {every: 200ms}", "checkpoint: {every: 1s}", "step: {every: 20ms}", "step: {every: 100ms}").
+var groupConfig = strings.NewReplacer(
+	"checkpoint: {every: 200ms}", "checkpoint: {every: 1s}",
+	crashStep, "step: {every: 100ms, emit_every: 100ms}",
+).
 	Replace(crashConfig) +
 	`
 group: {shards: 8, copies: %d}

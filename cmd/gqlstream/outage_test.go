@@ -335,8 +335,8 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 		r.config,
 		strings.Replace(
 			crashConfig,
-			"step: {every: 20ms}",
-			"step: {every: 1ms}\nemit: {threshold: 0}",
+			crashStep,
+			"step: {every: 1ms, emit_every: 1ms}\nemit: {threshold: 0}",
 			1,
 		),
 	) // many emissions, none of which waits for labels

@@ -130,7 +130,10 @@ func TestConfigurationIsReloaded(t *testing.T) {
 func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 	r := newCrashRun(t, 10)
 	page := freeAddress(t)
-	quiet := strings.NewReplacer("step: {every: 20ms}", "step: {every: 20ms, time: event}", `listen: "off"`, "listen: "+page).
+	quiet := strings.NewReplacer(
+		crashStep, "step: {every: 20ms, emit_every: 20ms, time: event}",
+		`listen: "off"`, "listen: "+page,
+	).
 		Replace(crashConfig)
 	if err := os.WriteFile(r.config, []byte(quiet), 0o600); err != nil {
 		t.Fatal(err)

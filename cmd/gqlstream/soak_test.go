@@ -31,7 +31,9 @@ var soakMetrics = []string{
 const soakLag = "gqlstream_lag_messages"
 
 // soakConfig is crashConfig at a pace that a machine can keep up for hours.
-var soakConfig = strings.NewReplacer("step: {every: 20ms}", "step: {every: 100ms}", "checkpoint: {every: 200ms}", "checkpoint: {every: 2s}",
+var soakConfig = strings.NewReplacer(
+	crashStep, "step: {every: 100ms, emit_every: 100ms}",
+	"checkpoint: {every: 200ms}", "checkpoint: {every: 2s}",
 	"output: {every: 300ms}", "output: {every: 5s}").
 	Replace(crashConfig)
 
