@@ -353,7 +353,7 @@ func (w *Solver) leanOnLabels(ans *answer, s *Statistics) {
 	lean := p.LabelGate * (1 - odds*odds)
 	ans.auto.lean = lean
 	labels, shares := sum(s.ClassN), slices.Clone(w.shares)
-	if p.LabelWeights != nil {
+	if p.LabelWeights != nil && p.Atypical > atypicalAbove { // else the labels' own are surer
 		floats.Mul(shares, p.LabelWeights)
 		scaleTo(shares, 1/sum(shares), shares)
 	}

@@ -356,7 +356,7 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 		away,
 		"estimates.ndjson",
 	), 1<<20
-	for range 40 { // each waits for its acknowledgements, so that log time moves and steps end on a quick machine too
+	for range 250 { // each waits for its acknowledgements, so that log time moves and steps end on a quick machine too
 		h.publish(h.dir, 25)
 	}
 	said, err := h.drainTo(settings, "the run waits")
