@@ -31,10 +31,10 @@ func TestLabelsAndPredictionsEnd(t *testing.T) {
 		{100, []event.Label{label(1, 1, 100, 10), label(2, 2, 100, 0)}, []event.Prediction{says(1, one, 100, 10), says(2, one, 100, 0)}, "0:-1>1 1:-1>2 0+ 1+"},
 		{105, []event.Label{label(1, 0, 105, 10)}, []event.Prediction{says(1, two, 105, 10)}, "0:1>0 0~"}, // renewed
 		{110, nil, nil, ""}, // the ends of the first assertions
-		{115, []event.Label{label(1, 0, 115, 5)}, nil, "0:0>0 0-"},                     // due and asserted again in one step
-		{120, []event.Label{label(1, 2, 100, 5)}, nil, "0:0>-1"},                       // over before it came
-		{121, []event.Label{label(1, 2, 121, 1), label(1, 2, 121, 90)}, nil, "0:-1>2"}, //
-		{150, nil, nil, "1:2>-1"}, // the window
+		{115, []event.Label{label(1, 0, 115, 5)}, nil, "0:0>0 0-"}, // due and asserted again in one step
+		{120, []event.Label{label(1, 2, 100, 5)}, nil, "0:0>-1"},   // over before it came
+		{121, []event.Label{label(1, 2, 121, 1), label(1, 2, 121, 90)}, nil, "0:-1>2"},
+		{150, nil, nil, "1:2>-1"},
 		{151, []event.Label{label(2, 1, 0, 0)}, []event.Prediction{says(2, one, 151, 9)}, "1:-1>1"},
 		{160, nil, nil, "1-"},
 		{201, nil, nil, "1:1>-1"}, // the window, from when it came

@@ -211,7 +211,7 @@ func (f *fold) restore(
 		return nil, at, nil, fmt.Errorf(
 			"checkpoint %d is intact, but it has the format of another version of gqlstream: %w\n"+
 				"Move %s away to read the log again from its beginning, or start that version"+
-				" again. Nothing was changed.",
+				" again; nothing was changed",
 			c.Manifest.Position,
 			err,
 			checkpointsIn(f.settings.State),
