@@ -67,7 +67,7 @@ test: announce
 # The race detector makes everything ten times slower. It runs the packages that start
 # goroutines, without the tests on real graphs, in a browser and of Python, which would
 # wait for numbers and other programs.
-RACED     := ./cmd/... ./examples/bluesky ./group ./incremental ./ingest ./ingest/broker ./pipeline ./sinks/...
+RACED     := ./cmd/... ./examples/bluesky ./pipeline/group ./incremental ./ingest ./ingest/broker ./pipeline ./sinks/...
 
 # Tests of whole simulated networks are left out: they take minutes there, and run what the tests of small histories do.
 race:
@@ -96,7 +96,7 @@ tools:
 demo: build
 	bin/gqlstream demo $(DEMO)
 
-# Those of ./bench make networks of millions of edges: some minutes, 4 GB of memory, 2 GB of disk.
+# Those of ./lab/bench make networks of millions of edges: some minutes, 4 GB of memory, 2 GB of disk.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 4h ./...
 

@@ -22,26 +22,26 @@ const module = "gqlstream/"
 // mayImport is which packages of ours a package may import: upstream only, from
 // events to estimates. A new package adds its line here.
 var mayImport = map[string][]string{
-	"ingest/event":  {},
-	"ingest/wire":   {"ingest/event"},
-	"filelock":      {},
-	"request":       {},
-	"ingest/broker": {"ingest/event", "filelock", "request"},
-	"simulate":      {"ingest/event"},
-	"ingest":        {"ingest/event", "ingest/wire", "ingest/broker", "request"},
-	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},
+	"ingest/event":      {},
+	"ingest/wire":       {"ingest/event"},
+	"internal/filelock": {},
+	"internal/request":  {},
+	"ingest/broker":     {"ingest/event", "internal/filelock", "internal/request"},
+	"lab/simulate":      {"ingest/event"},
+	"ingest":            {"ingest/event", "ingest/wire", "ingest/broker", "internal/request"},
+	"ingest/files":      {"ingest/event", "ingest/wire", "ingest"},
 	"graphstore": {
 		"ingest/event",
 		"ingest/wire",
 		"graphstore/rule",
 	}, // refused events are kept as JSON
-	"quant":        {},
-	"difference":   {"quant"},
-	"alerts":       {"quant", "difference"},
-	"tables":       {},
-	"sinks":        {"quant", "alerts", "tables", "filelock", "request"},
-	"sinks/notify": {"alerts", "request", "sinks"},
-	"sinks/web":    {"tables", "request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
+	"quant":            {},
+	"quant/difference": {"quant"},
+	"sinks/alerts":     {"quant", "quant/difference"},
+	"internal/tables":  {},
+	"sinks":            {"quant", "sinks/alerts", "internal/tables", "internal/filelock", "internal/request"},
+	"sinks/notify":     {"sinks/alerts", "internal/request", "sinks"},
+	"sinks/web":        {"internal/tables", "internal/request", "ingest", "quant", "sinks", "sinks/notify", "sinks/alerts", "incremental/ask"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
@@ -70,10 +70,10 @@ var mayImport = map[string][]string{
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental/pairs",
 		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
-	"group":      {"request"},
-	"checkpoint": {"incremental/parallel"}, // knows files, not what is in them
-	"evaluate": {
-		"ask",
+	"pipeline/group":      {"internal/request"},
+	"internal/checkpoint": {"incremental/parallel"}, // knows files, not what is in them
+	"lab/evaluate": {
+		"incremental/ask",
 		"ingest/event",
 		"graphstore",
 		"incremental/diffusion",
@@ -81,32 +81,32 @@ var mayImport = map[string][]string{
 		"incremental",
 		"quant",
 	},
-	"explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
-	"config": {
+	"incremental/explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
+	"pipeline/config": {
 		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental/posterior", "incremental", "quant",
-		"sinks", "alerts", "sinks/notify", "sinks/web",
+		"sinks", "sinks/alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {
-		"request", "config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "graphstore", "incremental/prequential", "incremental",
-		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify", "ask",
+		"internal/request", "pipeline/config", "pipeline/group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "graphstore", "incremental/prequential", "incremental",
+		"quant", "sinks", "sinks/web", "internal/checkpoint", "incremental/explain", "sinks/alerts", "sinks/notify", "incremental/ask",
 	},
 	"cmd/gqlstream": {
-		"request", "config", "pipeline", "group",
-		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "tables", "sinks", "sinks/web", "checkpoint", "evaluate", "explain",
-		"alerts", "sinks/notify",
-		"communities",
+		"internal/request", "pipeline/config", "pipeline", "pipeline/group",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "lab/simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "internal/tables", "sinks", "sinks/web", "internal/checkpoint", "lab/evaluate", "incremental/explain",
+		"sinks/alerts", "sinks/notify",
+		"lab/communities",
 	},
 
 	"ingest/event/eventtest": {"ingest/event"},   // makes events for tests, which alone import it
-	"campaign":               {},                 // how large a test shall be
+	"lab/campaign":           {},                 // how large a test shall be
 	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the log out in tests of the page
 	"sinks/web/browser":      {},                 // tests only
-	"bench":                  {},                 // benchmarks only
-	"communities":            {"graphstore"},
-	"ask": {
-		"ingest/event", "graphstore", "incremental", "incremental/tally", "checkpoint", "quant",
-		"tables",
+	"lab/bench":              {},                 // benchmarks only
+	"lab/communities":        {"graphstore"},
+	"incremental/ask": {
+		"ingest/event", "graphstore", "incremental", "incremental/tally", "internal/checkpoint", "quant",
+		"internal/tables",
 	},
 	"examples/python":   {}, // tests only
 	"examples/cluster":  {}, // tests only
@@ -115,22 +115,22 @@ var mayImport = map[string][]string{
 }
 
 // testSupport are the packages that only tests may import.
-var testSupport = []string{"ingest/event/eventtest", "campaign", "sinks/web/webtest"}
+var testSupport = []string{"ingest/event/eventtest", "lab/campaign", "sinks/web/webtest"}
 
 // arrowFiles are the only files that may import Arrow, so that a change of its
 // major version touches no others. Tests may read what these write.
 var arrowFiles = []string{
 	"graphstore/columns.go", "graphstore/rows.go", "graphstore/snapshot.go",
 	"ingest/wire/arrow_*.go", "ingest/files/arrow.go", "ingest/files/parquet.go",
-	"sinks/part_file.go", "sinks/part_file_test.go", "tables/*.go", "examples/producer/*.go",
+	"sinks/part_file.go", "sinks/part_file_test.go", "internal/tables/*.go", "examples/producer/*.go",
 }
 
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
 	"incremental/pairs",
-	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "explain", "alerts",
-	"communities", "ask",
+	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "incremental/explain", "sinks/alerts",
+	"lab/communities", "incremental/ask",
 }
 
 // outside are the imports that the core does without. Snapshots are written by

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/lab/simulate"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 // However many classes there are, the shares of a core must be those of exact fields within

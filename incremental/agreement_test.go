@@ -9,7 +9,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
-	"gqlstream/simulate"
+	"gqlstream/lab/simulate"
 )
 
 // ball returns so many open vertices nearest to a root.

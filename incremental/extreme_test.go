@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/campaign"
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/lab/campaign"
 	"gqlstream/quant"
 )
 

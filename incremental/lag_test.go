@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
-	"gqlstream/simulate"
+	"gqlstream/lab/simulate"
 )
 
 // What happened two steps away is read with the next computation of a vertex, or at the latest

@@ -10,8 +10,8 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/simulate"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 // simulatedSteps yields the steps of a simulated network up to a time; it could last longer, which decides how fast

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/campaign"
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/campaign"
+	"gqlstream/lab/simulate"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 // anyConfig draws all of a configuration that decides what is kept, computed and published when. Constants that tell

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/campaign"
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/campaign"
 )
 
 // The graph of the soak: it changes all the time and stays as large as it is.

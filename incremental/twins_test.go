@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"gqlstream/campaign"
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/posterior"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/lab/campaign"
 	"gqlstream/quant"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Behind a leaf node that keeps no streams itself, the streams of the domain that is named must be

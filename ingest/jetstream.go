@@ -15,7 +15,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // JetStreamConfig configures what to read of a stream, and how to cut it.

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log that was read

@@ -17,7 +17,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // What is published must come out as steps in order: events, refusals with their

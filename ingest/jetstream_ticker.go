@@ -12,7 +12,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // tickIdle is the time between two ticks of an idle stream, if a step is not longer.

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gqlstream/campaign"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/campaign"
 )
 
 // A hole anywhere in the log must stop the source before it, wherever reading

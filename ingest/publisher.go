@@ -14,7 +14,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // PublisherConfig describes a producer. The zero value is usable.

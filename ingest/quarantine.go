@@ -20,7 +20,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Ends of subjects, and headers, of the quarantine, besides Content-Type, which is that of

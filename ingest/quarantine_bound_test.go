@@ -7,7 +7,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // A message of which every event is refused must take no more of the quarantine than a

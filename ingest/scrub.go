@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Scrubbed is what reading a whole stream found.

@@ -13,7 +13,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // silentLink forwards connections to a server, and can stop doing so for those that are

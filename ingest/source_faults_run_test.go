@@ -18,12 +18,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
-	"gqlstream/checkpoint"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/lab/campaign"
 	"gqlstream/quant"
 )
 

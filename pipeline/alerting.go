@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/alerts"
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 	"gqlstream/sinks/web"
 )

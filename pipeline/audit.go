@@ -12,7 +12,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks/web"
 )
 

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
-	"gqlstream/group"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/config"
+	"gqlstream/pipeline/group"
 	"gqlstream/sinks/web"
 )
 

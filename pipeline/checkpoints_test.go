@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gqlstream/checkpoint"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/sinks"
 )
 

@@ -13,13 +13,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
-	"gqlstream/explain"
 	"gqlstream/incremental"
+	"gqlstream/incremental/explain"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks"
 )
 

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/checkpoint"
-	"gqlstream/group"
 	"gqlstream/incremental"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/group"
 	"gqlstream/sinks"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/incremental"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks"
 )
 

@@ -17,12 +17,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/ask"
-	"gqlstream/config"
 	"gqlstream/graphstore"
+	"gqlstream/incremental/ask"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"

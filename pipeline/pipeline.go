@@ -14,13 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )

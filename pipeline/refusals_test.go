@@ -11,11 +11,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/request"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 )
 
 // refusing is a run beside a server whose quarantine can be made to take nothing.

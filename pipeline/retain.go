@@ -8,11 +8,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
-	"gqlstream/group"
 	"gqlstream/ingest"
-	"gqlstream/request"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
+	"gqlstream/pipeline/group"
 )
 
 const (

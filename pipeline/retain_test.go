@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 )
 
 // What log.keep does not keep must be removed, but for what the two newest checkpoints need, and what is

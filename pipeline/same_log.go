@@ -10,11 +10,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

@@ -14,7 +14,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks/web"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // AlertingConfig configures the follower that makes alerts from the log out.

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 // highRule fires while the share of a is above a value.

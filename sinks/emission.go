@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"gqlstream/alerts"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 // Emission holds everything that a worker publishes at one position of the log in.

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
-	"gqlstream/filelock"
+	"gqlstream/internal/filelock"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 var errCrash = errors.New("crash")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Limits of a follower's life.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // CatchUp waits until the follower has taken the message with a sequence, and those before it.

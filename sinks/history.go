@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 )
 
 // recordsMax bounds the records of one reading.

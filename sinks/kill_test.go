@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // killable is a server in a process of its own.

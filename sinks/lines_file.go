@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"gqlstream/filelock"
+	"gqlstream/internal/filelock"
 )
 
 // positionSuffix names the file beside the lines that says what they hold.

@@ -12,8 +12,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"gqlstream/internal/tables"
 	"gqlstream/quant"
-	"gqlstream/tables"
 )
 
 // partColumn is a column of a part, which is a field of the JSON record.

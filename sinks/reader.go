@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // ReaderConfig configures a reader: the log out, its shards and where to begin.

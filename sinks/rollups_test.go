@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 // longLog is a log out over days, with nights in which nothing is published, of three

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
+	"gqlstream/sinks/alerts"
 )
 
 // WriterConfig names the shard, the log and the process of a writer.

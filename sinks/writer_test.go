@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
+	"gqlstream/sinks/alerts"
 )
 
 // logOut is a broker of a test that syncs every message.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // alertsOf returns the transitions of GQL_ALERTS as JSON.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // A rule with for must fire with the default method and the default of suppress, although

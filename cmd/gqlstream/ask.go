@@ -14,11 +14,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/ask"
-	"gqlstream/config"
+	"gqlstream/incremental/ask"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 )
 
 type askCmd struct {

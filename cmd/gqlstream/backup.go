@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/config"
 )
 
 // Names in a backup.

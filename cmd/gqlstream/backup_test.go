@@ -14,8 +14,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline/config"
 )
 
 // drill is a pipeline that is to be backed up and restored.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 )
 
 // A classifier that there is not must be refused by its name.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/campaign"
 	"gqlstream/ingest/broker"
+	"gqlstream/lab/campaign"
 	"gqlstream/sinks"
 )
 

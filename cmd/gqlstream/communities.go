@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/communities"
-	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/tables"
+	"gqlstream/internal/tables"
+	"gqlstream/lab/communities"
+	"gqlstream/pipeline/config"
 )
 
 type communitiesCmd struct {

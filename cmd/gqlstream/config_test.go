@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 )
 
 // Every mistake in a configuration must stop check with exit code 2 and a message

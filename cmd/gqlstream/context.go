@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline/config"
 )
 
 // natsContext is a context of the command nats: how to reach a server.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 // evaluate keeps the transitions of a step.

@@ -16,16 +16,16 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // twin is what a run over the whole log gives that nothing disturbs.

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
 	"gqlstream/ingest/broker"
+	"gqlstream/lab/campaign"
 	"gqlstream/sinks"
 )
 

@@ -19,9 +19,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"gqlstream/campaign"
 	"gqlstream/ingest"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/lab/campaign"
 )
 
 // mainVariable makes the test binary the program itself.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
 	"gqlstream/ingest/broker"
+	"gqlstream/lab/campaign"
 )
 
 // damageTargets are what is damaged, by the part of a path in the state directory.

@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/request"
+	"gqlstream/lab/simulate"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
-	"gqlstream/request"
-	"gqlstream/simulate"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )

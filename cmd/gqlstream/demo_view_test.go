@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"gqlstream/ingest/event"
+	"gqlstream/lab/simulate"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 func truthAt(elapsed time.Duration, share float64, jumped time.Duration) []simulate.TruthRecord {

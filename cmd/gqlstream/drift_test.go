@@ -14,8 +14,8 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/simulate"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 // followDrift runs a simulated network whose classifier says something wrong of a

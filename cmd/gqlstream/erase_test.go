@@ -16,10 +16,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 )
 
 // What must not be found of an erased person.

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 
-	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 )
 

@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"gqlstream/config"
-	"gqlstream/evaluate"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/lab/evaluate"
+	"gqlstream/pipeline/config"
 )
 
 type evaluateCmd struct {

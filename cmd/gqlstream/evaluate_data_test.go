@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gqlstream/evaluate"
+	"gqlstream/lab/evaluate"
 )
 
 // evaluateReport runs the command and reads its report.

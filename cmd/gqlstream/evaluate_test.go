@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/evaluate"
+	"gqlstream/lab/evaluate"
 )
 
 // evaluateFiles writes a small labelled graph of two groups and returns the flags

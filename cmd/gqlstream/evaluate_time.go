@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"gqlstream/config"
-	"gqlstream/evaluate"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/evaluate"
+	"gqlstream/pipeline/config"
 )
 
 // methodsByTime are compared over time where no methods are asked for.

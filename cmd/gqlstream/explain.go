@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"gqlstream/config"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
 )

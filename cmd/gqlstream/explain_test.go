@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/config"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
 )

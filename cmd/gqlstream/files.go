@@ -15,10 +15,10 @@ import (
 	"time"
 	_ "time/tzdata" // for --timezone on machines without time zones
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/pipeline/config"
 )
 
 // fileFlags name the files that make a log. The extension decides the form: .csv,

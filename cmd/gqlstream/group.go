@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
-	"gqlstream/group"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
+	"gqlstream/pipeline/group"
 	"gqlstream/sinks"
 )
 

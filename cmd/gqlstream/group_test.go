@@ -24,10 +24,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
-	"gqlstream/group"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/lab/campaign"
+	"gqlstream/pipeline/group"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks/web"
 )
 

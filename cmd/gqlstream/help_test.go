@@ -18,9 +18,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline/config"
 )
 
 // endless are commands that go on until they are interrupted, and what they say

@@ -9,10 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/lab/campaign"
+	"gqlstream/pipeline/config"
 )
 
 // historyFault makes the log of a state directory another one than its

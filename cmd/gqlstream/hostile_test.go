@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // A process must hear that it is told to end also in the middle of a step, which does not look:

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )

@@ -24,9 +24,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"gqlstream/config"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 )
 
 // Exit codes of every command.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 )
 
 type mcpCmd struct {

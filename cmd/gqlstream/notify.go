@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks/notify"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // fileBytesMax lets no file of the process grow beyond n bytes, as on a disk that is

@@ -16,9 +16,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
-	"gqlstream/config"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/web"
 )
 

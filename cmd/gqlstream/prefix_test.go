@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 
 	"github.com/nats-io/nats.go"

@@ -13,11 +13,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

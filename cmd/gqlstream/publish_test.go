@@ -16,12 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
 	"gqlstream/ingest/wire"
+	"gqlstream/pipeline/config"
 )
 
 // publishFiles writes the files of a small graph with times and returns the flags

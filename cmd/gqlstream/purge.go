@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 )
 
 type purgeCmd struct {

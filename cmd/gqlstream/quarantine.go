@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks/web"
 )
 

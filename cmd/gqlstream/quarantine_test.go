@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline/config"
 )
 
 // fillQuarantine makes a state directory in which four messages were refused.

@@ -11,7 +11,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // questionStream and questionSubject name the stream of ask --publish about a log.

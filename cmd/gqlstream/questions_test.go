@@ -16,7 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // questionsConfig is a run as people have it: a page, history, two methods, the default step.

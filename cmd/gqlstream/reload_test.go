@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // hangUp writes a configuration, tells the process, and waits for what it says.

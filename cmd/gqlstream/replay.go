@@ -10,16 +10,16 @@ import (
 	"maps"
 	"slices"
 
-	"gqlstream/alerts"
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 type replayCmd struct {

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline/config"
 )
 
 type restoreCmd struct {

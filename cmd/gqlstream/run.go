@@ -5,9 +5,9 @@ import (
 	"context"
 	"log/slog"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks/web"
 )
 

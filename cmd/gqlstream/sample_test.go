@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 )
 
 // The digest of results must be the same each time, hang on what decides estimates, and say

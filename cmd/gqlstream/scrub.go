@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"gqlstream/checkpoint"
 	"gqlstream/ingest"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline"
 )
 

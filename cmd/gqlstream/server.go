@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/config"
 	"gqlstream/ingest/broker"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

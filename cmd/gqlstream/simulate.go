@@ -9,12 +9,12 @@ import (
 	"os"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
-	"gqlstream/simulate"
+	"gqlstream/lab/simulate"
+	"gqlstream/pipeline/config"
 )
 
 type simulateCmd struct {

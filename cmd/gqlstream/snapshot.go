@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"gqlstream/ask"
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/graphstore"
+	"gqlstream/incremental/ask"
 	"gqlstream/ingest/event"
-	"gqlstream/tables"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/tables"
+	"gqlstream/pipeline/config"
 )
 
 type snapshotCmd struct {

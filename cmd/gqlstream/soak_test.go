@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // soakMetrics are what must not grow: process_ and go_ metrics, and the bytes of checkpoints. The heap in use is

@@ -15,10 +15,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"gqlstream/config"
+	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 )
 

@@ -22,14 +22,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
-	"gqlstream/checkpoint"
-	"gqlstream/config"
-	"gqlstream/group"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/lab/campaign"
 	"gqlstream/pipeline"
+	"gqlstream/pipeline/config"
+	"gqlstream/pipeline/group"
 	"gqlstream/sinks"
 )
 

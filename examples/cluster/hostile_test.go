@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // hostileSeconds is how long hostile clients try in an ordinary run of the tests.

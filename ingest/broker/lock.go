@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"gqlstream/filelock"
+	"gqlstream/internal/filelock"
 )
 
 const lockName = "LOCK" // of the file that the owner of a state directory keeps locked

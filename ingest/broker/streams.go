@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // StreamNames are the streams of a pipeline's log in and of what was refused of it; the

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/alerts"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // Rules of what an Alertmanager is told.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // postable is postableAlert of Alertmanager's api/v2/openapi.yaml. There is no

@@ -10,7 +10,7 @@ import (
 	"text/template"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // Config lists the targets that are told of alerts. Names are unique among those of one kind.

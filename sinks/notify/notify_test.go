@@ -20,8 +20,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 var streamConfig = jetstream.StreamConfig{Name: "GQL_ALERTS", Subjects: []string{"gqlest.alert.>"}}

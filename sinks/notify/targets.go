@@ -15,9 +15,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // Outcomes of an attempt.

@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/alerts"
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // Headers of a webhook, as the Standard Webhooks specification names them.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"gqlstream/alerts"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"gqlstream/ask"
+	"gqlstream/incremental/ask"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )

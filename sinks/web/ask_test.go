@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"gqlstream/ask"
+	"gqlstream/incremental/ask"
 )
 
 // The question must reach the hook as it was asked, and its answer fit the schema; what cannot

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/ask"
+	"gqlstream/incremental/ask"
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 	"gqlstream/sinks"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Deployment says how a run is deployed: what its streams hold, the group that it works in, and its

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 )
 
 // Headline says in one sentence how far the estimates can be trusted to be current.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 )
 
 // The headline speaks of the worst that is known, in a sentence.

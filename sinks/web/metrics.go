@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 
-	"gqlstream/alerts"
-	"gqlstream/request"
+	"gqlstream/internal/request"
+	"gqlstream/sinks/alerts"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 )
 
 // scrape returns the lines of /metrics that are values, by name and labels.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"gqlstream/alerts"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 )
 
 // openAPI is docs/openapi.yaml as plain maps.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"gqlstream/internal/tables"
 	"gqlstream/quant"
-	"gqlstream/tables"
 )
 
 // readQuery parses the query and refuses parameters that the route does not have.

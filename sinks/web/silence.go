@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // Bounds of a decision that a reader sends.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 )
 
 // A reader may silence alerts where the configuration allows it, for a time or until one, and

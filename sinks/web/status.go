@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // Status describes the run loop after a step. Counters count since

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"gqlstream/ask"
+	"gqlstream/incremental/ask"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web/webtest"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 	"gqlstream/sinks/web"
 )

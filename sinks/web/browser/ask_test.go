@@ -15,9 +15,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gqlstream/alerts"
-	"gqlstream/ask"
+	"gqlstream/incremental/ask"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/web"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 	"gqlstream/sinks/web/webtest"

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/web"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"gqlstream/internal/request"
 	"gqlstream/quant"
-	"gqlstream/request"
 	"gqlstream/sinks/web"
 	"gqlstream/sinks/web/webtest"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 	"gqlstream/sinks/web"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gqlstream/alerts"
 	"gqlstream/ingest"
 	"gqlstream/quant"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/web"
 )
 

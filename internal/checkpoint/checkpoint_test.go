@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // content is what the section of a position holds.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/difference"
 	"gqlstream/quant"
+	"gqlstream/quant/difference"
 )
 
 // Quantity names the quantity that a rule looks at.

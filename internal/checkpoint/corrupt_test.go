@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"gqlstream/campaign"
+	"gqlstream/lab/campaign"
 )
 
 // corrupt damages data as disks, copies and editors do.

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/checkpoint"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
-	"gqlstream/simulate"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/lab/simulate"
 )
 
 const (

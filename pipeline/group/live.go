@@ -11,7 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // List returns the workers of a group that live, by name.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/difference"
+	"gqlstream/quant/difference"
 )
 
 // story is all that texts say of an alert at one time.

@@ -7,7 +7,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/simulate"
+	"gqlstream/lab/simulate"
 	"gqlstream/sinks"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"gqlstream/alerts"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 )
 

@@ -17,7 +17,7 @@ func realEdges(t *testing.T, name string) (edges []edge) {
 	t.Helper()
 	dir := os.Getenv("GQLSTREAM_DATA")
 	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
+		dir = filepath.Join("..", "..", "..", "shared", "data")
 	}
 	file, err := os.Open(filepath.Join(dir, name, "edges.csv.gz"))
 	if err != nil {

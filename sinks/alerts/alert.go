@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/difference"
+	"gqlstream/quant/difference"
 )
 
 // State is the state of an alert.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gqlstream/difference"
+	"gqlstream/quant/difference"
 )
 
 // format is the version of the saved state. Of format 1, which knew no movements, states are read

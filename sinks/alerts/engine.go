@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"gqlstream/difference"
 	"gqlstream/quant"
+	"gqlstream/quant/difference"
 )
 
 // Engine is the state of all alerts. One goroutine owns it.

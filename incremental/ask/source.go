@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"gqlstream/checkpoint"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
-	"gqlstream/tables"
+	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/tables"
 )
 
 // Source is a graph to draw from, and the state of the core that estimates its communities.

@@ -16,9 +16,9 @@ import (
 	"strconv"
 	"testing"
 
-	"gqlstream/ask"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
+	"gqlstream/incremental/ask"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -28,7 +28,7 @@ func dataRows(t *testing.T, parts ...string) [][]string {
 	t.Helper()
 	dir := os.Getenv("GQLSTREAM_DATA")
 	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
+		dir = filepath.Join("..", "..", "..", "shared", "data")
 	}
 	f, err := os.Open(filepath.Join(append([]string{dir, ".."}, parts...)...))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
-	"gqlstream/simulate"
+	"gqlstream/lab/simulate"
 )
 
 // graph is a simulated network whose edges come first and then change: about as many are made as

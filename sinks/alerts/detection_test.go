@@ -14,7 +14,7 @@ import (
 )
 
 // detectionNote is where what rules cost and find is documented.
-const detectionNote = "../docs/notes/2026-11-22-alert-detection.md"
+const detectionNote = "../../docs/notes/2026-11-22-alert-detection.md"
 
 // The simulated streams of the table in the note.
 const (

@@ -3,8 +3,8 @@ package difference_test
 import (
 	"testing"
 
-	"gqlstream/difference"
 	"gqlstream/quant"
+	"gqlstream/quant/difference"
 )
 
 // A difference is of the newer position and its time, suppressed or not, and of a method that is

@@ -17,7 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/request"
+	"gqlstream/internal/request"
 )
 
 // What a store keeps.

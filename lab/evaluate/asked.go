@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"gqlstream/ask"
 	"gqlstream/incremental"
+	"gqlstream/incremental/ask"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
