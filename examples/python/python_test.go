@@ -141,8 +141,11 @@ func TestPackageCanBeInstalled(t *testing.T) {
 	}
 	target := filepath.Join(dir, "target")
 	output(t, nil, interpreter(), "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source)
+	// The current folder has the same module: it is taken out of the search.
 	out := output(t, []string{"PYTHONPATH=" + target}, interpreter(), "-c",
-		"import gqlstream, importlib.metadata as m; print(gqlstream.__file__, m.version('gqlstream'))")
+		"import sys; sys.path = [p for p in sys.path if p]\n"+
+			"import gqlstream, importlib.metadata as m\n"+
+			"print(gqlstream.__file__, m.version('gqlstream'))")
 	if !strings.Contains(out, filepath.Join(target, "gqlstream.py")) {
 		t.Errorf("the module is not that of the package: %s", out)
 	}
