@@ -232,6 +232,7 @@ func sampleDeployment() Deployment {
 		Streams: []Stream{{
 			Name: "GQL", Holds: "log", Messages: 5, Bytes: 500, BytesMax: 1000, Oldest: time.Unix(900, 0),
 		}, {Name: "GQL_HISTORY", Holds: "history"}},
+		Lacks:    []Lack{{Stream: "GQL", Server: "n2", Messages: 7}},
 		Group:    &Group{Worker: "a", Workers: 2, Shards: 16, Here: 8, Unserved: 1},
 		Reloaded: time.Unix(800, 0), ReloadOK: true, Config: "1f",
 	}
@@ -246,6 +247,7 @@ func TestMetricsShowTheDeployment(t *testing.T) {
 		`gqlstream_stream_bytes_max{holds="log",stream="GQL"}`:                "1000",
 		`gqlstream_stream_bytes_max{holds="history",stream="GQL_HISTORY"}`:    "",
 		`gqlstream_stream_oldest_timestamp_seconds{holds="log",stream="GQL"}`: "900",
+		`gqlstream_stream_lacking_messages{server="n2",stream="GQL"}`:         "7",
 		`gqlstream_group_info{worker="a"}`:                                    "1",
 		`gqlstream_group_workers`:                                             "2",
 		`gqlstream_group_shards_here`:                                         "8",
