@@ -16,8 +16,8 @@ type Estimate struct {
 	ModelArrived float64   `json:"model_incoming_coverage,omitempty"` // how much of the version in use it covers
 	Members      float64   `json:"members"`
 	Labelled     float64   `json:"labelled"`
-	Coverage     float64   `json:"coverage"`             // share of unlabelled members with a prediction
-	Prevalence   []float64 `json:"prevalence,omitempty"` // K
+	Coverage     float64   `json:"coverage"`   // share of unlabelled members with a prediction
+	Prevalence   []float64 `json:"prevalence"` // K
 	Low          []float64 `json:"low,omitempty"`
 	High         []float64 `json:"high,omitempty"`
 	SE           []float64 `json:"se,omitempty"`
