@@ -67,58 +67,40 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	}
 }
 
-// A run that is drained must end although the newest alerts are of a log that is no more, of which the file
-// of alerts takes none.
+// An operator who begins a new log and accepts it keeps the stream of alerts: a run that is drained
+// must end although the newest alerts are of the log that is no more, of which the file of alerts
+// takes none.
 func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 	dir := t.TempDir()
 	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "gqlstream.yaml")
-	run := func(rule string) {
+	log, output := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "alerts.ndjson")
+	run := func(rule string, args ...string) {
 		t.Helper()
-		writeConfig(
-			t,
-			conf,
-			"{classes: 2, state: "+state+", communities: [{name: all, everyone: true}], output: {alerts: "+filepath.Join(
-				dir,
-				"alerts.ndjson",
-			)+"},"+
-				" step: {every: 100ms, time: event}, privacy: {min_members: 0}, alerts: [{name: a, when: "+rule+", suppress: []}]}",
-		)
-		mustRun(
-			t,
-			"publish",
-			"--state",
-			state,
-			"--classes",
-			"2",
-			"--log",
-			filepath.Join(dir, "log.ndjson"),
-		)
-		mustRun(t, "run", "--config", conf, "--exit-when-drained")
+		writeConfig(t, conf, "{classes: 2, state: "+state+", output: {alerts: "+output+"},"+
+			" communities: [{name: all, everyone: true}], privacy: {min_members: 0},"+
+			" step: {every: 100ms, time: event}, alerts: [{name: a, when: "+rule+", suppress: []}]}")
+		mustRun(t, "publish", "--state", state, "--classes", "2", "--log", log)
+		mustRun(t, append([]string{"run", "--config", conf, "--exit-when-drained"}, args...)...)
 	}
-	mustRun(
-		t,
-		"simulate",
-		"--vertices",
-		"200",
-		"--duration",
-		"2s",
-		"--out",
-		filepath.Join(dir, "log.ndjson"),
-	)
+	mustRun(t, "simulate", "--vertices", "200", "--duration", "2s", "--out", log)
 	run("point > 0.1")
-	if text, err := os.ReadFile(filepath.Join(dir, "alerts.ndjson")); err != nil || len(text) == 0 {
+	if text, err := os.ReadFile(output); err != nil || len(text) == 0 {
 		t.Fatalf("no alerts: %v", err)
 	}
 	streams := filepath.Join(state, "nats", "jetstream", "$G", "streams")
 	for _, path := range []string{
-		filepath.Join(streams, "GQL"), filepath.Join(streams, "GQL_ESTIMATES"), filepath.Join(state, "checkpoints"), filepath.Join(state, "alerting.json"),
-		filepath.Join(dir, "alerts.ndjson"), filepath.Join(dir, "alerts.ndjson.position"),
+		filepath.Join(streams, "GQL"), filepath.Join(streams, "GQL_ESTIMATES"),
+		filepath.Join(state, "checkpoints"), filepath.Join(state, "alerting.json"),
+		output, output + ".position",
 	} {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run("cusum > 1000000")
+	run("cusum > 1000000", "--accept-log")
+	if text, err := os.ReadFile(output); err != nil || len(text) > 0 {
+		t.Errorf("alerts of the log that is no more: %v\n%s", err, text)
+	}
 }
 
 // Values that the bucket has lost must be there after the next start: the broker copies

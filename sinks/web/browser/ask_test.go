@@ -139,16 +139,19 @@ func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := filled(t, d, 60)
 	name := "difference(Lyon cycling, " + d.names[2] + ")"
+	reason := "the rule asks for above +5.0 points"
 	s.SetAlerts(web.Alerts{Active: []alerts.Alert{{Transition: alerts.Transition{
 		Rule: "apart", Community: name, Class: "centre", State: alerts.Firing, Method: "auto",
-		Point: 0.1, Low: 0.05, High: 0.15, Reason: "point " + name + " > 0.05 for 1 estimates",
+		Point: 0.1, Low: 0.05, High: 0.15, Reason: reason,
+		Text: "centre of " + name + " is +10.0 points (90 % interval +5.0 points to +15.0 points); " +
+			reason,
 	}}}})
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/alerts")
 	p.until("the alert", `document.querySelector(".alerts-page tbody a")`)
 	if text := eval[string](p, `document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(
 		text,
-		"+10.0 points (+5.0 to +15.0)",
+		"+10.0 points (90 % interval +5.0 points to +15.0 points)",
 	) {
 		t.Errorf("the row says %s", text)
 	}
