@@ -64,8 +64,8 @@ func TestAutoBeatsThePaperUnderEveryShift(t *testing.T) {
 
 // Predictions that the built-in classifier makes of labels and edges alone must, with
 // auto, give smaller errors than the plain shares of the labels under every shift, and
-// intervals that hold. One community says little (see
-// docs/notes/2026-11-22-without-a-model.md), so there are a hundred and more in every row.
+// intervals that hold. One community says little, so there are a hundred and more in
+// every row.
 func TestTheClassifierBeatsThePlainSharesOfTheLabels(t *testing.T) {
 	for _, graph := range []string{"coraml", "citeseer", "icwsm_political"} {
 		flags := graphFlags(sharedDir(t), graph)[:4] // without predictions

@@ -128,7 +128,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {
 				// The reference stopped short of the maximum: its gradient is .005 to .15. At the maximum of its
-				// own objective ours are within 9e-4 (docs/notes/2026-11-25-intervals-by-row.md).
+				// own objective ours are within 9e-4 (docs/notes/2026-11-25-intervals.md).
 				if math.Abs(e.Theta[j]-x) > 1.5e-3 {
 					t.Errorf("theta %d is %.6f, the reference has %.6f", j, e.Theta[j], x)
 				}

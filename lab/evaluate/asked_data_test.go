@@ -171,7 +171,7 @@ func (d *dataset) audited(
 // within 20 % of the widest interval then, but for ICWSM's hubs and neighbours, who are of one
 // mind more often than the labels elsewhere promise.
 func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
-	const draws, splits = 2, 1 // docs/notes/2026-11-22-audit-labels.md: 3, 2
+	const draws, splits = 2, 1
 	all, cells := map[int]float64{}, map[int]float64{}
 	for _, name := range []string{"coraml", "citeseer", "icwsm_political", "musae_twitch"} {
 		d := sharedGraph(t, name)

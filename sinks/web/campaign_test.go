@@ -18,8 +18,8 @@ import (
 	"gqlstream/quant"
 )
 
-// campaign is who asks how much, for how long. GQLSTREAM_CAMPAIGN=5m makes it the long
-// one of docs/notes/2026-11-22-first-edition-page-load.md (make load).
+// campaign says how many callers ask for how many pages, and for how long.
+// GQLSTREAM_CAMPAIGN=5m makes it the long one of make load.
 type campaign struct {
 	lasts                       time.Duration
 	communities, pages, callers int
