@@ -37,7 +37,7 @@ func TestPurgedLogGoesOn(t *testing.T) {
 		t.Error("nothing comes of the rest of the log")
 	}
 	whole := filepath.Join(t.TempDir(), "whole.yaml") // names the state directory as well
-	writeConfig(t, whole, "state: "+state+"\n"+crashConfig)
+	writeConfig(t, whole, "state: "+state+"\n"+savedConfig)
 	if out, _ := mustRun(t, "replay", "--config", whole, "--use-checkpoint", "--from", second); out == "" {
 		t.Error("the checkpoints of the state directory of a configuration are not used")
 	}

@@ -22,13 +22,18 @@ import (
 	"gqlstream/sinks"
 )
 
+// savedStep cuts the log by the times of its events, so that a slow machine gives the same records.
+const savedStep = "step: {every: 20ms, emit_every: 20ms, time: event}"
+
+var savedConfig = strings.Replace(crashConfig, crashStep, savedStep, 1)
+
 // savedState makes a state directory by two runs over random events and returns
 // it with its configuration and the records of GQL_ESTIMATES.
 func savedState(t *testing.T, seed uint64) (state, conf string, records []string) {
 	t.Helper()
 	state, conf = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, conf, crashConfig)
-	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
+	writeConfig(t, conf, savedConfig)
+	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12)), at: crashEventsBegin}
 	for run := range 2 {
 		events.nobodyErased = run == 1 // so that three checkpoints are there
 		publishRandom(t, state, events, 60)
@@ -56,7 +61,8 @@ func withBroker(t *testing.T, state string, use func(jetstream.JetStream)) {
 	}
 }
 
-// publishRandom publishes messages one by one, so that they get times of their own.
+// publishRandom publishes messages one by one, so that they get times of their own. Events with times
+// are 15 ms apart.
 func publishRandom(t *testing.T, state string, events *crashEvents, messages int) {
 	t.Helper()
 	b, err := config.OpenBroker(config.Settings{State: state}, nil)
@@ -78,6 +84,10 @@ func publishRandom(t *testing.T, state string, events *crashEvents, messages int
 		}
 		if err := p.Flush(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if !events.at.IsZero() {
+			events.at = events.at.Add(15 * time.Millisecond)
+			continue
 		}
 		pause(t.Context(), 4*time.Millisecond) // the log's time passes
 	}
@@ -395,6 +405,9 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 			t.Errorf("what was accepted is not restored:\n%s", said)
 		}
 	}
+	later := &crashEvents{rand: rand.New(rand.NewPCG(8, 12)), at: crashEventsBegin.Add(time.Minute)}
+	publishRandom(t, state, later, 20)
+	mustRun(t, append(slip, "--alpha", "0.2", "--classes", "left,rigth")...)
 	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
 		t.Fatal(err)
 	}
