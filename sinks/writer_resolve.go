@@ -125,7 +125,10 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 	}
 	const overhead = 250   // of a message: headers and what the store adds
 	const leastBytes = 300 // of a message of ours in the stream
-	bytes := 0
+	margin, bytes := uint64(len(batch)), 0
+	if w.config.Shards > 1 { // others publish meanwhile
+		margin = batchMessagesMax
+	}
 	for _, m := range batch {
 		bytes += len(m.Subject) + len(m.Data) + overhead
 	}
@@ -150,9 +153,8 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 			) / int64(
 				max(w.config.Shards, 1),
 			) // others publish meanwhile
-			discarded := uint64(
-				max(over, 0)/leastBytes,
-			) + batchMessagesMax // at most, whatever the oldest messages are
+			// At most, whatever the oldest messages are.
+			discarded := uint64(max(over, 0)/leastBytes) + margin
 			return w.free > 0 || taken >= s.FirstSeq+discarded
 		}
 		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq ||

@@ -327,28 +327,15 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 // Before the broker would discard what an output has not taken, the run must wait and say
 // for whom; when the output is there again, it must have every record, once.
 func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
-	if os.Getenv("GQLSTREAM_OUTAGES") == "" {
-		t.Skip("the run waits, and its log does not say so in time: set GQLSTREAM_OUTAGES=1 to see it")
-	}
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
 	writeConfig(t, away, "a file, so that nothing can be in it")
-	writeConfig(
-		t,
-		r.config,
-		strings.Replace(
-			crashConfig,
-			crashStep,
-			"step: {every: 1ms, emit_every: 1ms}\nemit: {threshold: 0}",
-			1,
-		),
-	) // many emissions, none of which waits for labels
+	// Many emissions, none of which waits for labels.
+	often := "step: {every: 1ms, emit_every: 1ms, time: event}\nemit: {threshold: 0}"
+	writeConfig(t, r.config, strings.Replace(crashConfig, crashStep, often, 1))
 	h := &history{
-		t:      t,
-		rand:   r.rand,
-		dir:    r.dir,
-		config: r.config,
-		events: &crashEvents{rand: r.rand},
+		t: t, rand: r.rand, dir: r.dir, config: r.config,
+		events: &crashEvents{rand: r.rand, at: crashEventsBegin},
 	}
 	settings, err := config.Load(h.config)
 	if err != nil {
@@ -359,9 +346,7 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 		away,
 		"estimates.ndjson",
 	), 1<<20
-	for range 100 { // each waits for its acknowledgements, so that log time moves and steps end on a quick machine too
-		h.publish(h.dir, 25)
-	}
+	publishRandom(t, h.dir, h.events, 400)
 	said, err := h.drainTo(settings, "the run waits")
 	if !errors.Is(err, context.Canceled) || !strings.Contains(said, "for=GQL_ESTIMATES") ||
 		!strings.Contains(said, "file has not taken message 1 ") {
