@@ -32,9 +32,14 @@ func TestADamagedReplicaIsNamed(t *testing.T) {
 	const messages = 3000
 	for i := range messages {
 		m := fmt.Appendf(nil, "%06d%s", i, strings.Repeat("x", 8000)) // several blocks
-		if _, err := l.js.Publish(ctx, "kept", m); err != nil {
+		if _, err := l.js.PublishAsync("kept", m); err != nil {
 			t.Fatal(err)
 		}
+	}
+	select {
+	case <-l.js.PublishAsyncComplete():
+	case <-ctx.Done():
+		t.Fatal("not all messages are stored")
 	}
 	l.awaitProbes(ctx, t, map[string]bool{"n0": false, "n1": false, "n2": false})
 	info, err := stream.Info(ctx)
