@@ -52,44 +52,44 @@ var flagDocs = []FlagDoc{
 		"label more vertices of these classes near the community, or lower lambda",
 	},
 	{
-		FlagUnsupported, "no calibration label with weight in the classes named: they get no share, or next to none, and the interval 0..1",
-		"label vertices of these classes; the other shares assume that these do not occur",
+		FlagUnsupported, "no calibration label with weight in the classes named: their share is about zero, with the interval 0..1",
+		"label vertices of these classes; the other shares assume that these classes do not occur",
 	},
 	{
-		FlagUnreachable, "hardly a walk from the community ends at a calibration label, so every label weighs the same (lambda 0)",
+		FlagUnreachable, "almost no walk from the community ends at a calibration label, so all labels weigh the same (lambda 0)",
 		"label vertices in or near the community",
 	},
 	{
-		FlagIllConditioned, "the classifier hardly tells the two classes named apart: their shares trade against each other",
+		FlagIllConditioned, "the classifier confuses the two classes named: an error moves weight from one share to the other",
 		"use auto or diff, a neighbourhood-aware method, or a better classifier; read the sum of the two shares",
 	},
 	{
-		FlagLowCoverage, "fewer than 80 % of the unlabelled members have a prediction; the others are assumed to be alike",
+		FlagLowCoverage, "fewer than 80 % of the unlabelled members have a prediction; the other members are assumed to be alike",
 		"predict the missing members",
 	},
 	{
-		FlagUnseen, "over a fifth of what the classifier says of members or their neighbours it says of hardly any calibration label",
-		"label some of these members (nothing can be learnt from the others; the interval allows for that), or use diff, pacc or sis",
+		FlagUnseen, "more than a fifth of the members have predictions that almost no calibration label has",
+		"label some of these members, or use diff, pacc or sis; the interval allows for the unknown part",
 	},
 	{
-		FlagShift, "sis and diff, or both ends of auto, differ beyond their errors in the classes named: the classifier errs differently in this community",
+		FlagShift, "sis and diff, or the two readings of auto, differ by more than their errors in the classes named: the classifier errs differently in this community",
 		"trust neither alone; label some members and compare",
 	},
 	{
-		FlagClustered, "the calibration labels have more edges among them than chance would give: they come from few places",
-		"spread the labels over the graph; auto reads every community as a place until then, and its intervals may be too short",
+		FlagClustered, "the calibration labels have more edges among them than chance gives: they come from few places",
+		"spread the labels over the graph; until then auto treats every community as a place, and its intervals may be too short",
 	},
 	{
-		FlagAssumption, "audit labels show other shares in the classes named than auto expected: an assumption of auto does not hold in this community",
-		"believe the record, which leans on the audit labels now; audit_points says how far auto was off; ask for more labels here",
+		FlagAssumption, "audit labels contradict auto in the classes named: an assumption of auto does not hold in this community",
+		"use the record, which now relies on the audit labels; audit_points is the error of auto; ask for more labels here",
 	},
 	{
-		FlagFewAudits, "the method audit has fewer than 10 audit labels among the members, or such that do not stand for all of them",
-		"label what gqlstream ask draws",
+		FlagFewAudits, "the method audit has fewer than 10 audit labels among the members, or labels that do not stand for all members",
+		"label the vertices that gqlstream ask draws",
 	},
 	{
-		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, and are not used",
-		"ask again: they were drawn from another community, many were not answered, or the community has changed; those that are there are taken over",
+		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for too many, and are not used",
+		"ask again: the labels were drawn from another community, many questions were not answered, or the community has changed; the new draw includes the present labels",
 	},
 	{
 		FlagNoMembers, "the community has no members; the shares are those of the calibration labels",
@@ -104,37 +104,37 @@ var flagDocs = []FlagDoc{
 		"add labels with the role calibrate",
 	},
 	{
-		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier; both errors are read as one",
+		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier; the estimate corrects both alike",
 		"predict all vertices, or none",
 	},
 	{
-		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
-		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
+		FlagModelSwitching, "predictions of another model version are arriving, or have replaced the former version",
+		"wait until the new version has predicted the labelled vertices; changes around the switch come from the model, not from the community",
 	},
 	{
 		FlagAtypical,
-		"the calibration labels are unlike the graph: the mean posterior of a class differs by more than three standard errors; auto corrects for classes that answer more often, not for places",
+		"the mean posterior of the calibration labels differs from that of the graph by more than three standard errors; auto corrects for classes that answer more often, not for places",
 		"draw labels at random (see ask), or declare labels.drawn",
 	},
 	{
-		FlagNewPosterior, "auto has fitted the coefficients of its posterior anew since the last estimate",
-		"nothing: a change at this estimate is in part that of the fit, and its standard error says so",
+		FlagNewPosterior, "auto has fitted the coefficients of its posterior since the last estimate",
+		"nothing: a part of the change comes from the fit; see revised and se_revised",
 	},
 	{
-		FlagDrift, "labels that arrive now show more errors than the first labels of this model version",
-		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
+		FlagDrift, "new labels show more errors than the first labels of this model version",
+		"look at the accuracy by class in the status; train the model again, and label more until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this community: the interval is wide",
-		"wait: it is computed within the next emissions",
+		FlagVarianceBound, "the spread of the kernel over the labels is not yet computed for this community: the interval is wide",
+		"wait for the next emissions",
 	},
 	{
-		FlagCutShort, "more than members_max vertices are within the hops of this ego network: members are those within fewer hops",
+		FlagCutShort, "more than members_max vertices are within the hops of this ego network: fewer hops count",
 		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
 	},
 	{
 		FlagBelowFloor,
-		"fewer members than the privacy floor have a label or a prediction, or a few of them outweigh the rest:" +
+		"too few members have a label or a prediction, or a few of them outweigh the rest:" +
 			" nothing else is published",
 		"enlarge the community, or let more of its members have predictions",
 	},
