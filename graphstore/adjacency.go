@@ -7,21 +7,23 @@ type run struct {
 	neighbors []Vertex
 	degree    float64
 	hub       bool // whether it has an index
-	changed   bool // whether it has other neighbours, or another order, than after the last compaction
+	// whether it has other neighbours, or another order, than after the last compaction
+	changed bool
 }
 
 // adjacency holds the neighbours of every vertex.
 //
-// Invariant: u stands once in the run of v exactly if v stands once in the run of
-// u, with the same weight; a run longer than hubDegree has an index, and after a compaction no other;
-// weights, when there are any, has a list parallel to each run.
+// Invariant: u stands once in the run of v exactly if v stands once in the run of u, with the same
+// weight; a run longer than hubDegree has an index, and after a compaction no other; weights, when
+// there are any, has a list parallel to each run.
 type adjacency struct {
 	runs      []run
 	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
 	heavy     int         // directed entries whose weight differs from 1
 	weightSum float64     // sum of all degrees
 	edges     int
-	hubs      map[Vertex]map[Vertex]uint32 // of vertices with many neighbours: where each stands in the run
+	// of vertices with many neighbours: where each stands in the run
+	hubs      map[Vertex]map[Vertex]uint32
 	hubDegree int
 }
 
@@ -86,9 +88,9 @@ func (g *adjacency) position(v, u Vertex) (int, bool) {
 // warm reads the memory that setting these edges will read, and returns a number that
 // means nothing.
 //
-// An insertion waits for memory, first for the runs of its ends and then for the neighbours that these
-// have, and the processor cannot begin the next insertion meanwhile. It can begin the next turn of a
-// loop that does little but read, so here the waits overlap.
+// An insertion waits for memory, first for the runs of its ends and then for the neighbours that
+// these have, and the processor cannot begin the next insertion meanwhile. It can begin the next
+// turn of a loop that does little but read, so here the waits overlap.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {
 		u, v := unpair(e.key)
@@ -234,8 +236,8 @@ func (g *adjacency) reweigh(v, u Vertex, after float64) {
 	g.weights[v][i] = after
 }
 
-// compact sorts the neighbours of the vertices that have changed, and gives them the memory that they
-// need. Afterwards two graphs of the same edges are read alike and go on alike.
+// compact sorts the neighbours of the vertices that have changed, and gives them the memory that
+// they need. Afterwards two graphs of the same edges are read alike and go on alike.
 func (g *adjacency) compact() {
 	if g.heavy == 0 {
 		g.weights = nil

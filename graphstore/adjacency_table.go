@@ -23,7 +23,9 @@ func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 // load appends a run, which finishLoad compacts. Its degree is summed anew, which is exact,
 // so that it need not be believed.
 func (g *adjacency) load(row *adjacencyRow) error {
-	v, list, weights := row.Vertex, row.Neighbors, row.Weights.Value
+	v := row.Vertex
+	list := row.Neighbors
+	weights := row.Weights.Value
 	if int(v) >= len(g.runs) || len(g.runs[v].neighbors) > 0 ||
 		len(weights) > 0 && len(weights) != len(list) {
 		return fmt.Errorf("neighbours of vertex %d: %w", v, errTable)
@@ -38,7 +40,9 @@ func (g *adjacency) load(row *adjacencyRow) error {
 		g.keepWeights()
 	}
 	r := &g.runs[v]
-	r.neighbors, r.degree, r.changed = slices.Clone(list), float64(len(list)), true
+	r.neighbors = slices.Clone(list)
+	r.degree = float64(len(list))
+	r.changed = true
 	if len(weights) > 0 {
 		g.weights[v] = slices.Clone(weights)
 		r.degree = 0

@@ -56,8 +56,9 @@ func (a attributes) list(v Vertex, keys []string, values []event.Value) []event.
 	return values
 }
 
-// set gives v a value of a key, null for none, and returns the one before. It keeps a copy of a new key. There is
-// one zero: which of two equal numbers stands for both must not depend on what came earlier.
+// set gives v a value of a key, null for none, and returns the one before. It keeps a copy of a new
+// key. There is one zero: which of two equal numbers stands for both must not depend on what came
+// earlier.
 func (a attributes) set(v Vertex, key string, value event.Value) (before event.Value) {
 	c := a[key]
 	if c == nil {

@@ -8,12 +8,13 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// SetCommunities replaces the configured communities by rules. A rule that is configured already keeps its
-// community, and one for an explicit community of the same name adopts it. One that is gone, or is defined
-// anew under its old name, loses its community. Those that member events created stay.
+// SetCommunities replaces the configured communities by rules. A rule that is configured already
+// keeps its community, and one for an explicit community of the same name adopts it. One that is
+// gone, or is defined anew under its old name, loses its community. Those that member events
+// created stay.
 //
-// Communities are counted anew: those that stay get the first indices, in their order, then come those of the
-// other rules, in theirs. It ends every View and Delta. An error changes nothing.
+// Communities are counted anew: those that stay get the first indices, in their order, then come
+// those of the other rules, in theirs. It ends every View and Delta. An error changes nothing.
 func (s *Store) SetCommunities(rules []Rule) error {
 	if err := validateRules(rules); err != nil {
 		return fmt.Errorf("graphstore: set communities: %w", err)
@@ -34,18 +35,13 @@ func (s *Store) SetCommunities(rules []Rule) error {
 	}
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return stays[r.Name] })
 	if n := len(stay) + len(fresh); n > s.config.Limits.Communities {
-		return fmt.Errorf(
-			"graphstore: set communities: %d, above the limit of %d",
-			n,
-			s.config.Limits.Communities,
-		)
+		return fmt.Errorf("graphstore: set communities: %d, above the limit of %d",
+			n, s.config.Limits.Communities)
 	}
 	joins, ok := s.findMembers(fresh, room)
 	if !ok {
-		return fmt.Errorf(
-			"graphstore: set communities: more memberships than %d",
-			s.config.Limits.Memberships,
-		)
+		return fmt.Errorf("graphstore: set communities: more memberships than %d",
+			s.config.Limits.Memberships)
 	}
 	s.members = newMembers(s.members.most, len(s.members.of))
 	for _, c := range stay {

@@ -31,10 +31,14 @@ type Config struct {
 
 	Evidence EvidenceConfig // how long observations of a person stay evidence
 
-	Limits event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
+	// 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
+	Limits event.Limits
 
-	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
-	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
+	// share that an incoming model version must cover to become active; 0 is SwitchAtDefault
+	SwitchAt float64
+	// of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, <
+	// 0 never
+	LapseAfter time.Duration
 
 	// For tests; 0 are the constants.
 	hubDegree     int // vertices with more neighbours get a hash index: hubDegreeDefault
@@ -61,27 +65,18 @@ func (c *Config) Validate() error {
 	want(c.Windows.Edges >= 0, "windows.edges: %v is negative", c.Windows.Edges)
 	want(c.Windows.Labels >= 0, "windows.labels: %v is negative", c.Windows.Labels)
 	want(c.Windows.Predictions >= 0, "windows.predictions: %v is negative", c.Windows.Predictions)
-	want(
-		c.SwitchAt >= 0 && c.SwitchAt <= 1,
+	want(c.SwitchAt >= 0 && c.SwitchAt <= 1,
 		"models: switch_at is %v, want a share above 0, up to 1",
-		c.SwitchAt,
-	)
+		c.SwitchAt)
 	egos, limits := 0, c.withDefaults().Limits
 	for _, r := range c.Communities {
 		egos += r.egoMembersMax()
 	}
-	want(
-		egos <= limits.Memberships,
+	want(egos <= limits.Memberships,
 		"ego networks may have %d members, above the limit of %d memberships",
-		egos,
-		limits.Memberships,
-	)
-	want(
-		len(c.Communities) <= limits.Communities,
-		"%d communities, above the limit of %d",
-		len(c.Communities),
-		limits.Communities,
-	)
+		egos, limits.Memberships)
+	want(len(c.Communities) <= limits.Communities, "%d communities, above the limit of %d",
+		len(c.Communities), limits.Communities)
 	return errors.Join(errs...)
 }
 
@@ -90,7 +85,10 @@ func (c *Config) withDefaults() Config {
 	d := *c
 	d.hubDegree = cmp.Or(d.hubDegree, hubDegreeDefault)
 	d.Limits = d.Limits.Or(event.Limits{
-		Vertices: VerticesMaxDefault, Edges: EdgesMaxDefault, Communities: NamesMaxDefault, Memberships: membershipsMax,
+		Vertices:    VerticesMaxDefault,
+		Edges:       EdgesMaxDefault,
+		Communities: NamesMaxDefault,
+		Memberships: membershipsMax,
 	})
 	d.versionsMax = cmp.Or(d.versionsMax, NamesMaxDefault)
 	d.attributesMax = cmp.Or(d.attributesMax, KeysMaxDefault)

@@ -99,20 +99,16 @@ func validateRules(rules []Rule) error {
 		seen[r.Name] = true
 		cost, err := r.validate()
 		if steps += cost; steps > ruleStepsMax && steps-cost <= ruleStepsMax {
-			errs = append(
-				errs,
-				fmt.Errorf(
-					"community %q brings the steps that evaluating all rules may take to %d, at most %d are allowed",
-					r.Name,
-					steps,
-					ruleStepsMax,
-				),
-			)
+			errs = append(errs, fmt.Errorf(
+				"community %q brings the steps that evaluating all rules may take to %d, at most "+
+					"%d are allowed",
+				r.Name, steps, ruleStepsMax))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
 		} else if members += r.egoMembersMax(); members > egoMembersLimit {
-			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks may have to %d, at most %d are allowed",
+			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks "+
+				"may have to %d, at most %d are allowed",
 				r.Name, members, egoMembersLimit))
 			members = 0
 		}
@@ -158,11 +154,8 @@ func (r Rule) validateEgo() error {
 	case r.Hops < 1 || r.Hops > egoHopsMax:
 		return fmt.Errorf("is an ego network of %d hops, want 1 to %d", r.Hops, egoHopsMax)
 	case r.MembersMax < 0 || r.MembersMax > egoMembersLimit:
-		return fmt.Errorf(
-			"is an ego network of at most %d members, want 1 to %d",
-			r.MembersMax,
-			egoMembersLimit,
-		)
+		return fmt.Errorf("is an ego network of at most %d members, want 1 to %d",
+			r.MembersMax, egoMembersLimit)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ type Label struct {
 // does not see it.
 type Audit struct {
 	Class event.Class // NoClass when there is none
-	Pi    uint32      // the probability of having been drawn, in units of 2^-30; 0 when there is none
+	// the probability of having been drawn, in units of 2^-30; 0 when there is none
+	Pi uint32
 }
 
 // Delta says exactly what a batch changed: net (what a batch did and undid is

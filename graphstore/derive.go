@@ -37,9 +37,8 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 	for _, d := range list {
 		if held := s.labelling.version.data[d.V]; held != noVersion && held != version ||
 			s.ids.Erased(d.V) {
-			panic(
-				fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict", d.V),
-			)
+			panic(fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict",
+				d.V))
 		}
 		now := said{units: d.Units, version: version}
 		if d.Units == nil {

@@ -27,8 +27,8 @@
 // Parts with a time to live in them keep ends, which knows when. What the parts share
 // while one batch is applied is a step.
 //
-// The columns, which grow with the vertices, are Arrow buffers; what grows with edges, names, attributes
-// and memberships are slices and maps of the language's.
+// The columns, which grow with the vertices, are Arrow buffers; what grows with edges, names,
+// attributes and memberships are slices and maps of the language's.
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below

@@ -30,8 +30,10 @@ type ego struct {
 func newEgo(r Rule) *ego {
 	return &ego{
 		root: event.ParseID(
-			r.Root,
-		), hops: r.Hops, membersMax: r.egoMembersMax(), reach: map[Vertex]int{},
+			r.Root),
+		hops:       r.Hops,
+		membersMax: r.egoMembersMax(),
+		reach:      map[Vertex]int{},
 	}
 }
 

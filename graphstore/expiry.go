@@ -39,7 +39,8 @@ type ending struct {
 // endings are a heap with the earliest on top.
 type endings []ending
 
-// Len and the methods below are those of heap.Interface; heap.Init and heap.Fix call the first three.
+// Len and the methods below are those of heap.Interface; heap.Init and heap.Fix call the first
+// three.
 func (h endings) Len() int           { return len(h) }
 func (h endings) Less(i, j int) bool { return h[i].end < h[j].end }
 func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
@@ -143,7 +144,8 @@ func (x *ends) rebuild() {
 
 // sorted returns everything with an end, by key.
 func (x *ends) sorted() []ending {
-	keys, ends := make([]entry, 0, len(x.at)), make([]event.Time, 0, len(x.at))
+	keys := make([]entry, 0, len(x.at))
+	ends := make([]event.Time, 0, len(x.at))
 	for key, end := range x.at {
 		keys = append(keys, entry{key: key, at: uint32(len(ends))})
 		ends = append(ends, end)

@@ -54,7 +54,8 @@ func (t *ids) append() Vertex {
 	return Vertex(len(t.list) - 1)
 }
 
-// set makes an index that of an identity. The name is copied, because that of an event belongs to its batch.
+// set makes an index that of an identity. The name is copied, because that of an event belongs to
+// its batch.
 func (t *ids) set(v Vertex, id event.ID) {
 	id.Name = strings.Clone(id.Name)
 	if t.list[v] = (identity{id: id}); id.Name == "" {
@@ -94,8 +95,8 @@ func (t *ids) Erased(v Vertex) bool { return t.list[v].erased }
 // ID returns the name of v, and the zero ID when v is erased, see Erased.
 func (t *ids) ID(v Vertex) event.ID { return t.list[v].id }
 
-// restore appends an identity as String writes it, or an erased one, before the erased ones are released. It
-// returns an index that stands already if the identity does.
+// restore appends an identity as String writes it, or an erased one, before the erased ones are
+// released. It returns an index that stands already if the identity does.
 func (t *ids) restore(text string, live bool) Vertex {
 	id := event.ParseID(text)
 	if v, known := t.Lookup(id); live && known {

@@ -16,8 +16,9 @@ var (
 	noAudit = Audit{Class: event.NoClass}
 )
 
-// labelling holds all that says which class a vertex has: labels, predictions and the model versions that made them.
-// They are one part because how far a new model has come is counted over both, see models.
+// labelling holds all that says which class a vertex has: labels, predictions and the model
+// versions that made them. They are one part because how far a new model has come is counted over
+// both, see models.
 type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
@@ -92,7 +93,8 @@ func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
 		return event.UnknownClass, ""
 	case e.Role > event.Audit:
 		return event.BadValue, "role"
-	case e.Role == event.Audit && e.Class != event.NoClass && (e.Pi < event.PiMin || e.Pi > event.One):
+	case e.Role == event.Audit && e.Class != event.NoClass &&
+		(e.Pi < event.PiMin || e.Pi > event.One):
 		return event.BadValue, "pi"
 	}
 	return "", ""
@@ -115,7 +117,10 @@ func (l *labelling) assertLabel(v Vertex, at int) {
 func (l *labelling) applyLabels(p *step) {
 	l.labels = p.standing(l.labels)
 	for _, e := range l.labels {
-		after, drawn, at, end := noLabel, noAudit, event.Time(0), forever
+		after := noLabel
+		drawn := noAudit
+		at := event.Time(0)
+		end := forever
 		if e.at != fromErasure {
 			after, drawn, at, end = l.asserts(&p.batch.Labels[e.at], p.now)
 		}
@@ -151,12 +156,12 @@ func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 		return
 	}
 	l.count(v, -1)
-	l.classes.data[v], l.roles.data[v], l.times.data[v] = int32(after.Class), uint8(after.Role), at
+	l.classes.data[v] = int32(after.Class)
+	l.roles.data[v] = uint8(after.Role)
+	l.times.data[v] = at
 	l.count(v, 1)
-	p.delta.Labels = append(
-		p.delta.Labels,
-		LabelChange{V: v, Before: before, After: after, TimeBefore: was},
-	)
+	p.delta.Labels = append(p.delta.Labels,
+		LabelChange{V: v, Before: before, After: after, TimeBefore: was})
 }
 
 // Audit returns the audit label of v.

@@ -17,7 +17,9 @@ const (
 // memory: three eighths of it for edges, a quarter for vertices, an eighth each for
 // communities and memberships, and the rest for everything else.
 func LimitsOf(memory uint64, classes int) event.Limits {
-	room := func(bytes, each uint64, most int) int { return int(min(max(1, bytes/each), uint64(most))) }
+	room := func(bytes, each uint64, most int) int {
+		return int(min(max(1, bytes/each), uint64(most)))
+	}
 	return event.Limits{
 		Edges:       room(memory/8*3, edgeBytes, EdgesMaxDefault),
 		Vertices:    room(memory/4, vertexBytes+classBytes*uint64(classes), VerticesMaxDefault),

@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// membershipsMax bounds the memberships of all communities together: as many as there may be vertices, so
-// that a community of all of them fits.
+// membershipsMax bounds the memberships of all communities together: as many as there may be
+// vertices, so that a community of all of them fits.
 const membershipsMax = VerticesMaxDefault
 
 // multiplicitiesMax bounds the multiplicities of a community together: statistics are
@@ -54,7 +54,8 @@ type members struct {
 	multiplicities []uint32
 }
 
-// newMembers returns no communities of so many vertices, which may have so many memberships at most.
+// newMembers returns no communities of so many vertices, which may have so many memberships at
+// most.
 func newMembers(most, vertices int) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},

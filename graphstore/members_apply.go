@@ -8,7 +8,10 @@ import (
 )
 
 // begin empties what is kept of a batch.
-func (m *members) begin() { m.asserted, m.joining = emptied(m.asserted), 0 }
+func (m *members) begin() {
+	m.asserted = emptied(m.asserted)
+	m.joining = 0
+}
 
 // room reports whether n more joins fit, should every one asserted in this batch be
 // one, and every ego network come to have all that it may.
@@ -85,10 +88,8 @@ func (m *members) apply(p *step) {
 			first = len(d.Members)
 		}
 		if before, after := m.multiplicity(c, v), e.at; before != after {
-			d.Members = append(
-				d.Members,
-				MemberChange{Community: c, V: v, Before: before, After: after},
-			)
+			d.Members = append(d.Members,
+				MemberChange{Community: c, V: v, Before: before, After: after})
 		}
 	}
 	m.change(d.Members[first:])
@@ -137,7 +138,8 @@ func (m *members) merge(c *community, changes []MemberChange) {
 	m.vertices = append(m.vertices[:0], c.vertices[first:]...)
 	m.multiplicities = append(m.multiplicities[:0], c.multiplicities[first:]...)
 	vertices, multiplicities := m.vertices, m.multiplicities
-	c.vertices, c.multiplicities = c.vertices[:first], c.multiplicities[:first]
+	c.vertices = c.vertices[:first]
+	c.multiplicities = c.multiplicities[:first]
 	for i := range changes {
 		change := &changes[i]
 		at, was := slices.BinarySearch(vertices, change.V)

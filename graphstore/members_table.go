@@ -40,10 +40,14 @@ func (m *members) communityRows(yield func(communityRow) bool) {
 func (m *members) loadCommunity(r *communityRow) error {
 	rule := Rule{
 		Name: strings.Clone(
-			r.Name,
-		), Kind: r.Rule, Key: strings.Clone(r.Key.Value), Value: r.value(),
-		Expression: strings.Clone(r.Expression.Value), Root: strings.Clone(r.Root.Value),
-		Hops: int(r.Hops), MembersMax: int(r.MembersMax),
+			r.Name),
+		Kind:       r.Rule,
+		Key:        strings.Clone(r.Key.Value),
+		Value:      r.value(),
+		Expression: strings.Clone(r.Expression.Value),
+		Root:       strings.Clone(r.Root.Value),
+		Hops:       int(r.Hops),
+		MembersMax: int(r.MembersMax),
 	}
 	if err := validateRules([]Rule{rule}); err != nil {
 		return err
@@ -81,20 +85,12 @@ func (m *members) load(r *memberRow) error {
 	}
 	list, of := m.communities[r.Community].vertices, m.of[r.Vertex]
 	if n := len(list); n > 0 && list[n-1] >= r.Vertex {
-		return fmt.Errorf(
-			"member %d of community %d comes late: %w",
-			r.Vertex,
-			r.Community,
-			errTable,
-		)
+		return fmt.Errorf("member %d of community %d comes late: %w",
+			r.Vertex, r.Community, errTable)
 	}
 	if n := len(of); n > 0 && of[n-1].Community >= r.Community {
-		return fmt.Errorf(
-			"community %d of member %d comes late: %w",
-			r.Community,
-			r.Vertex,
-			errTable,
-		)
+		return fmt.Errorf("community %d of member %d comes late: %w",
+			r.Community, r.Vertex, errTable)
 	}
 	m.append(r.Community, r.Vertex, r.Multiplicity)
 	return nil

@@ -160,11 +160,14 @@ const weightMax = 1 << 32
 // begin starts from a prediction, which may be none.
 func (m *mean) begin(classes int, held said) {
 	if len(m.sums) != classes {
-		m.sums, m.shares = make([]uint64, classes), make([]float64, classes)
+		m.sums = make([]uint64, classes)
+		m.shares = make([]float64, classes)
 		m.units = make([]uint32, classes)
 	}
 	clear(m.sums)
-	m.weight, m.epoch, m.first = uint64(held.evidence.Weight), held.evidence.Epoch, true
+	m.weight = uint64(held.evidence.Weight)
+	m.epoch = held.evidence.Epoch
+	m.first = true
 	for k, unit := range held.units {
 		m.sums[k] = uint64(unit) * m.weight
 	}
@@ -220,6 +223,8 @@ func (m *mean) result(held said) said {
 	if p := event.Quantise(m.units, m.shares); p != nil {
 		panic("graphstore: the mean of posts: " + p.Error()) // they are distributions
 	}
-	held.units, held.evidence.Weight, held.evidence.Epoch = m.units, uint32(m.weight), m.epoch
+	held.units = m.units
+	held.evidence.Weight = uint32(m.weight)
+	held.evidence.Epoch = m.epoch
 	return held
 }

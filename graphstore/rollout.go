@@ -27,10 +27,11 @@ const (
 // Invariant: every prediction in the columns that no built-in classifier made is
 // of the active version, and counts are those of a recount.
 type models struct {
-	active   uint32          // noVersion before the first prediction
-	incoming uint32          // noVersion without a roll-out
-	seen     event.Time      // log time of the last prediction of incoming
-	pending  column[uint32]  // n x K units of incoming, all zero where there are none; empty without a roll-out
+	active   uint32     // noVersion before the first prediction
+	incoming uint32     // noVersion without a roll-out
+	seen     event.Time // log time of the last prediction of incoming
+	// n x K units of incoming, all zero where there are none; empty without a roll-out
+	pending  column[uint32]
 	evidence evidenceColumns // n: what those of incoming rest on; empty without a roll-out
 	counts   RollOut
 	waiting  ends // by vertex: when predictions in pending end
@@ -86,8 +87,12 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 // drop ends a roll-out and forgets what had come of it.
 func (l *labelling) drop() {
 	m := &l.models
-	m.pending, m.evidence, m.waiting = column[uint32]{}, evidenceColumns{}, ends{}
-	m.incoming, m.seen, m.counts = noVersion, 0, RollOut{}
+	m.pending = column[uint32]{}
+	m.evidence = evidenceColumns{}
+	m.waiting = ends{}
+	m.incoming = noVersion
+	m.seen = 0
+	m.counts = RollOut{}
 }
 
 // lapse drops a roll-out that has been silent for too long.
@@ -199,7 +204,8 @@ func (l *labelling) switchModel(d *Delta) {
 		if len(listed) > 0 && listed[0].V == v {
 			change, listed = listed[0], listed[1:]
 		} else if l.version.data[v] != noVersion {
-			change.Before, change.VersionBefore = keep(&l.before, row), l.version.data[v]
+			change.Before = keep(&l.before, row)
+			change.VersionBefore = l.version.data[v]
 		}
 		switch {
 		case after != nil:

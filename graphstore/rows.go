@@ -102,8 +102,8 @@ func typeOf(t reflect.Type) arrow.DataType {
 	return nil
 }
 
-// records are those of a table, at least one, which may be empty: a table without rows still has its
-// columns. They are copies, and to be released by whoever takes them.
+// records are those of a table, at least one, which may be empty: a table without rows still has
+// its columns. They are copies, and to be released by whoever takes them.
 type records = iter.Seq[arrow.Record]
 
 // recordsOf returns rows as records.

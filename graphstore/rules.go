@@ -10,8 +10,9 @@ import (
 
 // rules finds the communities whose members an expression decides.
 type rules struct {
-	byKey     map[string][]Community // that read the attribute
-	matchNone []Community            // that hold a vertex without attributes, those of everyone among them
+	byKey map[string][]Community // that read the attribute
+	// that hold a vertex without attributes, those of everyone among them
+	matchNone []Community
 
 	touched []Community   // scratch: those that a vertex event may have moved
 	values  []event.Value // scratch: what an evaluation reads

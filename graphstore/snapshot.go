@@ -33,8 +33,8 @@ func (w View) Sections() []Section {
 	return sections
 }
 
-// Encode returns the table as an uncompressed Arrow IPC file. The bytes depend on the content of the
-// store alone.
+// Encode returns the table as an uncompressed Arrow IPC file. The bytes depend on the content of
+// the store alone.
 func (s Section) Encode() ([]byte, error) {
 	data, err := encodeTable(s.store.table(s.Table, nil).records)
 	if err != nil {

@@ -31,21 +31,27 @@ func (p *step) begin(b *event.Batch) {
 	p.batch, p.now = b, max(p.now, b.Time)
 	d := &p.delta
 	*d = Delta{
-		Position: b.Last, Time: p.now,
-		Erased: emptied(d.Erased), Reused: emptied(d.Reused),
+		Position: b.Last,
+		Time:     p.now,
+		Erased:   emptied(d.Erased),
+		Reused:   emptied(d.Reused),
 		Edges: emptied(
-			d.Edges,
-		), Ends: emptied(d.Ends), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
-		Predictions: emptied(d.Predictions), Evidence: emptied(d.Evidence),
-		Members: emptied(d.Members),
+			d.Edges),
+		Ends:        emptied(d.Ends),
+		Labels:      emptied(d.Labels),
+		Audits:      emptied(d.Audits),
+		Predictions: emptied(d.Predictions),
+		Evidence:    emptied(d.Evidence),
+		Members:     emptied(d.Members),
 	}
 	clear(p.refused)
 	p.roomless = p.roomless[:0]
 	p.refused, p.originals, p.scratch = emptied(p.refused), emptied(p.originals), emptied(p.scratch)
 }
 
-// scratchMax bounds the elements of scratch memory that are kept from one batch to the next. A batch that needed
-// more, such as one that brings millions of memberships at once, must not hold its memory for ever.
+// scratchMax bounds the elements of scratch memory that are kept from one batch to the next. A
+// batch that needed more, such as one that brings millions of memberships at once, must not hold
+// its memory for ever.
 const scratchMax = 1 << 20
 
 // emptied returns the memory of a slice for the next batch.
@@ -104,7 +110,12 @@ func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string
 	p.originals = wire.AppendJSON(p.originals, p.batch, kind, i)
 	position, index, _ := p.batch.At(kind, i)
 	p.refused = append(p.refused, event.Refusal{
-		Position: *position, Index: int(*index), Kind: kind, Reason: reason, Detail: detail, Original: p.originals[at:len(p.originals):len(p.originals)],
+		Position: *position,
+		Index:    int(*index),
+		Kind:     kind,
+		Reason:   reason,
+		Detail:   detail,
+		Original: p.originals[at:len(p.originals):len(p.originals)],
 	})
 }
 

@@ -57,7 +57,8 @@ func New(config Config) (*Store, error) {
 // stays, also where that is more.
 func (s *Store) Limit(l event.Limits) {
 	s.config.Limits = l.Or(s.config.Limits)
-	s.edges.most, s.members.most = s.config.Limits.Edges, s.config.Limits.Memberships
+	s.edges.most = s.config.Limits.Edges
+	s.members.most = s.config.Limits.Memberships
 }
 
 // View returns the store as it stands.
@@ -70,15 +71,16 @@ func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 // views must not be used afterwards.
 func (s *Store) Release() { s.parts = parts{} }
 
-// Compact brings the store into canonical form, with neighbours sorted. Afterwards two stores that hold the same
-// graph under the same indices behave alike for ever, whatever their histories; this
+// Compact brings the store into canonical form, with neighbours sorted. Afterwards two stores that
+// hold the same graph under the same indices behave alike for ever, whatever their histories; this
 // is the form that a snapshot saves and loads. It ends every View.
 //
 // Cost: one pass over the vertices, and a sorted copy of what has changed.
 func (s *Store) Compact() {
 	s.edges.compact()
 	s.attributes.compact()
-	s.members.vertices, s.members.multiplicities = nil, nil // as long as the largest community that changed
+	s.members.vertices = nil
+	s.members.multiplicities = nil // as long as the largest community that changed
 }
 
 // Sections compacts the store and returns the tables of its snapshot. The two large ones, vertices
@@ -105,8 +107,13 @@ func (s *Store) copyVertices() *Store {
 	c.ids = ids{list: slices.Clone(s.ids.list)}
 	l := &s.labelling
 	c.labelling = labelling{
-		config: &c.config, classes: l.classes.clone(), roles: l.roles.clone(), times: l.times.clone(),
-		units: l.units.clone(), version: l.version.clone(), evidence: l.evidence.clone(),
+		config:   &c.config,
+		classes:  l.classes.clone(),
+		roles:    l.roles.clone(),
+		times:    l.times.clone(),
+		units:    l.units.clone(),
+		version:  l.version.clone(),
+		evidence: l.evidence.clone(),
 	}
 	copying.Wait()
 	return c

@@ -14,16 +14,20 @@ type Table string
 // The tables, in the order in which a snapshot is loaded. Rows of vertices and
 // adjacency are in order of the vertex index, which other tables refer to.
 const (
-	metaTable        Table = "meta"        // one row: what the store holds, and when
-	versionsTable    Table = "versions"    // names of the model versions, which is active and which incoming
-	verticesTable    Table = "vertices"    // id (null: erased), label, role, version, degree, probabilities
+	metaTable Table = "meta" // one row: what the store holds, and when
+	// names of the model versions, which is active and which incoming
+	versionsTable Table = "versions"
+	// id (null: erased), label, role, version, degree, probabilities
+	verticesTable    Table = "vertices"
 	adjacencyTable   Table = "adjacency"   // lists of neighbours; of weights, null when all are one
 	attributesTable  Table = "attributes"  // one row for each key of each vertex
 	communitiesTable Table = "communities" // definitions
 	membersTable     Table = "members"     // one row for each membership
-	expiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
-	pendingTable     Table = "pending"     // predictions of the incoming model version, and when they end
-	auditsTable      Table = "audits"      // audit labels, and the units of the probability of having been drawn
+	// what ends, and when: kind 0 edges, 1 labels, 2 predictions
+	expiryTable  Table = "expiry"
+	pendingTable Table = "pending" // predictions of the incoming model version, and when they end
+	// audit labels, and the units of the probability of having been drawn
+	auditsTable Table = "audits"
 )
 
 // Tables returns every table in order.
@@ -67,7 +71,9 @@ func tableOf[T any](
 // table returns one table of the store. A load compares what the tables hold with meta,
 // which that of the first one fills.
 func (s *Store) table(t Table, meta *metaRow) table {
-	k, l, m := s.config.Classes, &s.labelling, &s.members
+	k := s.config.Classes
+	l := &s.labelling
+	m := &s.members
 	switch t {
 	case metaTable:
 		return tableOf(t, k, s.metaRows, func(r *metaRow) error { *meta = *r; return nil },
@@ -75,50 +81,25 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	case versionsTable:
 		return tableOf(t, k, l.versionRows, l.loadVersion, nil)
 	case verticesTable:
-		return tableOf(
-			t,
-			k,
-			s.vertexRows,
-			s.loadVertex,
-			func() error { return agree(s.ids.len(), meta.Vertices) },
-		)
+		return tableOf(t, k, s.vertexRows, s.loadVertex,
+			func() error { return agree(s.ids.len(), meta.Vertices) })
 	case adjacencyTable:
-		return tableOf(
-			t,
-			k,
-			s.edges.rows,
-			s.edges.load,
-			func() error { return s.edges.finishLoad(meta.Edges) },
-		)
+		return tableOf(t, k, s.edges.rows, s.edges.load,
+			func() error { return s.edges.finishLoad(meta.Edges) })
 	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
 		return tableOf(t, k, s.attributes.rows, load, nil)
 	case communitiesTable:
-		return tableOf(
-			t,
-			k,
-			m.communityRows,
-			m.loadCommunity,
-			func() error { return agree(len(m.communities), meta.Communities) },
-		)
+		return tableOf(t, k, m.communityRows, m.loadCommunity,
+			func() error { return agree(len(m.communities), meta.Communities) })
 	case membersTable:
-		return tableOf(
-			t,
-			k,
-			m.rows,
-			m.load,
-			func() error { return agree(m.total, meta.Memberships) },
-		)
+		return tableOf(t, k, m.rows, m.load,
+			func() error { return agree(m.total, meta.Memberships) })
 	case expiryTable:
 		return tableOf(t, k, s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:
-		return tableOf(
-			t,
-			k,
-			l.pendingRows,
-			l.loadPending,
-			func() error { l.recountModels(); return nil },
-		)
+		return tableOf(t, k, l.pendingRows, l.loadPending,
+			func() error { l.recountModels(); return nil })
 	}
 	return tableOf(t, k, l.auditRows, l.loadAudit, nil)
 }

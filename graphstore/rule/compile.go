@@ -172,7 +172,8 @@ func (c *compiler) compile(node ast.Node) operand {
 	case *ast.BinaryNode:
 		return c.binary(n)
 	case *ast.MemberNode:
-		return c.fail(node, `values have no parts; an attribute whose name has a dot is attribute("a.b")`)
+		return c.fail(node,
+			`values have no parts; an attribute whose name has a dot is attribute("a.b")`)
 	case *ast.BuiltinNode:
 		return c.fail(node, "there is no function %s; %s", n.Name, allowed)
 	}
@@ -327,12 +328,10 @@ func (c *compiler) matches(n *ast.BinaryNode) operand {
 	}
 	size := patternSize(parsed)
 	if size > patternSizeMax {
-		return c.fail(
-			pattern,
-			"the pattern has %d instructions, at most %d are allowed; a repetition counts as often as it repeats",
-			size,
-			patternSizeMax,
-		)
+		return c.fail(pattern,
+			"the pattern has %d instructions, at most %d are allowed; a repetition counts as "+
+				"often as it repeats",
+			size, patternSizeMax)
 	}
 	c.steps += size * matchTextBytesMax
 	compiled, err := regexp.Compile(pattern.Value)

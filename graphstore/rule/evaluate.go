@@ -150,16 +150,16 @@ func equality(equal bool) operator {
 	}
 }
 
-// order compares numbers by size and texts byte by byte. Values have a number or a text; the other is equal.
+// order compares numbers by size and texts byte by byte. Values have a number or a text; the other
+// is equal.
 func order(holds func(sign int) bool) operator {
 	return operator{
 		takes: texts | numbers,
 		gives: truths,
 		ofNil: never,
 		of: func(a, b event.Value) event.Value {
-			return boolean(
-				holds(cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Number, b.Number))),
-			)
+			return boolean(holds(cmp.Or(cmp.Compare(a.Text, b.Text),
+				cmp.Compare(a.Number, b.Number))))
 		},
 	}
 }
