@@ -27,11 +27,11 @@ func (t Time) String() string {
 // Class is the index of a label class, 0 <= Class < K.
 type Class int32
 
-// NoClass stands for "no label": a label event with it withdraws the label.
+// NoClass means "no label": a label event with this class withdraws the label.
 const NoClass Class = -1
 
-// One is the integer that stands for probability one: predictions are stored
-// in units of 2^-30 and the K units of a prediction sum to exactly One.
+// One is probability one as an integer. Predictions are stored in units of 2^-30,
+// and the K units of a prediction sum to exactly One.
 const One = 1 << 30
 
 // Kind names the subject matter of an event. The subject of a message names it.
@@ -139,8 +139,8 @@ var roleNames = [...]string{"calibrate", "train", "audit"}
 // String returns the role as it is written in events.
 func (r Role) String() string { return roleNames[r] }
 
-// PiMin bounds the probability that an audit label was drawn with, in units of 2^-30, so
-// that the square of its inverse still fits the sums: about one in a million.
+// PiMin is the least sampling probability of an audit label, in units of 2^-30: about one in a
+// million. The square of its inverse still fits the sums.
 const PiMin = One >> 20
 
 // WeightUnit is the grain of edge weights: weights are rounded to multiples of 2^-20, so that sums
@@ -157,7 +157,7 @@ func RoundWeight(w float64) float64 { return math.Round(w/WeightUnit) * WeightUn
 type Edge struct {
 	Src, Dst ID
 	Weight   float64       // > 0, a multiple of WeightUnit; ignored when Remove
-	TTL      time.Duration // > 0: the edge is removed at Time + TTL, unless asserted again; 0 when Remove
+	TTL      time.Duration // > 0: the edge ends at Time + TTL; 0 when Remove
 	Time     Time
 	Position Position
 	Index    uint32 // of the event in its message, as of all kinds
@@ -169,19 +169,21 @@ type Label struct {
 	Vertex   ID
 	Class    Class
 	Role     Role
-	Pi       uint32 // of Audit: the probability of having been drawn, in units of 2^-30, at least PiMin; else 0
+	Pi       uint32 // of Audit: the sampling probability in units of 2^-30, >= PiMin; else 0
 	Index    uint32
-	TTL      time.Duration // > 0: the label is withdrawn at Time + TTL, unless asserted again; 0 with NoClass
+	TTL      time.Duration // > 0: the label ends at Time + TTL; 0 with NoClass
 	Time     Time
 	Position Position
 }
 
-// Prediction asserts what a classifier says about a vertex.
+// Prediction asserts the class probabilities that a classifier gives a vertex.
 type Prediction struct {
-	Vertex   ID
-	Units    []uint32      // K units of 2^-30 that sum to One, owned by the batch; nil withdraws, which no wire form says
+	Vertex ID
+	// Units are the K probabilities in units of 2^-30. They sum to One, and the batch owns them.
+	// nil withdraws the prediction, which no wire form can say.
+	Units    []uint32
 	Version  string        // model version; may be empty
-	TTL      time.Duration // > 0: the prediction is removed at Time + TTL, unless replaced
+	TTL      time.Duration // > 0: the prediction ends at Time + TTL, unless replaced
 	Time     Time
 	Position Position
 	Index    uint32
@@ -193,18 +195,18 @@ type Reference struct {
 	Given bool // false: the ID is the zero ID and means nothing
 }
 
-// Post is something that its author said. It adds to what is known of the author: the
-// author's prediction is the mean of the author's posts, each weighted by its age. A post
-// that answers or repeats an author asserts an edge between both as well.
+// Post is one post of an author, as a classifier read it. It adds to the author's evidence:
+// the author's prediction is the mean of the author's posts, each weighted by its age. A post
+// that answers or reposts another author also asserts an edge between the two.
 type Post struct {
 	Author   ID
-	Units    []uint32      // what a classifier says of the post, as of a Prediction; never nil
+	Units    []uint32      // probabilities of the post, as in a Prediction; never nil
 	Version  string        // model version; may be empty
 	ID       string        // of the post; may be empty
-	ReplyTo  Reference     // the author that it answers
-	RepostOf Reference     // the author that it repeats
+	ReplyTo  Reference     // the author whose post this one answers
+	RepostOf Reference     // the author whose post this one repeats
 	Weight   float64       // of its edges: > 0, a multiple of WeightUnit
-	TTL      time.Duration // > 0: its edges hold so long; 0: as the configuration says
+	TTL      time.Duration // > 0: how long its edges last; 0: as configured
 	Time     Time
 	Position Position
 	Index    uint32
@@ -226,7 +228,7 @@ type Attribute struct {
 	Value Value
 }
 
-// Vertex asserts attributes of a vertex, or erases all that is known of it.
+// Vertex asserts attributes of a vertex, or erases the vertex and all data about it.
 type Vertex struct {
 	Vertex     ID
 	Attributes []Attribute // in the order of the event; a null value removes the key
@@ -264,7 +266,7 @@ const (
 	Flush                // ends the step and emits every changed estimate
 	Checkpoint           // asks for a checkpoint at this position
 	Configure            // replaces the core's configuration
-	Note                 // flushes, and is shown to people: a line in every chart
+	Note                 // flushes, and draws a line with a text in every chart
 )
 
 var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note"}
@@ -295,7 +297,7 @@ type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's time at the end of the batch, never decreasing
 	Emit        bool     // an emission boundary follows this batch
-	EmitAll     bool     // with Emit: all that moved is published, however little: the log asks for it, or ends
+	EmitAll     bool     // with Emit: publish every change, however small (a flush, or the end)
 	Checkpoint  bool     // a checkpoint is asked for after this batch
 
 	Edges       []Edge
@@ -305,7 +307,7 @@ type Batch struct {
 	Members     []Member
 	Vertices    []Vertex
 	Controls    []Control
-	Refused     []Refusal // what did not make it into the batch, and why
+	Refused     []Refusal // events that the batch does not hold, with reasons
 
 	Late [Kinds]int // events that came late, by kind: applied, or refused as Late
 
@@ -340,10 +342,10 @@ type Reason string
 
 // The reasons for a refusal.
 const (
-	Malformed     Reason = "malformed"      // the bytes are not the wire form they claim to be
+	Malformed     Reason = "malformed"      // the bytes are not valid in their declared format
 	TooLarge      Reason = "too-large"      // a message, an id or a count above its limit
 	UnknownField  Reason = "unknown-field"  // a field that the event kind does not have
-	MissingField  Reason = "missing-field"  // a field the event cannot do without
+	MissingField  Reason = "missing-field"  // a required field is missing
 	BadValue      Reason = "bad-value"      // a value of the wrong type or out of range
 	NotFinite     Reason = "not-finite"     // NaN or infinity
 	NotNormal     Reason = "not-normal"     // probabilities negative, or their sum too far from one
@@ -355,16 +357,17 @@ const (
 	BadTime       Reason = "bad-time"       // a time that is neither RFC 3339 nor Unix seconds
 	UnknownKind   Reason = "unknown-kind"   // a subject that names no event kind
 	BadConfig     Reason = "bad-config"     // a configure event the core cannot accept
-	LimitExceeded Reason = "limit-exceeded" // a vertex, edge or community beyond the configured limit
+	LimitExceeded Reason = "limit-exceeded" // a vertex, edge or community above its limit
 	Late          Reason = "late"           // older than the policy for its kind allows
-	Skipped       Reason = "skipped"        // an operator has recorded in the log that it is passed over
+	Skipped       Reason = "skipped"        // an operator has recorded in the log to skip it
 	Ahead         Reason = "ahead"          // further ahead of its message's time than is allowed
 )
 
 // Reasons are all of them.
 var Reasons = []Reason{
-	Malformed, TooLarge, UnknownField, MissingField, BadValue, NotFinite, NotNormal, WrongClasses, UnknownClass, SelfLoop,
-	BadWeight, BadID, BadTime, UnknownKind, BadConfig, LimitExceeded, Late, Skipped, Ahead,
+	Malformed, TooLarge, UnknownField, MissingField, BadValue, NotFinite, NotNormal, WrongClasses,
+	UnknownClass, SelfLoop, BadWeight, BadID, BadTime, UnknownKind, BadConfig, LimitExceeded, Late,
+	Skipped, Ahead,
 }
 
 // Refusal is one message (Index < 0) or one event of a message that was not
@@ -380,8 +383,8 @@ type Refusal struct {
 	// ContentType is the header of a message refused whole; the source sets it.
 	ContentType string
 
-	// More is how many events were refused directly after it for the same reason.
-	// Of these nothing else is kept.
+	// More counts the events refused directly after this one for the same reason.
+	// Nothing else is stored about them.
 	More int
 }
 

@@ -34,11 +34,11 @@ type Limits struct {
 // Or returns the limits with those of fallback where there is none.
 func (l Limits) Or(fallback Limits) Limits {
 	return Limits{
-		Vertices: cmp.Or(l.Vertices, fallback.Vertices), Edges: cmp.Or(l.Edges, fallback.Edges),
-		Communities: cmp.Or(
-			l.Communities,
-			fallback.Communities,
-		), Memberships: cmp.Or(l.Memberships, fallback.Memberships),
+		Vertices: cmp.Or(l.Vertices, fallback.Vertices),
+		Edges:    cmp.Or(l.Edges, fallback.Edges),
+		Communities: cmp.Or(l.Communities,
+			fallback.Communities),
+		Memberships: cmp.Or(l.Memberships, fallback.Memberships),
 	}
 }
 
@@ -119,16 +119,12 @@ type LatePolicy struct {
 func (p LatePolicy) Validate() error {
 	var errs []error
 	if p.After < 0 || p.After > time.Duration(TimeMax) {
-		errs = append(
-			errs,
-			fmt.Errorf("late.after: %v must be positive and below 146 years", p.After),
-		)
+		errs = append(errs,
+			fmt.Errorf("late.after: %v must be positive and below 146 years", p.After))
 	}
 	if p.After == 0 && p != (LatePolicy{}) {
-		errs = append(
-			errs,
-			errors.New("late.after: missing; how far behind the log's time is late?"),
-		)
+		errs = append(errs,
+			errors.New("late.after: missing; how far behind the log's time is late?"))
 	}
 	return errors.Join(errs...)
 }

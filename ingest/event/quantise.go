@@ -14,12 +14,11 @@ const (
 	roundingMax = 1e-6
 )
 
-// Quantise writes to dst the probabilities p in units of 2^-30: K integers that
-// sum to exactly One. dst and p have length K >= 1. The probabilities may sum to
-// anything within 1e-3 of one and are normalised first; those down to -1e-6 count as zero. Every unit is the share
-// rounded down or up: the largest remainders go up, the lowest index on ties, so
-// equal input gives equal units everywhere. Units divided by One come back as
-// they were.
+// Quantise writes to dst the probabilities p in units of 2^-30: K integers that sum to exactly One.
+// dst and p have length K >= 1. The probabilities may sum to anything within 1e-3 of one and are
+// normalised first; those down to -1e-6 count as zero. Every unit is the share rounded down or up:
+// the largest remainders go up, the lowest index on ties, so equal input gives equal units
+// everywhere. Units divided by One come back as they were.
 //
 // It returns a problem, NotFinite or NotNormal, when p is not a distribution;
 // dst then holds nothing of use. It panics if the lengths differ or K is above

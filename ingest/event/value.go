@@ -5,8 +5,9 @@ import "strconv"
 // ExactMax is the number up to which a float64 holds every whole number.
 const ExactMax = 1 << 53
 
-// WholeValue returns the attribute value of a whole number with these digits, and perhaps a minus sign
-// before them. Beyond 2^53 it is text: such numbers are ids, and as float64s some of them are equal.
+// WholeValue returns the attribute value of a whole number with these digits, and perhaps a minus
+// sign before them. Beyond 2^53 it is text: such numbers are ids, and as float64s some of them are
+// equal.
 func WholeValue(digits string) Value {
 	x, _ := strconv.ParseFloat(digits, 64)
 	if x > ExactMax || x < -ExactMax {

@@ -63,10 +63,8 @@ func New(seed uint64, c Config) *Stream {
 func (s *Stream) Next() *event.Batch {
 	b := &event.Batch{First: s.next, Emit: s.rand.IntN(3) == 0}
 	if s.Config.Erase && s.rand.IntN(12) == 0 {
-		b.Vertices = append(
-			b.Vertices,
-			event.Vertex{Vertex: s.ID(s.vertex()), Erase: true, Position: s.next, Time: s.now},
-		)
+		b.Vertices = append(b.Vertices,
+			event.Vertex{Vertex: s.ID(s.vertex()), Erase: true, Position: s.next, Time: s.now})
 		s.next++
 	} else {
 		for range 1 + s.rand.IntN(s.Config.EventsMax) {
