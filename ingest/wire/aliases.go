@@ -6,9 +6,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// aliases are the names that other programs give to columns, in the form of PlainName: Gephi, igraph,
-// networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. A file's column is one of them if no column
-// has a name of ours; the first in this order is taken.
+// aliases are the names that other programs give to columns, in the form of PlainName: Gephi,
+// igraph, networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. A file's column is one of them if
+// no column has a name of ours; the first in this order is taken.
 var aliases = map[field][]string{
 	fieldSrc: {
 		"source", "from", "fromnodeid", "fromid", "sourceid", "node1", "user1", "fromuser",
@@ -19,25 +19,27 @@ var aliases = map[field][]string{
 		"targetuser", "followee", "followed", "receiver", "recipient", "head", "v", "v2", "id2",
 	},
 	fieldVertex: {
-		"node", "nodeid", "vertexid", "userid", "authorid", "accountid", "user", "author", "account",
-		"username", "screenname", "name",
+		"node", "nodeid", "vertexid", "userid", "authorid", "accountid", "user", "author",
+		"account", "username", "screenname", "name",
 	},
-	fieldClass:     {"category", "stance", "annotation", "goldlabel", "gold", "truelabel"},
-	fieldCommunity: {"group", "cluster", "modularityclass", "communityid", "groupid", "clusterid", "module"},
-	fieldTime:      {"timestamp"},
-	fieldVersion:   {"modelname"},
+	fieldClass: {"category", "stance", "annotation", "goldlabel", "gold", "truelabel"},
+	fieldCommunity: {
+		"group", "cluster", "modularityclass", "communityid", "groupid", "clusterid", "module",
+	},
+	fieldTime:    {"timestamp"},
+	fieldVersion: {"modelname"},
 
-	// Of posts. Names and numbers of accounts come in the same order everywhere, so that answers and
-	// reposts name their authors as authors are named.
+	// Of posts. Names and numbers of accounts come in the same order everywhere, so that answers
+	// and reposts name their authors as authors are named.
 	fieldAuthor: {
 		"accountid", "senderid", "fromid", "did", "authorusername", "username", "userscreenname",
 		"screenname", "account", "sender", "authorname", "from",
 	},
 	fieldID: {"tweetid", "statusid", "messageid", "postid", "idstr", "uri"},
 	fieldReplyTo: {
-		"inreplytouserid", "replytouserid", "repliedtouserid", "inreplytoaccountid", "replytoauthorid",
-		"replieduser", "inreplytousername", "inreplytoscreenname", "replytouser", "replytoauthor",
-		"parentauthor",
+		"inreplytouserid", "replytouserid", "repliedtouserid", "inreplytoaccountid",
+		"replytoauthorid", "replieduser", "inreplytousername", "inreplytoscreenname", "replytouser",
+		"replytoauthor", "parentauthor",
 	},
 	fieldRepostOf: {
 		"retweeteduserid", "retweetuserid", "reblogaccountid", "authorforwardedfromid", "fwdfromid",
@@ -60,7 +62,8 @@ func aliasesOf(kind event.Kind, f field) []string {
 	return aliases[f]
 }
 
-// PlainName returns the name of a column in small letters, without spaces, dashes, dots and underlines.
+// PlainName returns the name of a column in small letters, without spaces, dashes, dots and
+// underlines.
 func PlainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" _-.", r) {

@@ -52,7 +52,8 @@ const (
 	headerBatch      = 3
 )
 
-// block is one message inside an Arrow stream. Its columns take the nodes and buffers of a record batch in their order.
+// block is one message inside an Arrow stream. Its columns take the nodes and buffers of a record
+// batch in their order.
 type block struct {
 	walk
 	kind    byte
@@ -69,7 +70,8 @@ func (b *block) problem(format string, args ...any) *event.Problem {
 	return event.Problemf(event.Malformed, "byte %d: "+format, append([]any{b.at}, args...)...)
 }
 
-// sound returns the problem of a block whose metadata or buffers point outside it, nil for other ones.
+// sound returns the problem of a block whose metadata or buffers point outside it, nil for other
+// ones.
 func (b *block) sound() *event.Problem {
 	if b.bad != "" {
 		return b.problem("Arrow message is damaged: %s", b.bad)
@@ -93,7 +95,8 @@ func (b *block) read(payload []byte, at int) (int, *event.Problem) {
 	}
 	b.buf, rest = rest[:size], rest[size:]
 	message := b.table(0)
-	version, length := int16(message.number(0, 2)), int64(message.number(3, 8))
+	version := int16(message.number(0, 2))
+	length := int64(message.number(3, 8))
 	b.kind, b.header = byte(message.number(1, 1)), message.child(2)
 	switch {
 	case b.bad != "":
@@ -113,13 +116,10 @@ func (b *block) read(payload []byte, at int) (int, *event.Problem) {
 func (b *block) readBatch(batch flat, columns []column) (int, *event.Problem) {
 	rows := batch.number(0, 8)
 	switch {
-	case rows > event.MessageBytesMax: // nothing takes less than a bit, and few rows are allowed anyway
-		return 0, event.Problemf(
-			event.TooLarge,
-			"byte %d: a record batch of %d rows",
-			b.at,
-			int64(rows),
-		)
+	case rows > event.MessageBytesMax:
+		// nothing takes less than a bit, and few rows are allowed anyway
+		return 0, event.Problemf(event.TooLarge, "byte %d: a record batch of %d rows",
+			b.at, int64(rows))
 	case batch.at(3) != 0:
 		return 0, b.problem("compressed Arrow bodies are not read, write without compression")
 	}
@@ -204,7 +204,8 @@ func (b *block) validity(rows int, nulls bool) []byte {
 	return valid
 }
 
-// bind takes the nodes and buffers of the column from a record batch with that many rows, and checks them.
+// bind takes the nodes and buffers of the column from a record batch with that many rows, and
+// checks them.
 func (c *column) bind(b *block, rows int) {
 	nulls := b.node(rows)
 	c.rows, c.valid, c.items = rows, nil, nil
@@ -259,7 +260,9 @@ func (c *column) bindViews(b *block) {
 		return
 	}
 	n := 16 * int(wordAt(b.counts, 0, 8))
-	c.views, b.buffers, b.counts = b.buffers[:n], b.buffers[n:], b.counts[8:]
+	c.views = b.buffers[:n]
+	b.buffers = b.buffers[n:]
+	b.counts = b.counts[8:]
 	for i := 0; i < c.rows && b.bad == ""; i++ {
 		if _, ok := c.viewed(i); !ok && isSet(c.valid, i) {
 			b.fail("a text view outside the text")
@@ -274,7 +277,8 @@ func (c *column) viewed(i int) (string, bool) {
 	if n <= 12 {
 		return alias(v[4 : 4+n]), true
 	}
-	which, at := int(binary.LittleEndian.Uint32(v[8:])), binary.LittleEndian.Uint32(v[12:])
+	which := int(binary.LittleEndian.Uint32(v[8:]))
+	at := binary.LittleEndian.Uint32(v[12:])
 	if which >= len(c.views)/16 {
 		return "", false
 	}
@@ -334,8 +338,7 @@ func (c *column) value(i int, v *Cell) {
 		v.Text, _ = c.viewed(i)
 	case c.kind == TextCell:
 		v.Kind, v.Text = TextCell, alias(
-			c.heap[wordAt(c.data, i, c.width):wordAt(c.data, i+1, c.width)],
-		)
+			c.heap[wordAt(c.data, i, c.width):wordAt(c.data, i+1, c.width)])
 	case c.kind == BoolCell:
 		v.Kind, v.Integer = BoolCell, uint64(c.data[i/8]>>(i%8)&1)
 	case c.kind == NumberCell:
@@ -350,12 +353,8 @@ func (c *column) value(i int, v *Cell) {
 		n, negative := c.int(c.data, i)
 		v.Kind, v.Integer = UintCell, n
 		if negative {
-			v.Kind, v.Number, v.Text = NumberCell, -float64(
-				n,
-			), "-"+strconv.FormatUint(
-				n,
-				10,
-			) // no other number of a table has digits
+			// no other number of a table has digits
+			v.Kind, v.Number, v.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10)
 		}
 	}
 }

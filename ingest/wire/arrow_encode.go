@@ -44,13 +44,8 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 			s.get(s.value(b, from+j), &e.cells[j])
 		}
 		if !e.addField(s) {
-			return nil, fmt.Errorf(
-				"event: encode %v events %d to %d: they have different %s",
-				kind,
-				from,
-				to,
-				s.name,
-			)
+			return nil, fmt.Errorf("event: encode %v events %d to %d: they have different %s",
+				kind, from, to, s.name)
 		}
 	}
 	return e.encode()
@@ -87,10 +82,8 @@ func (e *arrowEncoder) addField(s *fieldSpec) bool {
 		return !slices.ContainsFunc(e.cells, func(c Cell) bool { return !c.Missing() })
 	case fieldProbabilities:
 		lists := slices.Clone(e.cells)
-		if slices.ContainsFunc(
-			lists,
-			func(c Cell) bool { return len(c.List) != len(lists[0].List) },
-		) {
+		if slices.ContainsFunc(lists,
+			func(c Cell) bool { return len(c.List) != len(lists[0].List) }) {
 			return false
 		}
 		for k := 0; len(lists) > 0 && k < len(lists[0].List); k++ {
@@ -105,8 +98,8 @@ func (e *arrowEncoder) addField(s *fieldSpec) bool {
 	return true
 }
 
-// add adds the column of the cells at hand, unless none holds anything. Its kind is the last of theirs: numbers
-// beside text are text, as ids are.
+// add adds the column of the cells at hand, unless none holds anything. Its kind is the last of
+// theirs: numbers beside text are text, as ids are.
 func (e *arrowEncoder) add(name string) {
 	kind := AbsentCell
 	for i := range e.cells {
@@ -126,19 +119,21 @@ func (e *arrowEncoder) add(name string) {
 		}
 	}
 	column := builder.NewArray()
-	e.fields = append(
-		e.fields,
-		arrow.Field{Name: name, Type: column.DataType(), Nullable: column.NullN() > 0},
-	)
+	e.fields = append(e.fields,
+		arrow.Field{Name: name, Type: column.DataType(), Nullable: column.NullN() > 0})
 	e.columns = append(e.columns, column)
 }
 
 // arrowTypes are the types of columns of some kinds of cells. A column of nulls is one of
 // classes that every label withdraws.
 var arrowTypes = map[CellKind]arrow.DataType{
-	NullCell: arrow.PrimitiveTypes.Uint64, TextCell: arrow.BinaryTypes.String,
-	UintCell: arrow.PrimitiveTypes.Uint64, NumberCell: arrow.PrimitiveTypes.Float64,
-	BoolCell: arrow.FixedWidthTypes.Boolean, TimeCell: arrow.FixedWidthTypes.Timestamp_ns, ObjectCell: arrow.BinaryTypes.String,
+	NullCell:   arrow.PrimitiveTypes.Uint64,
+	TextCell:   arrow.BinaryTypes.String,
+	UintCell:   arrow.PrimitiveTypes.Uint64,
+	NumberCell: arrow.PrimitiveTypes.Float64,
+	BoolCell:   arrow.FixedWidthTypes.Boolean,
+	TimeCell:   arrow.FixedWidthTypes.Timestamp_ns,
+	ObjectCell: arrow.BinaryTypes.String,
 }
 
 // appendTo appends the value of the cell to a column.

@@ -10,8 +10,9 @@ import (
 // event.MessageBytesMax: views and dictionaries can say one long text many times.
 const originalsPerMessage = 4
 
-// decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end mark. It never copies
-// what a size in the input says it should, and looks at no byte before it has checked that it is there.
+// decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end
+// mark. It never copies what a size in the input says it should, and looks at no byte before it has
+// checked that it is there.
 func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 	t := &d.table
 	clear(t.columns)
@@ -27,10 +28,8 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 			p = d.arrowBlock(m, b, &blk)
 		case blk.kind != 0:
 			p = t.readSchema(&blk)
-			p = cmp.Or(
-				blk.sound(),
-				p,
-			) // what is damaged reads as nothing, which would be blamed on a column
+			p = cmp.Or(blk.sound(),
+				p) // what is damaged reads as nothing, which would be blamed on a column
 		case at != len(m.Payload): // after the end mark
 			p = event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at)
 		}
@@ -57,12 +56,8 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 		return p
 	}
 	if limit := d.eventsMax(m.Kind); t.before+n > limit {
-		return event.Problemf(
-			event.TooLarge,
-			"byte %d: more than %d events in a message",
-			blk.at,
-			limit,
-		)
+		return event.Problemf(event.TooLarge, "byte %d: more than %d events in a message",
+			blk.at, limit)
 	}
 	if (t.before+n)*t.attributes > event.AttributesPerMessage {
 		return event.Problemf(event.TooLarge, "byte %d: more than %d attributes in a message",
@@ -101,11 +96,8 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 			return original
 		})
 		if t.originals > originalsPerMessage*event.MessageBytesMax {
-			return event.Problemf(
-				event.TooLarge,
-				"row %d: the refused rows take too much room",
-				index,
-			)
+			return event.Problemf(event.TooLarge, "row %d: the refused rows take too much room",
+				index)
 		}
 	}
 	return nil
@@ -154,13 +146,16 @@ func (t *table) readClasses(row int, v *Cell) {
 // JSON cannot write are strings, so that reading it again refuses it again.
 func (t *table) appendRow(dst []byte, i int) []byte {
 	dst = append(dst, '{')
-	n, attributes, list := len(dst), []byte(nil), Cell{}
+	n := len(dst)
+	attributes := []byte(nil)
+	list := Cell{}
 	for j := range t.columns {
 		var v Cell
 		c := &t.columns[j]
 		switch c.value(i, &v); {
 		case c.numbered,
-			v.Kind == NullCell && c.spec.field != fieldClass: // a label without a class is withdrawn
+			// a label without a class is withdrawn
+			v.Kind == NullCell && c.spec.field != fieldClass:
 			continue
 		case c.spec.field == fieldAttributes:
 			if v.Kind == NumberCell && v.Number-v.Number != 0 { // as a string it would be a value
@@ -168,7 +163,8 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 			}
 			attributes = appendCell(appendKey(attributes, 0, c.name), &v)
 			continue
-		case c.spec.field == fieldOp && (v.Kind == UintCell || v.Kind == BoolCell) && v.Integer < uint64(len(c.spec.words)):
+		case c.spec.field == fieldOp && (v.Kind == UintCell || v.Kind == BoolCell) &&
+			v.Integer < uint64(len(c.spec.words)):
 			v = Cell{Kind: TextCell, Text: c.spec.words[v.Integer]}
 		case c.spec.field == fieldConfig:
 			if text, p := (&Decoder{}).configText(&v); p == nil {

@@ -10,11 +10,12 @@ import (
 
 // arrowType is the type of a column's values.
 type arrowType struct {
-	kind   CellKind // of what they become: UintCell of all integers; AbsentCell of a type that is not read
-	width  int      // bytes of one value in its main buffer
-	signed bool     // integers
-	view   bool     // text by views
-	ticks  int64    // a second, of a timestamp
+	// of what they become: UintCell of all integers; AbsentCell of a type that is not read
+	kind   CellKind
+	width  int   // bytes of one value in its main buffer
+	signed bool  // integers
+	view   bool  // text by views
+	ticks  int64 // a second, of a timestamp
 }
 
 // The types of Arrow columns (Schema.fbs), by number.
@@ -68,7 +69,8 @@ func intOf(t flat) (of arrowType) {
 	return of
 }
 
-// readSchema reads the columns of a schema, and refuses what is not known, missing, given twice or of the wrong type.
+// readSchema reads the columns of a schema, and refuses what is not known, missing, given twice or
+// of the wrong type.
 func (t *table) readSchema(blk *block) *event.Problem {
 	schema, version := blk.header, ""
 	switch {
@@ -87,13 +89,8 @@ func (t *table) readSchema(blk *block) *event.Problem {
 	}
 	n := schema.tables(1)
 	if limit := len(fields[t.kind]) + max(t.k, event.AttributesPerEventMax); n > limit {
-		return event.Problemf(
-			event.TooLarge,
-			"byte %d: %d columns, at most %d are allowed",
-			blk.at,
-			n,
-			limit,
-		)
+		return event.Problemf(event.TooLarge, "byte %d: %d columns, at most %d are allowed",
+			blk.at, n, limit)
 	}
 	given := uint32(0)
 	for i := range n {
@@ -109,12 +106,8 @@ func (t *table) readSchema(blk *block) *event.Problem {
 	}
 	for _, s := range fields[t.kind] {
 		if s.required && given>>s.field&1 == 0 {
-			return event.Problemf(
-				event.MissingField,
-				"%v events without a column %q",
-				t.kind,
-				s.name,
-			)
+			return event.Problemf(event.MissingField, "%v events without a column %q",
+				t.kind, s.name)
 		}
 	}
 	if !t.kind.Predicts() {
@@ -135,9 +128,8 @@ func newColumn(f flat) column {
 			c.kind = AbsentCell
 		}
 	case encoding.pos != 0:
-		c.encoding, c.index = int64(
-			encoding.number(0, 8),
-		), arrowType{
+		c.encoding = int64(encoding.number(0, 8))
+		c.index = arrowType{
 			kind:   UintCell,
 			width:  4,
 			signed: true,
@@ -154,7 +146,8 @@ func newColumn(f flat) column {
 	return c
 }
 
-// bindColumn finds out which field column i is. given are the fields that the columns before it are.
+// bindColumn finds out which field column i is. given are the fields that the columns before it
+// are.
 func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	at := findField(t.kind, c.name)
 	k, numbered := ProbabilityColumn(c.name)
@@ -162,22 +155,14 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	case at >= 0 && fields[t.kind][at].field != fieldAttributes:
 		c.spec = &fields[t.kind][at]
 		if *given>>c.spec.field&1 != 0 {
-			return event.Problemf(
-				event.Malformed,
-				"column %s: field %q given twice",
-				Quote(c.name),
-				c.spec.name,
-			)
+			return event.Problemf(event.Malformed, "column %s: field %q given twice",
+				Quote(c.name), c.spec.name)
 		}
 		*given |= 1 << c.spec.field
 	case t.kind.Predicts() && numbered:
 		if k >= t.k {
-			return event.Problemf(
-				event.WrongClasses,
-				"column %s for %d classes",
-				Quote(c.name),
-				t.k,
-			)
+			return event.Problemf(event.WrongClasses, "column %s for %d classes",
+				Quote(c.name), t.k)
 		}
 		for len(t.classes) < t.k {
 			t.classes = append(t.classes, -1)
@@ -185,14 +170,14 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 		if t.classes[k] >= 0 {
 			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
 		}
-		c.spec, c.numbered, t.classes[k] = specOf(t.kind, fieldProbabilities), true, i
+		c.spec = specOf(t.kind, fieldProbabilities)
+		c.numbered = true
+		t.classes[k] = i
 	case t.kind == event.KindVertex:
 		c.spec = specOf(t.kind, fieldAttributes)
 		t.attributes++
-		if slices.ContainsFunc(
-			t.columns,
-			func(before column) bool { return before.name == c.name },
-		) {
+		if slices.ContainsFunc(t.columns,
+			func(before column) bool { return before.name == c.name }) {
 			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
 		}
 	default:
@@ -200,13 +185,8 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 		if strings.HasPrefix(c.name, "__index_level_") {
 			hint = "it is the index of a pandas frame, write with preserve_index=False"
 		}
-		return event.Problemf(
-			event.UnknownField,
-			"%v events have no column %s: %s",
-			t.kind,
-			Quote(c.name),
-			hint,
-		)
+		return event.Problemf(event.UnknownField, "%v events have no column %s: %s",
+			t.kind, Quote(c.name), hint)
 	}
 	return nil
 }
@@ -230,19 +210,14 @@ func (t *table) checkProbabilities(given uint32) *event.Problem {
 		return event.Problemf(event.MissingField,
 			"%v events without columns p0 to p%d, probabilities or class", t.kind, t.k-1)
 	case lists && len(t.classes) > 0:
-		return event.Problemf(
-			event.BadValue,
-			"columns probabilities and p0, p1, ... exclude each other",
-		)
+		return event.Problemf(event.BadValue,
+			"columns probabilities and p0, p1, ... exclude each other")
 	}
 	for _, c := range t.columns {
 		if c.list > 0 && c.list != t.k {
-			return event.Problemf(
-				event.WrongClasses,
+			return event.Problemf(event.WrongClasses,
 				"column probabilities has lists of %d for %d classes",
-				c.list,
-				t.k,
-			)
+				c.list, t.k)
 		}
 	}
 	if k := slices.Index(t.classes, -1); k >= 0 {

@@ -28,8 +28,9 @@ const (
 // Cell is one value as a form gives it, before a field has looked at it. What it
 // points to is valid until the next value of its kind is read.
 type Cell struct {
-	Kind    CellKind
-	Text    string    // of text; of an object its JSON; of a number its digits, where the form has some
+	Kind CellKind
+	// of text; of an object its JSON; of a number its digits, where the form has some
+	Text    string
 	Integer uint64    // of UintCell; of BoolCell 0 or 1; of TimeCell nanoseconds, two's complement
 	Number  float64   // of NumberCell
 	List    []float64 // of ListCell, at most listMax of them
@@ -85,7 +86,8 @@ func (c *Cell) Whole() (uint64, bool) {
 	return 0, false
 }
 
-// wholeText returns the digits of a whole number, if the cell is one whose digits are known exactly.
+// wholeText returns the digits of a whole number, if the cell is one whose digits are known
+// exactly.
 func (c *Cell) wholeText() (string, bool) {
 	switch {
 	case c.Kind == UintCell:

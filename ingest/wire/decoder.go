@@ -78,7 +78,10 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 		return nil, err
 	}
 	d := &Decoder{
-		classes: classes, k: classes.K(), byName: map[string]event.Class{}, signed: classes.Signed(),
+		classes: classes,
+		k:       classes.K(),
+		byName:  map[string]event.Class{},
+		signed:  classes.Signed(),
 	}
 	for k, name := range classes.Names {
 		d.byName[name] = event.Class(k)
@@ -88,11 +91,15 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 }
 
 // SetZone names the time zone of times in files that have none, and forgets what was guessed.
-func (d *Decoder) SetZone(zone *time.Location) { d.zone, d.guessed = zone, Guesses{} }
+func (d *Decoder) SetZone(zone *time.Location) {
+	d.zone = zone
+	d.guessed = Guesses{}
+}
 
 // Guesses counts the times of files that had to be interpreted.
 type Guesses struct {
-	Scaled  int // Unix times that are too large for seconds: milliseconds, microseconds or nanoseconds
+	// Unix times that are too large for seconds: milliseconds, microseconds or nanoseconds
+	Scaled  int
 	Zoned   int // times without a zone that are read in the zone of SetZone
 	Assumed int // timestamps of typed files without a zone that are read as UTC
 }
@@ -120,14 +127,8 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 		Reason: p.Reason, Detail: p.Detail(), Original: m.Payload, ContentType: m.ContentType,
 	}
 	b.Refused = append(b.Refused, r)
-	return fmt.Errorf(
-		"%w: at position %d (%v): %s: %s",
-		ErrMalformed,
-		r.Position,
-		r.Kind,
-		r.Reason,
-		r.Detail,
-	)
+	return fmt.Errorf("%w: at position %d (%v): %s: %s",
+		ErrMalformed, r.Position, r.Kind, r.Reason, r.Detail)
 }
 
 // decode checks the envelope and hands the payload to the decoder of its form.
@@ -139,12 +140,8 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind)
 	}
 	if n := len(m.Payload); n > event.MessageBytesMax {
-		return event.Problemf(
-			event.TooLarge,
-			"%d bytes, at most %d are allowed",
-			n,
-			event.MessageBytesMax,
-		)
+		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed",
+			n, event.MessageBytesMax)
 	}
 	if m.Checksum != "" {
 		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
@@ -166,14 +163,8 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	case Arrow:
 		return d.decodeArrow(m, b)
 	}
-	return event.Problemf(
-		event.Malformed,
-		"content type %s is none of %s, %s, %s",
-		Quote(m.ContentType),
-		JSON,
-		NDJSON,
-		Arrow,
-	)
+	return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
+		Quote(m.ContentType), JSON, NDJSON, Arrow)
 }
 
 // eventsMax bounds the events of a message of a kind. A prediction or a post can take far
@@ -202,12 +193,10 @@ func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(
 func verifyChecksum(header string, payload []byte) *event.Problem {
 	want, err := strconv.ParseUint(header, 16, 64)
 	if got := xxhash.Sum64(payload); err != nil || len(header) != 16 || got != want {
-		return event.Problemf(
-			event.Malformed,
-			"checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits",
-			got,
-			Quote(header),
-		)
+		return event.Problemf(event.Malformed,
+			"checksum is %016x, the header says %s: the payload was damaged, or these are not 16 "+
+				"hexadecimal digits",
+			got, Quote(header))
 	}
 	return nil
 }
@@ -240,19 +229,15 @@ func checkForm(form string, payload []byte) *event.Problem {
 // message is in the batch; the batch's last Refusal holds it.
 var ErrMalformed = errors.New("event: message refused")
 
-// checkVersion returns what is wrong with a schema version; absent is version 1. A message in another one is refused
-// and not waited for: whoever may publish could else end every run by one header. A release that reads
-// it can retry it from the quarantine.
+// checkVersion returns what is wrong with a schema version; absent is version 1. A message in
+// another one is refused and not waited for: whoever may publish could else end every run by one
+// header. A release that reads it can retry it from the quarantine.
 func checkVersion(version string) *event.Problem {
 	if version == "" || version == schemaVersion {
 		return nil
 	}
-	return event.Problemf(
-		event.Malformed,
-		"schema version %s, this release reads version %s",
-		Quote(version),
-		schemaVersion,
-	)
+	return event.Problemf(event.Malformed, "schema version %s, this release reads version %s",
+		Quote(version), schemaVersion)
 }
 
 // detailTextBytesMax bounds the input that is quoted in a detail.

@@ -8,11 +8,11 @@
 // line. docs/events.md is the reference for producers; the table fields is the
 // part of it that the code shares.
 //
-// fields.go describes each kind's fields once, for every form: names, columns of files,
-// and a type that says which values of which form it accepts. A form turns its values
-// into cells; set.go puts the value of a cell in its place in an event of the batch, which
-// record.go completes or takes out again. get.go is the way back, for both encoders. DecodeRow is the same
-// way for the rows of files, which ingest/files reads.
+// fields.go describes each kind's fields once, for every form: names, columns of files, and a type
+// that says which values of which form it accepts. A form turns its values into cells; set.go puts
+// the value of a cell in its place in an event of the batch, which record.go completes or takes out
+// again. get.go is the way back, for both encoders. DecodeRow is the same way for the rows of
+// files, which ingest/files reads.
 //
 // Decoding is strict. The grammar of JSON is that of the library jsontext: RFC 8259
 // without a key twice and without halves of surrogate pairs; depth is bounded and every

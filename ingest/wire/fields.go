@@ -57,7 +57,8 @@ var (
 	memberOps  = []string{"join", "leave"}
 	flags      = []string{"false", "true"}
 	controlOps = []string{
-		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(), event.Configure.String(), event.Note.String(),
+		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(),
+		event.Configure.String(), event.Note.String(),
 	}
 	roles = []string{event.Calibrate.String(), event.Train.String(), event.Audit.String()}
 )
@@ -73,97 +74,6 @@ var (
 	replyColumns   = []string{"reply_to", "in_reply_to_user_id", "reply_to_user_id"}
 	repostColumns  = []string{"repost_of", "repost_of_user_id", "retweeted_user_id"}
 )
-
-// fields holds the fields of each kind in the order in which the encoders write
-// them. In tables, "probabilities" may also be the columns p0 to p{K-1}, and
-// "attributes" stands for every column that is not one of the others.
-var fields = [event.Kinds][]fieldSpec{
-	event.KindEdge: {
-		{fieldOp, "op", "", nil, false, &choiceType, edgeOps, func(b *event.Batch, i int) any { return &b.Edges[i].Remove }},
-		{fieldSrc, "src", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Src }},
-		{fieldDst, "dst", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Dst }},
-		{fieldWeight, "weight", "", nil, false, &numberType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Weight }},
-		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].TTL }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Time }},
-	},
-	event.KindLabel: {
-		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Vertex }},
-		{fieldClass, "class", "label", labelColumns, true, &classType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Class }},
-		{fieldRole, "role", "", nil, false, &wordType, roles, func(b *event.Batch, i int) any { return &b.Labels[i].Role }},
-		{fieldPi, "pi", "", nil, false, &numberType, nil, func(b *event.Batch, i int) any { return (*share)(&b.Labels[i].Pi) }},
-		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].TTL }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Time }},
-	},
-	event.KindPrediction: {
-		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Vertex }},
-		{fieldProbabilities, "probabilities", "p", nil, false, &unitsType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Units }},
-		{fieldClass, "class", "", nil, false, &classType, nil, func(*event.Batch, int) any { return nil }},
-		{fieldVersion, "version", "model", versionColumns, false, &nameType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Version }},
-		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].TTL }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Time }},
-	},
-	event.KindPost: {
-		{
-			fieldAuthor, "author", "", authorColumns, true, &idType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].Author },
-		},
-		{
-			fieldProbabilities, "probabilities", "p", nil, false, &unitsType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].Units },
-		},
-		{
-			fieldClass, "class", "", nil, false, &classType, nil,
-			func(*event.Batch, int) any { return nil },
-		},
-		{
-			fieldVersion, "version", "model", versionColumns, false, &nameType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].Version },
-		},
-		{
-			fieldID, "id", "", postIDColumns, false, &nameType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].ID },
-		},
-		{
-			fieldReplyTo, "reply_to", "", replyColumns, false, &idType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].ReplyTo },
-		},
-		{
-			fieldRepostOf, "repost_of", "", repostColumns, false, &idType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].RepostOf },
-		},
-		{
-			fieldWeight, "weight", "", nil, false, &numberType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].Weight },
-		},
-		{
-			fieldTTL, "ttl", "", nil, false, &ttlType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].TTL },
-		},
-		{
-			fieldTime, "time", "", timeColumns, false, &timeType, nil,
-			func(b *event.Batch, i int) any { return &b.Posts[i].Time },
-		},
-	},
-	event.KindMember: {
-		{fieldOp, "op", "", nil, false, &choiceType, memberOps, func(b *event.Batch, i int) any { return (*leaving)(&b.Members[i].Multiplicity) }},
-		{fieldCommunity, "community", "", nil, true, &nameType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Community }},
-		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Vertex }},
-		{fieldMultiplicity, "multiplicity", "weight", nil, false, &countType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Multiplicity }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Time }},
-	},
-	event.KindVertex: {
-		{fieldVertex, "vertex", "id", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Vertex }},
-		{fieldAttributes, "attributes", "", nil, false, &attributesType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Attributes }},
-		{fieldErase, "erase", "", nil, false, &flagType, flags, func(b *event.Batch, i int) any { return &b.Vertices[i].Erase }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Time }},
-	},
-	event.KindControl: {
-		{fieldOp, "op", "", nil, true, &wordType, controlOps, func(b *event.Batch, i int) any { return &b.Controls[i].Op }},
-		{fieldConfig, "config", "", nil, false, &configType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Config }},
-		{fieldText, "text", "", nil, false, &nameType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Text }},
-		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Time }},
-	},
-}
 
 // leaving is the multiplicity of a member as its operation says it: zero leaves.
 type leaving uint32
@@ -183,7 +93,8 @@ func findField(kind event.Kind, name string) int {
 
 // specOf returns the specification of a field of a kind.
 func specOf(kind event.Kind, f field) *fieldSpec {
-	return &fields[kind][slices.IndexFunc(fields[kind], func(s fieldSpec) bool { return s.field == f })]
+	return &fields[kind][slices.IndexFunc(fields[kind],
+		func(s fieldSpec) bool { return s.field == f })]
 }
 
 // fieldNames are the canonical names and the aliases of the fields of each kind.
@@ -255,18 +166,22 @@ var (
 		"a number", "a number", "float64, float32, any integer",
 	}
 	timeType = fieldType{
-		[forms]cells{ofText | ofNumber, ofText | ofNumber | ofTime, ofText | ofNumber | ofTime, ofText},
+		[forms]cells{
+			ofText | ofNumber, ofText | ofNumber | ofTime, ofText | ofNumber | ofTime, ofText,
+		},
 		event.BadTime,
 		"RFC 3339 or Unix seconds", "RFC 3339 or Unix seconds, between 1823 and 2116",
 		"timestamp, float64 (s), any integer (s), utf8",
 	}
 	ttlType = fieldType{
 		[forms]cells{ofText | ofNumber, ofText | ofNumber, ofText | ofNumber, ofText},
-		event.BadValue,
-		"a number of seconds or a duration", `seconds or a duration like "36h"`, "float64 (s), any integer (s), utf8",
+		event.BadValue, "a number of seconds or a duration", `seconds or a duration like "36h"`,
+		"float64 (s), any integer (s), utf8",
 	}
 	classType = fieldType{
-		[forms]cells{ofText | ofUint | ofNull, ofText | ofUint | ofNull, ofScalar | ofNull, ofText | ofNull},
+		[forms]cells{
+			ofText | ofUint | ofNull, ofText | ofUint | ofNull, ofScalar | ofNull, ofText | ofNull,
+		},
 		event.BadValue, "an index, a name or null", "a class", "any integer, utf8",
 	}
 	choiceType = fieldType{ // a word that tables may give as a number or a boolean
@@ -320,7 +235,8 @@ func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
 		return event.Problemf(event.MissingField, "missing, want %s", s.want())
 	case f >= fileForm:
 		return event.Problemf(reason, "%s: want %s", c.String(), s.want())
-	case f == arrowForm && c.Kind == NumberCell && c.Text != "": // only negative integers have digits
+	case f == arrowForm && c.Kind == NumberCell && c.Text != "":
+		// only negative integers have digits
 		return event.Problemf(reason, "%s %s is negative", s.name, c.Text)
 	}
 	return event.Problemf(reason, "%s must be %s, not %s", s.name, s.holds.must, c.String())

@@ -6,10 +6,11 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a flatbuffers compiler
-// generates trust every offset; these trust none: each word is looked for in the buffer first, and one that is not there
-// makes the whole walk bad, which its caller looks at once, at the end. A bad walk reads zeros and empty
-// vectors, so no loop runs on hostile counts: a vector is never longer than the bytes it lies in.
+// flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a
+// flatbuffers compiler generates trust every offset; these trust none: each word is looked for in
+// the buffer first, and one that is not there makes the whole walk bad, which its caller looks at
+// once, at the end. A bad walk reads zeros and empty vectors, so no loop runs on hostile counts: a
+// vector is never longer than the bytes it lies in.
 type flat struct {
 	w   *walk
 	pos int // of the table; 0 when it is absent, since every buffer begins with an offset
@@ -133,8 +134,8 @@ func CheckArrowSchema(head []byte) error {
 	return nil
 }
 
-// CheckArrowFooter walks the footer of an Arrow file of a size, and returns an error if something in it
-// lies outside of it, or if a block that it names lies outside of the file.
+// CheckArrowFooter walks the footer of an Arrow file of a size, and returns an error if something
+// in it lies outside of it, or if a block that it names lies outside of the file.
 func CheckArrowFooter(footer []byte, size int64) error {
 	w := &walk{buf: footer}
 	root := w.table(0)
@@ -145,7 +146,9 @@ func CheckArrowFooter(footer []byte, size int64) error {
 		blocks := root.items(field, blockBytes)
 		for ; len(blocks) >= blockBytes && w.bad == ""; blocks = blocks[blockBytes:] {
 			b := walk{buf: blocks}
-			offset, head, body := int64(b.word(0, 8)), int64(int32(b.word(8, 4))), int64(b.word(16, 8))
+			offset := int64(b.word(0, 8))
+			head := int64(int32(b.word(8, 4)))
+			body := int64(b.word(16, 8))
 			if offset < 0 || head < 0 || body < 0 || offset > size || head > size-offset ||
 				body > size-offset-head {
 				w.fail("a block outside the file")
@@ -158,8 +161,9 @@ func CheckArrowFooter(footer []byte, size int64) error {
 	return nil
 }
 
-// checkColumns walks a vector of Field tables and the types inside them. Each table takes four bytes and the offset to
-// it four more; one that several offsets point to could be in more places than anybody can visit.
+// checkColumns walks a vector of Field tables and the types inside them. Each table takes four
+// bytes and the offset to it four more; one that several offsets point to could be in more places
+// than anybody can visit.
 func (w *walk) checkColumns(t flat, slot, depth int) {
 	if depth > arrowDepthMax {
 		w.fail(fmt.Sprintf("types more than %d deep", arrowDepthMax))

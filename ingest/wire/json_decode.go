@@ -54,19 +54,14 @@ func (d *Decoder) badEvent(index int) *event.Problem {
 	return event.Problemf(event.Malformed, "event %d, %s", index, d.json.detail())
 }
 
-// jsonEvent reads one event, and appends it to b or refuses it. It returns the problem of text that is not JSON, or of
-// an event too many.
+// jsonEvent reads one event, and appends it to b or refuses it. It returns the problem of text that
+// is not JSON, or of an event too many.
 func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Problem {
 	reader := &d.json
 	start := reader.dec.InputOffset()
 	if most := d.eventsMax(m.Kind); index == most {
-		return event.Problemf(
-			event.TooLarge,
-			"event %d, byte %d: more than %d events in a message",
-			index,
-			reader.before+start,
-			most,
-		)
+		return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message",
+			index, reader.before+start, most)
 	}
 	r := d.begin(m.Kind)
 	if !d.jsonMembers(m, r) {
@@ -104,7 +99,8 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 	})
 }
 
-// attributeObject reads attributes from the JSON of an object, which is sound unless it is text of a file.
+// attributeObject reads attributes from the JSON of an object, which is sound unless it is text of
+// a file.
 func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) (first *event.Problem) {
 	reader := &d.inner
 	reader.reset(bytesOf(c.Text), 0, d.batch)

@@ -12,8 +12,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// jsonReader reads the values of a JSON text as cells. The grammar is the library's, in its strict form: RFC 8259,
-// UTF-8 without half surrogate pairs, and no key twice in an object. The first error stays.
+// jsonReader reads the values of a JSON text as cells. The grammar is the library's, in its strict
+// form: RFC 8259, UTF-8 without half surrogate pairs, and no key twice in an object. The first
+// error stays.
 type jsonReader struct {
 	text    []byte
 	before  int64        // bytes of the message before the text
@@ -28,7 +29,10 @@ type jsonReader struct {
 
 // reset begins with another text, which lies in its message at a byte.
 func (r *jsonReader) reset(text []byte, before int, batch *event.Batch) {
-	r.text, r.before, r.batch, r.problem = text, int64(before), batch, nil
+	r.text = text
+	r.before = int64(before)
+	r.batch = batch
+	r.problem = nil
 	r.buf = *bytes.NewBuffer(text)
 	r.dec.Reset(&r.buf)
 }
@@ -50,9 +54,7 @@ func (r *jsonReader) detail() string {
 	at, what := r.dec.InputOffset(), r.problem.Error()
 	switch {
 	case errors.Is(r.problem, jsontext.ErrDuplicateName) && errors.As(r.problem, &syntax):
-		at, what = syntax.ByteOffset, "key "+Quote(
-			syntax.JSONPointer.LastToken(),
-		).String()+
+		at, what = syntax.ByteOffset, "key "+Quote(syntax.JSONPointer.LastToken()).String()+
 			" given twice"
 	case errors.Is(r.problem, io.ErrUnexpectedEOF), r.problem == io.EOF:
 		at, what = int64(len(r.text)), "the text ends too early"
@@ -78,7 +80,8 @@ func (r *jsonReader) open(bracket jsontext.Kind, wanted string) bool {
 	return true
 }
 
-// more reports whether another item follows in the list at hand; if not, it reads the end of the list.
+// more reports whether another item follows in the list at hand; if not, it reads the end of the
+// list.
 func (r *jsonReader) more() bool {
 	if kind := r.dec.PeekKind(); kind != '}' && kind != ']' {
 		return r.problem == nil
@@ -204,7 +207,8 @@ func (r *jsonReader) skip() bool {
 	}
 }
 
-// since returns the object that was read, with perhaps a comma or a colon before it, after so many bytes.
+// since returns the object that was read, with perhaps a comma or a colon before it, after so many
+// bytes.
 func (r *jsonReader) since(start int64) []byte {
 	text := r.text[start:r.dec.InputOffset()]
 	return text[max(0, bytes.IndexByte(text, '{')):]

@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// momentOf reads a time that is text. Messages say it as RFC 3339. Files may also have a space in place
-// of the T, small letters, leap seconds, zones in other forms, and the forms of layouts.
+// momentOf reads a time that is text. Messages say it as RFC 3339. Files may also have a space in
+// place of the T, small letters, leap seconds, zones in other forms, and the forms of layouts.
 func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 	text, leap := c.Text, time.Duration(0)
 	if f >= fileForm && len(text) > len("2006-01-02T") && text[len("2006-01-02")] == ' ' {
@@ -27,7 +27,8 @@ func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds, "+
 			"nor another form of one moment", c.String())
 	case err != nil:
-		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
+		return t,
+			event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
 	case !zoned && d.zone == nil:
 		return t, event.Problemf(event.BadTime,
 			"%s has no time zone: append Z or +01:00, or give --timezone", c.String())
@@ -48,8 +49,8 @@ var (
 	universal  = regexp.MustCompile(`\s*(?:[zZ]|UTC|utc|GMT|gmt)$`)
 )
 
-// normalMoment returns text as RFC 3339 if it differs from it in case, separators, fractions and the
-// form of its zone only, and else with such parts replaced. leap is what it leaves out.
+// normalMoment returns text as RFC 3339 if it differs from it in case, separators, fractions and
+// the form of its zone only, and else with such parts replaced. leap is what it leaves out.
 func normalMoment(text string) (normal string, leap time.Duration) {
 	text = comment.ReplaceAllString(text, "")
 	if m := dated.FindStringSubmatch(text); m != nil && len(text) > len(m[0]) {
@@ -76,14 +77,15 @@ func normalMoment(text string) (normal string, leap time.Duration) {
 	return text, leap
 }
 
-// layouts are the forms of times in files besides RFC 3339, with their zones. Days before months and
-// months before days look alike, so forms that have neither a name nor the year first are not read.
+// layouts are the forms of times in files besides RFC 3339, with their zones. Days before months
+// and months before days look alike, so forms that have neither a name nor the year first are not
+// read.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "20060102T150405Z0700", "20060102T150405Z07:00",
 	time.RubyDate, time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
 	time.UnixDate, time.RFC1123, "Mon, 2 Jan 2006 15:04:05 MST", "Mon Jan 2 15:04:05 2006 MST",
-	"Mon Jan 02 2006 15:04:05 GMT-0700", "Mon Jan 2 03:04:05 PM MST 2006", "Mon _2 Jan 2006 03:04:05 PM MST",
-	"Mon _2 Jan 15:04:05 MST 2006", "2006-01-02T15:04:05 MST",
+	"Mon Jan 02 2006 15:04:05 GMT-0700", "Mon Jan 2 03:04:05 PM MST 2006",
+	"Mon _2 Jan 2006 03:04:05 PM MST", "Mon _2 Jan 15:04:05 MST 2006", "2006-01-02T15:04:05 MST",
 }
 
 // zoneless are those that have no zone.
@@ -130,8 +132,9 @@ func (d *Decoder) inZone(v int64) int64 {
 	return local(time.Unix(0, v).UTC(), d.zone).UnixNano()
 }
 
-// unixUnit returns the nanoseconds in a unit of a Unix time that is too large for seconds, and what the
-// unit is called; 0 where it fits none. No unit has a number that another one has between 1973 and 2116.
+// unixUnit returns the nanoseconds in a unit of a Unix time that is too large for seconds, and what
+// the unit is called; 0 where it fits none. No unit has a number that another one has between 1973
+// and 2116.
 func (c *Cell) unixUnit() (unit int64, name string) {
 	x, _ := c.Float()
 	x = math.Abs(x)
@@ -147,8 +150,8 @@ func (c *Cell) unixUnit() (unit int64, name string) {
 	return 0, ""
 }
 
-// scaledNanos returns the Unix time x, in a unit of so many nanoseconds, exactly where the cell has all
-// its digits.
+// scaledNanos returns the Unix time x, in a unit of so many nanoseconds, exactly where the cell has
+// all its digits.
 func scaledNanos(c *Cell, x float64, unit int64) (int64, bool) {
 	if n, whole := c.Whole(); whole && n <= uint64(event.TimeMax)/uint64(unit) {
 		return int64(n) * unit, true

@@ -32,7 +32,8 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
-// take has the record hold what a cell says of a field. A null says nothing, but for a class, which it takes away.
+// take has the record hold what a cell says of a field. A null says nothing, but for a class, which
+// it takes away.
 func (d *Decoder) take(f form, s *fieldSpec, r *record, c *Cell) {
 	if c.Kind != NullCell || s.holds.accepts[f].holds(NullCell) {
 		r.refuse(d.set(f, s, r, c))
@@ -60,8 +61,9 @@ func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }
 
-// finish completes the event of the record, which has an index in its message, or says why it is refused. One that gives no time takes that of its
-// message; one that is late is counted, and refused if the policy of its kind says so, unless it is wrong besides.
+// finish completes the event of the record, which has an index in its message, or says why it is
+// refused. One that gives no time takes that of its message; one that is late is counted, and
+// refused if the policy of its kind says so, unless it is wrong besides.
 func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 	if r.problem != nil {
 		return r.problem
@@ -72,12 +74,9 @@ func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 		*at = m.Received
 	}
 	if m.TimeMax != 0 && *at > m.TimeMax {
-		return event.Problemf(
-			event.Ahead,
+		return event.Problemf(event.Ahead,
 			"its time, %v, is later than %v, which late.ahead allows for its message",
-			*at,
-			m.TimeMax,
-		)
+			*at, m.TimeMax)
 	}
 	late := *at != m.Received &&
 		m.Late.IsLate(m.Kind, *at, m.Now) // the time that the message gave it is not its own
@@ -157,10 +156,8 @@ func (r *record) completeLabel(l *event.Label) *event.Problem {
 	case l.Class == event.NoClass: // a row of gqlstream ask that nobody has filled in
 		return missing(event.KindLabel, "class, which audit needs")
 	case !r.has(fieldPi):
-		return missing(
-			event.KindLabel,
-			"pi, the probability of having been drawn, which audit needs",
-		)
+		return missing(event.KindLabel,
+			"pi, the probability of having been drawn, which audit needs")
 	case r.share-r.share != 0:
 		return event.Problemf(event.NotFinite, "pi is %v", r.share)
 	case !(units >= event.PiMin && units <= event.One):

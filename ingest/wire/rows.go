@@ -21,10 +21,8 @@ func Columns(kind event.Kind) []Column {
 	for i, s := range fields[kind] {
 		all[i] = Column{Names: s.columns, Required: s.required}
 		if all[i].Names == nil {
-			all[i].Names = slices.DeleteFunc(
-				[]string{s.name, s.alias},
-				func(s string) bool { return s == "" },
-			)
+			all[i].Names = slices.DeleteFunc([]string{s.name, s.alias},
+				func(s string) bool { return s == "" })
 		}
 		if kind == event.KindVertex && s.field != fieldVertex {
 			continue // every other column is an attribute
@@ -45,10 +43,8 @@ type RowDefaults struct {
 }
 
 // classSlot is the column of the class of a label.
-var classSlot = slices.IndexFunc(
-	fields[event.KindLabel],
-	func(s fieldSpec) bool { return s.field == fieldClass },
-)
+var classSlot = slices.IndexFunc(fields[event.KindLabel],
+	func(s fieldSpec) bool { return s.field == fieldClass })
 
 // NoColumn blames no column in particular.
 const NoColumn = -1
@@ -60,8 +56,9 @@ var (
 )
 
 // DecodeRow appends the event that a row of a file holds to b and returns its time, or the column
-// to blame and what is wrong with it, or Blank or MinusOne. The cells are those of Columns, and of further columns with
-// their names from there on. The batch keeps its own copy of what the cells point to.
+// to blame and what is wrong with it, or Blank or MinusOne. The cells are those of Columns, and of
+// further columns with their names from there on. The batch keeps its own copy of what the cells
+// point to.
 func (d *Decoder) DecodeRow(
 	row RowDefaults, cells []Cell, names []string, b *event.Batch,
 ) (event.Time, int, *event.Problem) {

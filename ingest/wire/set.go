@@ -127,13 +127,8 @@ func (d *Decoder) checkName(f form, what, s string) *event.Problem {
 	case len(s) == 0:
 		return event.Problemf(event.BadID, "%s is empty", what)
 	case len(s) > event.IDBytesLimit:
-		return event.Problemf(
-			event.BadID,
-			"%s %s is longer than %d bytes",
-			what,
-			Quote(s),
-			event.IDBytesLimit,
-		)
+		return event.Problemf(event.BadID, "%s %s is longer than %d bytes",
+			what, Quote(s), event.IDBytesLimit)
 	case !utf8.ValidString(s):
 		return event.Problemf(event.BadID, "%s %s is not UTF-8", what, Quote(s))
 	case f >= fileForm:
@@ -151,9 +146,9 @@ func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
 	return p
 }
 
-// class reads a class: an index, a name, or null for none. In files -1 is none as well unless a class
-// has that name, and an index may be written with a fraction of zero, as pandas does to columns with
-// nulls. Where a class is called by a negative number, numbers in files are names.
+// class reads a class: an index, a name, or null for none. In files -1 is none as well unless a
+// class has that name, and an index may be written with a fraction of zero, as pandas does to
+// columns with nulls. Where a class is called by a negative number, numbers in files are names.
 func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	text := c.Text
 	switch c.Kind {
@@ -170,14 +165,10 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
 	if len(
-		text,
-	) > event.IDBytesLimit { // no name is; a table can say it in every row, and looking for it costs what it is long
-		return 0, event.Problemf(
-			event.UnknownClass,
-			"class %s is not an index from 0 to %d",
-			Quote(text),
-			d.k-1,
-		)
+		// no name is; a table can say it in every row, and looking for it costs what it is long
+		text) > event.IDBytesLimit {
+		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d",
+			Quote(text), d.k-1)
 	}
 	if _, named := d.byName[text]; f >= fileForm && !named {
 		text = strings.TrimSuffix(text, ".0")
@@ -191,8 +182,8 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	return d.parseClass(text)
 }
 
-// boolClass returns the class that is called as a truth value, in any case, or else class 0 for false and
-// class 1 for true.
+// boolClass returns the class that is called as a truth value, in any case, or else class 0 for
+// false and class 1 for true.
 func (d *Decoder) boolClass(c *Cell) (event.Class, *event.Problem) {
 	for k, name := range d.classes.Names {
 		if strings.EqualFold(name, c.String()) {
@@ -227,35 +218,23 @@ func (d *Decoder) namedClass(s string) (event.Class, *event.Problem) {
 // unknownClass refuses the name of no class.
 func (d *Decoder) unknownClass(s string) *event.Problem {
 	if len(d.classes.Names) == 0 {
-		return event.Problemf(
-			event.UnknownClass,
-			"class %s is not an index from 0 to %d",
-			Quote(s),
-			d.k-1,
-		)
+		return event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d",
+			Quote(s), d.k-1)
 	}
-	return event.Problemf(
-		event.UnknownClass,
-		"class %s: %s",
-		Quote(s),
-		nearest{s, d.classes.Names},
-	)
+	return event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.classes.Names})
 }
 
 // indexClass returns the class with an index.
 func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 	if v >= uint64(d.k) {
-		return 0, event.Problemf(
-			event.UnknownClass,
-			"class %d, there are classes 0 to %d",
-			v,
-			d.k-1,
-		)
+		return 0, event.Problemf(event.UnknownClass, "class %d, there are classes 0 to %d",
+			v, d.k-1)
 	}
 	return event.Class(v), nil
 }
 
-// word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand for the first two.
+// word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand
+// for the first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	n, whole := uint64(0), false
 	if f >= fileForm ||
@@ -274,30 +253,23 @@ func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	case c.Kind != TextCell:
 		return 0, event.Problemf(event.BadValue, "%s must be 0 or 1", s.name)
 	}
-	return 0, event.Problemf(
-		event.BadValue,
-		"%s %s: %s",
-		s.name,
-		Quote(c.Text),
-		nearest{c.Text, s.words},
-	)
+	return 0, event.Problemf(event.BadValue, "%s %s: %s",
+		s.name, Quote(c.Text), nearest{c.Text, s.words})
 }
 
 // attribute adds an attribute to the record, or says why it cannot be.
 func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Problem {
 	if len(r.attributes) == event.AttributesPerEventMax {
-		return event.Problemf(
-			event.TooLarge,
-			"more than %d attributes",
-			event.AttributesPerEventMax,
-		)
+		return event.Problemf(event.TooLarge, "more than %d attributes",
+			event.AttributesPerEventMax)
 	}
 	v, ok := c.attribute(f)
 	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})
 	if p := d.checkName(f, "attribute name", key); p != nil {
 		return p
 	} else if !ok {
-		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
+		return event.Problemf(event.BadValue,
+			"attribute %s must be a string, a number, a boolean or null, not %s",
 			Quote(key), c.String())
 	}
 	switch n := len(v.Text); {
@@ -312,8 +284,8 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	return nil
 }
 
-// ParseAttribute returns the text, number or truth value that text is in a vertices table of CSV: text
-// that reads as a JSON number is one. A whole number beyond 2^53 is text.
+// ParseAttribute returns the text, number or truth value that text is in a vertices table of CSV:
+// text that reads as a JSON number is one. A whole number beyond 2^53 is text.
 func ParseAttribute(text string) any {
 	switch v, _ := (&Cell{Kind: TextCell, Text: text}).attribute(textForm); v.Kind {
 	case event.NumberValue:

@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// nothings are the words that pandas, R, databases and spreadsheets write for a missing value. Classes
-// called "none" or "NONE" are real ones, in stance data for example, and so not among them.
+// nothings are the words that pandas, R, databases and spreadsheets write for a missing value.
+// Classes called "none" or "NONE" are real ones, in stance data for example, and so not among them.
 var nothings = map[string]bool{
 	"NA": true, "<NA>": true, "N/A": true, "n/a": true, "NaN": true, "nan": true, "-NaN": true,
 	"-nan": true, "NULL": true, "null": true, "Null": true, "(null)": true, "<null>": true,
@@ -53,8 +53,8 @@ func hidden(r rune) bool {
 			r >= 0x2060 && r <= 0x206f || r == 0xfeff)
 }
 
-// checkVisible refuses a name in a file with a character that cannot be seen: the names of two files
-// that differ in it alone look equal and do not meet.
+// checkVisible refuses a name in a file with a character that cannot be seen: the names of two
+// files that differ in it alone look equal and do not meet.
 func checkVisible(what, text string) *event.Problem {
 	i := 0
 	for i < len(text) && text[i] >= ' ' && text[i] < 0x7f {
@@ -63,7 +63,8 @@ func checkVisible(what, text string) *event.Problem {
 	for ; i < len(text); i++ {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if unicode.IsControl(r) || hidden(r) {
-			return event.Problemf(event.BadID, "%s %s has the character %U, which cannot be seen: remove it",
+			return event.Problemf(event.BadID,
+				"%s %s has the character %U, which cannot be seen: remove it",
 				what, Quote(text), r)
 		}
 		i += size - 1
@@ -74,8 +75,9 @@ func checkVisible(what, text string) *event.Problem {
 // CheckClassName refuses the name of a class that a file cannot mean.
 func CheckClassName(text string) *event.Problem { return checkVisible("class", text) }
 
-// fileID reads a vertex id of a file that is text. It undoes what programs do to ids that they take for
-// numbers, and refuses what cannot be undone. untyped says that no value in the file has a type.
+// fileID reads a vertex id of a file that is text. It undoes what programs do to ids that they take
+// for numbers, and refuses what cannot be undone. untyped says that no value in the file has a
+// type.
 func fileID(text string, untyped bool) (event.ID, *event.Problem) {
 	if len(text) > 1 && text[0] == '\'' && strings.ContainsRune("=+-@\t\r", rune(text[1])) {
 		text = text[1:] // the mark that keeps a spreadsheet from taking the id for a formula
@@ -121,9 +123,9 @@ func rounded(text string) *event.Problem {
 		"%s was rounded by a spreadsheet or a float column: export the column as text", Quote(text))
 }
 
-// isRounded reports whether text is a number as programs write large floats, with a comma or a point:
-// 1.23E+18, 1,23E+18, 1e+18, 1.0E18. An exponent after digits alone has a sign, so that hexadecimal
-// ids such as 12e5 are none.
+// isRounded reports whether text is a number as programs write large floats, with a comma or a
+// point: 1.23E+18, 1,23E+18, 1e+18, 1.0E18. An exponent after digits alone has a sign, so that
+// hexadecimal ids such as 12e5 are none.
 func isRounded(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	if at < 1 {

@@ -11,13 +11,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// numberTextMax bounds the digits of a number of seconds that are read exactly, and a time or a time to live that is
-// text: a table can say one text in every row, and reading it costs what it is long.
+// numberTextMax bounds the digits of a number of seconds that are read exactly, and a time or a
+// time to live that is text: a table can say one text in every row, and reading it costs what it is
+// long.
 const numberTextMax = 64
 
-// moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction (to the
-// nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given". Files may
-// have every other text that means one moment, and Unix times in milliseconds and finer units.
+// moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction
+// (to the nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given".
+// Files may have every other text that means one moment, and Unix times in milliseconds and finer
+// units.
 func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 	v, ok := int64(c.Integer), true
 	switch {
@@ -34,7 +36,8 @@ func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 			unit, name := c.unixUnit()
 			if unit > 0 && f < fileForm {
 				return 0, event.Problemf(event.BadTime,
-					"%s is out of range, give Unix seconds or RFC 3339; these look like %s", c.String(), name)
+					"%s is out of range, give Unix seconds or RFC 3339; these look like %s",
+					c.String(), name)
 			}
 			if unit > 0 {
 				scaled, _ := c.Float()
@@ -44,11 +47,9 @@ func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 		}
 	}
 	if !ok || v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
-		return 0, event.Problemf(
-			event.BadTime,
+		return 0, event.Problemf(event.BadTime,
 			"%s is out of range, give Unix seconds or RFC 3339, between 1823 and 2116",
-			c.String(),
-		)
+			c.String())
 	}
 	return event.Time(v), nil
 }
@@ -60,22 +61,16 @@ func (c *Cell) lifetime() (time.Duration, *event.Problem) {
 	if c.Kind == TextCell && !isNumber(c.Text) {
 		d, err := time.ParseDuration(c.Text)
 		if err != nil {
-			return 0, event.Problemf(
-				event.BadValue,
-				`ttl %s is neither seconds nor a duration like "36h"`,
-				c.String(),
-			)
+			return 0, event.Problemf(event.BadValue,
+				`ttl %s is neither seconds nor a duration like "36h"`, c.String())
 		}
 		v = int64(d)
 	} else if v, ok = c.nanos(); !ok {
 		return 0, event.Problemf(event.BadValue, "ttl of %s s is out of range", c.String())
 	}
 	if v <= 0 || v > int64(event.TimeMax) {
-		return 0, event.Problemf(
-			event.BadValue,
-			"ttl %v must be positive and below 146 years",
-			time.Duration(v),
-		)
+		return 0, event.Problemf(event.BadValue, "ttl %v must be positive and below 146 years",
+			time.Duration(v))
 	}
 	return time.Duration(v), nil
 }
