@@ -56,8 +56,9 @@ func (t *recordTable) next(row *fileRow) (err error) {
 
 // unread refuses a column.
 func unread(name string, t arrow.DataType) error {
-	return fmt.Errorf("column %s: values of type %v are not read: write the column as text (cast it to "+
-		"a string) or as numbers", name, t)
+	return fmt.Errorf(
+		"column %s: values of type %v are not read: write the column as text (cast it to "+
+			"a string) or as numbers", name, t)
 }
 
 func (t *recordTable) loadRows() (err error) {
@@ -119,7 +120,8 @@ const (
 	schemaBytesMax = 1 << 20  // of metadata
 )
 
-// newArrowTable reads an Arrow IPC file, which Feather files are too, by its footer; or an Arrow stream.
+// newArrowTable reads an Arrow IPC file, which Feather files are too, by its footer; or an Arrow
+// stream.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
 	size, err := f.file.Seek(0, io.SeekEnd)
@@ -180,13 +182,15 @@ func newArrowStream(f *openedFile, c *columns, head []byte) (*recordTable, error
 	return t, err
 }
 
-// checkFooter checks the footer of a file before the Arrow reader believes every count in it and asks
-// for memory accordingly: a flipped bit can ask for more than there is, which ends the process.
+// checkFooter checks the footer of a file before the Arrow reader believes every count in it and
+// asks for memory accordingly: a flipped bit can ask for more than there is, which ends the
+// process.
 func checkFooter(r io.ReaderAt, size int64) error {
 	tail := make([]byte, arrowSuffix)
 	_, err := r.ReadAt(tail, max(0, size-arrowSuffix))
 	length := int64(binary.LittleEndian.Uint32(tail))
-	if err != nil || string(tail[4:]) != arrowMagic || length > size-arrowSuffix-int64(len(arrowMagic)) {
+	if err != nil || string(tail[4:]) != arrowMagic ||
+		length > size-arrowSuffix-int64(len(arrowMagic)) {
 		return fmt.Errorf("damaged: %d bytes that do not end as one", size)
 	}
 	footer := make([]byte, length)
@@ -291,8 +295,8 @@ func readNumber(a arrow.Array, i int, c *wire.Cell) bool {
 	return true
 }
 
-// plainDecimal returns a decimal number without zeros at the end of its fraction, so that a whole one
-// has digits alone.
+// plainDecimal returns a decimal number without zeros at the end of its fraction, so that a whole
+// one has digits alone.
 func plainDecimal(text string) string {
 	if strings.Contains(text, ".") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")

@@ -23,18 +23,19 @@ const (
 
 // columns assigns each column of one file to the slot that it fills.
 type columns struct {
-	kind     event.Kind
-	known    []wire.Column     // those of the kind; their slots are their indices
-	rename   map[string]string // the file's name: ours
-	slots    map[string]int    // by the file's name
-	names    []string          // by slot, of the file; "" when the file has no such column
-	named    []string          // by slot, what we call it
-	header   bool              // the names were known before the first row
-	highest  int               // 1 + the highest class of a column of probabilities
-	classes  []string          // names of the classes: those given, or else those of the columns p_NAME
-	given    bool              // the names were given
-	numbered bool              // some column of probabilities is p<k>
-	called   bool              // some column of probabilities is p_NAME
+	kind    event.Kind
+	known   []wire.Column     // those of the kind; their slots are their indices
+	rename  map[string]string // the file's name: ours
+	slots   map[string]int    // by the file's name
+	names   []string          // by slot, of the file; "" when the file has no such column
+	named   []string          // by slot, what we call it
+	header  bool              // the names were known before the first row
+	highest int               // 1 + the highest class of a column of probabilities
+	// names of the classes: those given, or else those of the columns p_NAME
+	classes  []string
+	given    bool // the names were given
+	numbered bool // some column of probabilities is p<k>
+	called   bool // some column of probabilities is p_NAME
 	ignored  []string
 
 	aliased map[string]string // as rename, of names of other programs
@@ -73,12 +74,11 @@ func (c *columns) setHeader(names []string) ([]int, error) {
 		}
 		seen[name] = true
 	}
-	slices.SortStableFunc(
-		order,
-		func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) },
-	)
+	slices.SortStableFunc(order,
+		func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) })
 	for _, i := range order {
-		if names[i] == "" || strings.HasPrefix(names[i], "__index_level_") { // the index of a data frame, or a separator at the end of the line
+		// the index of a data frame, or a separator at the end of the line
+		if names[i] == "" || strings.HasPrefix(names[i], "__index_level_") {
 			slots[i] = ignoredSlot
 			continue
 		}
@@ -105,8 +105,7 @@ func (c *columns) rank(name string) int {
 
 // errMixedColumns says that it is not known which column is which class.
 var errMixedColumns = errors.New(
-	"some columns of probabilities are p0, p1, ... and some name their class",
-)
+	"some columns of probabilities are p0, p1, ... and some name their class")
 
 // check refuses a header that lacks what its kind cannot do without.
 func (c *columns) check(names []string) error {
@@ -126,17 +125,13 @@ func (c *columns) check(names []string) error {
 		for k := range max(c.highest, len(c.classes)) {
 			if c.called && !c.has(c.base()+k) {
 				return fmt.Errorf(
-					"column %s%s is missing: there is one for each class, or p1 alone, of the second of two",
-					classPrefix,
-					c.classes[k],
-				)
+					"column %s%s is missing: there is one for each class, or p1 alone, of the "+
+						"second of two",
+					classPrefix, c.classes[k])
 			}
 			if k < c.highest && !c.has(c.base()+k) && !c.single() {
-				return fmt.Errorf(
-					"column p%d is missing: probability columns are p0 to p%d",
-					k,
-					c.highest-1,
-				)
+				return fmt.Errorf("column p%d is missing: probability columns are p0 to p%d",
+					k, c.highest-1)
 			}
 		}
 	}
@@ -235,7 +230,8 @@ func (c *columns) isAttribute(slot int) bool {
 
 // isNumber reports whether a slot is that of a number.
 func (c *columns) isNumber(slot int) bool {
-	return slot >= c.base() || slices.Contains([]string{"weight", "multiplicity", "pi"}, c.known[slot].Names[0])
+	return slot >= c.base() ||
+		slices.Contains([]string{"weight", "multiplicity", "pi"}, c.known[slot].Names[0])
 }
 
 // means reports whether a word for nothing in a slot means itself: the name of a class, or a weight
@@ -295,15 +291,10 @@ func checkRename(rename map[string]string, kinds []event.Kind) error {
 		if from == "" { // names of fields that no column is
 			continue
 		}
-		if !slices.ContainsFunc(
-			kinds,
-			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 },
-		) {
-			return fmt.Errorf(
-				"ingest: column %q is renamed to %q, which none of the files has",
-				from,
-				to,
-			)
+		if !slices.ContainsFunc(kinds,
+			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 }) {
+			return fmt.Errorf("ingest: column %q is renamed to %q, which none of the files has",
+				from, to)
 		}
 	}
 	return nil

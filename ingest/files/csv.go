@@ -28,10 +28,11 @@ const spaces = " \t"
 // csvTable reads CSV (RFC 4180, as encoding/csv does), also with other separators, and lines whose
 // values are separated by spaces. Spaces around a value do not belong to it.
 type csvTable struct {
-	rows     rowText
-	reader   *csv.Reader
-	words    *bufio.Scanner // of lines whose values are separated by spaces; nil: there is a separator
-	slots    []int          // by column
+	rows   rowText
+	reader *csv.Reader
+	// of lines whose values are separated by spaces; nil: there is a separator
+	words    *bufio.Scanner
+	slots    []int // by column
 	columns  *columns
 	line     int64 // the first of the last row
 	skipped  int64 // lines before the first row
@@ -42,8 +43,8 @@ type csvTable struct {
 	failed   error // of this row
 }
 
-// newCSVTable reads what stands before the rows: comments, and the names of the columns unless header
-// has them.
+// newCSVTable reads what stands before the rows: comments, and the names of the columns unless
+// header has them.
 func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) {
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
@@ -62,7 +63,9 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	quoted := string(head) == `"`
 	t := newCSVRows(in, separator, quoted)
 	t.numbered = quoted && f.format != csvFile
-	t.columns, t.skipped, t.commas = c, p.lines, separator == ';'
+	t.columns = c
+	t.skipped = p.lines
+	t.commas = separator == ';'
 	if err := p.refuse(); err != nil {
 		return nil, err
 	}
@@ -74,8 +77,8 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	return t, err
 }
 
-// newCSVRows returns a table without columns yet. A separator ' ' is any number of spaces and tabs, or
-// one space where values are quoted.
+// newCSVRows returns a table without columns yet. A separator ' ' is any number of spaces and tabs,
+// or one space where values are quoted.
 func newCSVRows(r io.Reader, separator rune, quoted bool) *csvTable {
 	t := &csvTable{rows: rowText{in: r}}
 	if separator == ' ' && !quoted {
@@ -84,13 +87,15 @@ func newCSVRows(r io.Reader, separator rune, quoted bool) *csvTable {
 		return t
 	}
 	t.reader = csv.NewReader(bufio.NewReaderSize(&t.rows, 1<<16))
-	t.reader.Comma, t.reader.FieldsPerRecord, t.reader.ReuseRecord = separator, -1, true
+	t.reader.Comma = separator
+	t.reader.FieldsPerRecord = -1
+	t.reader.ReuseRecord = true
 	return t
 }
 
-// header returns the names of the columns: those given, those in a comment, or those of the first row.
-// A row that is longer than the names ends with a separator, or begins with the number of the row, as
-// write.table of R writes it.
+// header returns the names of the columns: those given, those in a comment, or those of the first
+// row. A row that is longer than the names ends with a separator, or begins with the number of the
+// row, as write.table of R writes it.
 func (t *csvTable) header(p preamble, given []string) (names []string, err error) {
 	first, err := t.record()
 	switch {
@@ -154,12 +159,8 @@ func (t *csvTable) next(row *fileRow) error {
 		}
 	}
 	if len(values) != len(t.slots) {
-		return event.Problemf(
-			event.Malformed,
-			"%d columns, the header has %d",
-			len(values),
-			len(t.slots),
-		)
+		return event.Problemf(event.Malformed, "%d columns, the header has %d",
+			len(values), len(t.slots))
 	}
 	return nil
 }
@@ -223,15 +224,17 @@ type rowText struct {
 }
 
 // begin forgets what is before a place.
-func (r *rowText) begin(at int64) { r.text, r.from = r.text[at-r.from:], at }
+func (r *rowText) begin(at int64) {
+	r.text = r.text[at-r.from:]
+	r.from = at
+}
 
 // Read implements io.Reader.
 func (r *rowText) Read(p []byte) (int, error) {
 	if len(r.text) > fileRowBytesMax {
 		return 0, fmt.Errorf(
 			"the row after it is longer than %d bytes, or a quote in it has no end",
-			fileRowBytesMax,
-		)
+			fileRowBytesMax)
 	}
 	n, err := r.in.Read(p)
 	r.text = append(r.text, p[:n]...)

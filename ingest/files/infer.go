@@ -70,7 +70,9 @@ type classFinder struct {
 
 // read reads the labels, predictions or posts of a table, or all of a log.
 func (f *classFinder) read(s *fileStream) error {
-	path, isLog, columns := s.input.Path, s.input.Log, s.columns
+	path := s.input.Path
+	isLog := s.input.Log
+	columns := s.columns
 	if !isLog && columns.header && columns.highest > 0 {
 		return f.sawColumns(columns, path) // no need to read the rows
 	}
@@ -125,25 +127,19 @@ func (f *classFinder) sawColumns(c *columns, path string) error {
 		return errMixedColumns
 	case f.caller == "":
 		f.called, f.caller = c.classes, path
-	case !slices.Equal(slices.Sorted(slices.Values(f.called)), slices.Sorted(slices.Values(c.classes))):
+	case !slices.Equal(slices.Sorted(slices.Values(f.called)),
+		slices.Sorted(slices.Values(c.classes))):
 		return fmt.Errorf(
 			"probabilities of the classes %s, and in %s of %s: give the classes with --classes",
-			strings.Join(c.classes, ","),
-			f.caller,
-			strings.Join(f.called, ","),
-		)
+			strings.Join(c.classes, ","), f.caller, strings.Join(f.called, ","))
 	}
 	return nil
 }
 
 func (f *classFinder) sawCount(n int, path string) error {
 	if f.count != 0 && f.count != n {
-		return fmt.Errorf(
-			"%d probabilities, and %d in %s before: say how many classes there are",
-			n,
-			f.count,
-			f.numberer,
-		)
+		return fmt.Errorf("%d probabilities, and %d in %s before: say how many classes there are",
+			n, f.count, f.numberer)
 	}
 	f.count, f.numberer = n, path
 	return nil
@@ -184,11 +180,8 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 	}
 	if _, ok := f.names[c.Text]; !ok {
 		if len(f.names) == event.ClassesMax {
-			return fmt.Errorf(
-				"more than %d different classes, the last %s",
-				event.ClassesMax,
-				wire.Quote(c.Text),
-			)
+			return fmt.Errorf("more than %d different classes, the last %s",
+				event.ClassesMax, wire.Quote(c.Text))
 		}
 		f.names[strings.Clone(c.Text)] = path
 	}
@@ -197,7 +190,9 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 
 // classes draws the conclusion.
 func (f *classFinder) classes() (set event.ClassSet, err error) {
-	names, namer, count := f.called, f.caller, cmp.Or(f.count, f.highest)
+	names := f.called
+	namer := f.caller
+	count := cmp.Or(f.count, f.highest)
 	if namer == "" {
 		names = slices.Sorted(maps.Keys(f.names))
 	}
@@ -209,8 +204,10 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 		return event.ClassSet{Count: count}, nil
 	case count > 0:
 		return set, fmt.Errorf(
-			"ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use the names and "+
-				"name the columns %s%s and so on, or give --classes with the names in the order of the numbers",
+			"ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use "+
+				"the names and "+
+				"name the columns %s%s and so on, or give --classes with the names in the order "+
+				"of the numbers",
 			cmp.Or(namer, f.names[names[0]]),
 			names[0],
 			f.numberer,
@@ -221,7 +218,8 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	case f.ordered && namer == "":
 		return set, fmt.Errorf(
 			"ingest: %s names a class %q, and no file says the order of the classes: "+
-				"give --classes with all names in the order of the pipeline's, or --config with its configuration",
+				"give --classes with all names in the order of the pipeline's, or --config with "+
+				"its configuration",
 			f.names[names[0]],
 			names[0],
 		)
@@ -234,7 +232,8 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 func (f *classFinder) onlyMinusOne() error {
 	for other := range f.values {
 		return fmt.Errorf(
-			"ingest: %s: the labels are -1 and %s only: if -1 is a class, give all classes in their order, "+
+			"ingest: %s: the labels are -1 and %s only: if -1 is a class, give all classes in "+
+				"their order, "+
 				"--classes=-1,%s; if it means that there is no label, leave these rows out",
 			f.minus, other, other,
 		)

@@ -101,9 +101,7 @@ func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event
 	before := b.Mark()
 	kept := bytes.Clone(t.raw) // its events alias it
 	err := s.decoder.Decode(
-		wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept},
-		b,
-	)
+		wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)
@@ -229,8 +227,8 @@ type Run struct {
 	From, To int
 }
 
-// Runs returns the events of a batch, whose positions rise in each kind, in the order of their positions:
-// those of one kind that follow each other as one.
+// Runs returns the events of a batch, whose positions rise in each kind, in the order of their
+// positions: those of one kind that follow each other as one.
 func Runs(b *event.Batch) (runs []Run) {
 	position := func(r Run) event.Position {
 		p, _ := b.Stamp(r.Kind, r.From)

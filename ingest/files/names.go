@@ -34,7 +34,8 @@ func (c *columns) chooseAliases(names []string) {
 			for _, name := range names {
 				_, renamed := c.rename[name]
 				_, used := c.aliased[name]
-				if !renamed && !used && wire.PlainName(name) == alias && !slices.Contains(found, name) {
+				if !renamed && !used && wire.PlainName(name) == alias &&
+					!slices.Contains(found, name) {
 					found = append(found, name)
 				}
 			}
@@ -64,7 +65,8 @@ func (c *columns) take(slot int, name string, others []string) {
 	}
 }
 
-// single reports whether p1 is the only column of probabilities: of two classes, the first has the rest.
+// single reports whether p1 is the only column of probabilities: of two classes, the first has the
+// rest.
 func (c *columns) single() bool { return c.highest == 2 && !c.has(c.base()) && !c.called }
 
 // noProbabilities says how to read predictions whose columns of probabilities have other names.
@@ -75,10 +77,12 @@ func (c *columns) noProbabilities(names []string) error {
 			others = append(others, name)
 		}
 	}
-	advice := "rename with --map p0=COLUMN,p1=COLUMN,..., --map p_NAME=COLUMN,... or --map class=COLUMN"
+	advice := "rename with --map p0=COLUMN,p1=COLUMN,..., --map p_NAME=COLUMN,... or --map " +
+		"class=COLUMN"
 	switch {
 	case len(others) == 1:
-		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map p1=%s; if it is the class: --map class=%s",
+		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map "+
+			"p1=%s; if it is the class: --map class=%s",
 			others[0], others[0], others[0])
 	case len(others) > 1 && len(others) <= adviceMax:
 		maps := make([]string, len(others))
@@ -116,7 +120,8 @@ func (c *columns) noColumns(missing, names []string) error {
 	advice := "rename with --map " + strings.Join(maps, ",")
 	if !c.typed {
 		if looksLikeData(names) {
-			advice = fmt.Sprintf("line 1 looks like data: if the file has no line with names, --columns %s; else ",
+			advice = fmt.Sprintf(
+				"line 1 looks like data: if the file has no line with names, --columns %s; else ",
 				strings.Join(order, ",")) + advice
 		} else {
 			advice += "; if line 1 is data, --columns " + strings.Join(order, ",")
@@ -141,9 +146,9 @@ var fileKinds = map[string]event.Kind{
 	"posts": event.KindPost, "members": event.KindMember, "vertices": event.KindVertex,
 }
 
-// headerOf returns the names of the columns of a file without a line that has them: those of --columns
-// for its kind, if there are any. Without a kind they are those of the files that have all of them;
-// those of vertices, which may have any, need the kind.
+// headerOf returns the names of the columns of a file without a line that has them: those of
+// --columns for its kind, if there are any. Without a kind they are those of the files that have
+// all of them; those of vertices, which may have any, need the kind.
 func headerOf(given []string, kind event.Kind) []string {
 	for _, list := range given {
 		of, names, split := strings.Cut(list, "=")

@@ -53,11 +53,8 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		)
 	}
 	if packed != "" && format >= parquetFile {
-		return 0, "", fmt.Errorf(
-			"ingest: %s: %s files are read here and there: unpack it first",
-			path,
-			ext,
-		)
+		return 0, "", fmt.Errorf("ingest: %s: %s files are read here and there: unpack it first",
+			path, ext)
 	}
 	return format, packed, nil
 }

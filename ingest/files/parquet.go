@@ -66,10 +66,8 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 		if !readableColumn(field.Type) {
 			return nil, unread(field.Name, field.Type)
 		}
-		column, err := reader.GetColumn(
-			context.Background(),
-			i,
-		) // a field, whatever its documentation says of leaves
+		column, err := reader.GetColumn(context.Background(),
+			i) // a field, whatever its documentation says of leaves
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
@@ -100,10 +98,8 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 			return nil, fmt.Errorf("column %s: %w%s", column.Field().Name, err, writerHelp(err))
 		}
 		if err != nil || int64(chunks.Len()) != rows {
-			return nil, fmt.Errorf(
-				"column %s: damaged: it ends before the file does",
-				column.Field().Name,
-			)
+			return nil, fmt.Errorf("column %s: damaged: it ends before the file does",
+				column.Field().Name)
 		}
 		values := chunks.Chunk(0)
 		if len(chunks.Chunks()) == 1 {

@@ -14,8 +14,8 @@ import (
 // peekBytes bounds what is looked at before a file is read: one line of it.
 const peekBytes = 1 << 16
 
-// preamble is what stands in a text file before its rows: comments, as SNAP and KONECT write them, and
-// the line of a spreadsheet that names the separator.
+// preamble is what stands in a text file before its rows: comments, as SNAP and KONECT write them,
+// and the line of a spreadsheet that names the separator.
 type preamble struct {
 	lines       int64  // in it
 	first, last string // comments, without their mark
@@ -29,11 +29,13 @@ func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 		head, _ := in.Peek(2)
 		sep, _ := in.Peek(len("sep=;"))
 		switch {
-		case p.lines == 0 && bytes.EqualFold(sep[:min(4, len(sep))], []byte("sep=")) && len(sep) == 5:
+		case p.lines == 0 && bytes.EqualFold(sep[:min(4, len(sep))], []byte("sep=")) &&
+			len(sep) == 5:
 			p.separator = rune(sep[4])
 		case len(head) == 0 || head[0] != '#' && head[0] != '%':
 			return p, nil
-		case given && head[0] == '#' && len(head) > 1 && !strings.ContainsRune(" \t\r\n#!", rune(head[1])):
+		case given && head[0] == '#' && len(head) > 1 &&
+			!strings.ContainsRune(" \t\r\n#!", rune(head[1])):
 			return p, nil
 		}
 		var line []byte
@@ -68,8 +70,8 @@ func (p *preamble) refuse() error {
 }
 
 // names returns the names of the columns that a comment says, if the first row is not one of names:
-// those of the last comment, if it has as many and all that a kind needs, as in files of SNAP; or those
-// of every file of KONECT.
+// those of the last comment, if it has as many and all that a kind needs, as in files of SNAP; or
+// those of every file of KONECT.
 func (p *preamble) names(first []string, kind event.Kind, split func(string) []string) []string {
 	if p.last == "" {
 		return nil
@@ -119,8 +121,8 @@ func firstLine(in *bufio.Reader) (line []byte) {
 	return line
 }
 
-// separatorOf returns the separator of a file by its first line: that of its format, unless the line
-// has another one only.
+// separatorOf returns the separator of a file by its first line: that of its format, unless the
+// line has another one only.
 func separatorOf(line []byte, format fileFormat) rune {
 	order := ",;\t|"
 	switch format {
@@ -140,11 +142,13 @@ func separatorOf(line []byte, format fileFormat) rune {
 	return rune(order[0])
 }
 
-// checkEnds refuses the names of a file whose lines end in a way that no reader of CSV takes for an end.
+// checkEnds refuses the names of a file whose lines end in a way that no reader of CSV takes for an
+// end.
 func checkEnds(names []string) error {
 	for _, name := range names {
 		if strings.ContainsRune(name, '\r') {
-			return fmt.Errorf("column %q: the lines end with a carriage return alone: save it with line feeds",
+			return fmt.Errorf(
+				"column %q: the lines end with a carriage return alone: save it with line feeds",
 				name)
 		}
 	}

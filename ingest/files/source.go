@@ -51,14 +51,17 @@ type Input struct {
 // which takes about 100 bytes a row; any table with times is read twice. The lines
 // of a log stay in their order: each counts as no earlier than the one before.
 type Config struct {
-	Inputs  []Input
-	Columns map[string]string // renames columns: the file's name to ours; of the name "", fields that no column is
-	Header  []string          // columns of text files without a line of names: src,dst or edges=src,dst
-	Words   bool              // NA, null, NaN and their like are text, not a missing value
-	Zone    *time.Location    // of times without one, which are refused otherwise
-	Sum     bool              // the weights of edges that are given again add up
-	Classes event.ClassSet    // none: inferClasses
-	Ordered bool              // classes are told to others by number, so names that no column p_NAME orders are an error
+	Inputs []Input
+	// renames columns: the file's name to ours; of the name "", fields that no column is
+	Columns map[string]string
+	// columns of text files without a line of names: src,dst or edges=src,dst
+	Header  []string
+	Words   bool           // NA, null, NaN and their like are text, not a missing value
+	Zone    *time.Location // of times without one, which are refused otherwise
+	Sum     bool           // the weights of edges that are given again add up
+	Classes event.ClassSet // none: inferClasses
+	// classes are told to others by number, so names that no column p_NAME orders are an error
+	Ordered bool
 	Steps   ingest.StepConfig // Time is always EventTime
 
 	Version string // model version of predictions in tables that name none
@@ -79,10 +82,8 @@ func (c Config) Validate() error {
 		case input.Log && format != ndjsonFile:
 			errs = append(errs, fmt.Errorf("ingest: %s: a log is .ndjson or .jsonl", input.Path))
 		case !input.Log && input.Kind >= event.KindControl:
-			errs = append(
-				errs,
-				fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind),
-			)
+			errs = append(errs,
+				fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind))
 		case !input.Log:
 			kinds = append(kinds, input.Kind)
 		}
@@ -124,7 +125,11 @@ func NewSource(config Config) (*Source, error) {
 		config.Classes = classes
 	}
 	config.Steps.Time = ingest.EventTime
-	s := &Source{config: config, survey: newSurvey(), cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
+	s := &Source{
+		config: config,
+		survey: newSurvey(),
+		cutter: ingest.NewCutter(config.Steps, ingest.Resume{}),
+	}
 	classes := config.Classes
 	if classes.K() == 0 {
 		classes.Count = 1 // no file speaks of classes
@@ -292,9 +297,12 @@ func (s *Source) peek() (*fileStream, error) {
 	return first, nil
 }
 
-// refuseLate counts the last event of b if it is late by the policy, and makes it a refusal if the policy says so.
+// refuseLate counts the last event of b if it is late by the policy, and makes it a refusal if the
+// policy says so.
 func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
-	late, now, last := s.config.Steps.Late, s.cutter.Now(0), b.Count(e.kind)-1
+	late := s.config.Steps.Late
+	now := s.cutter.Now(0)
+	last := b.Count(e.kind) - 1
 	if e.index < 0 || late.After == 0 {
 		return
 	}
@@ -332,7 +340,9 @@ type Tally struct {
 	Path    string
 	Rows    int
 	Refused int // rows that are wrong
-	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, late rows, and those below
+	// self-loops, which every log of interactions has and which mean nothing here, late rows, and
+	// those below
+	LeftOut int
 
 	Blank    int // labels that are not there
 	MinusOne int // labels that are -1, which is no class

@@ -12,8 +12,9 @@ import (
 
 // fileTable is a file as a table of rows.
 type fileTable interface {
-	// next reads the next row. It returns io.EOF after the last, an *event.Problem when this row cannot be
-	// read but the ones after it can, and any other error when the file cannot be read on.
+	// next reads the next row. It returns io.EOF after the last, an *event.Problem when this row
+	// cannot be read but the ones after it can, and any other error when the file cannot be read
+	// on.
 	next(row *fileRow) error
 	// text is the last row as it stands in the file.
 	text() []byte
@@ -49,8 +50,8 @@ type fileEntry struct {
 	place int64 // in the file
 }
 
-// fileStream is one file on its way into the log: the rows of a table, which are events of one kind, or the lines
-// of a log. Some of them are read ahead, or all.
+// fileStream is one file on its way into the log: the rows of a table, which are events of one
+// kind, or the lines of a log. Some of them are read ahead, or all.
 type fileStream struct {
 	input    Input
 	file     *openedFile
@@ -69,7 +70,8 @@ type fileStream struct {
 	tally    Tally
 }
 
-// openStream opens one file. The classes may be unknown (zero) when only the cells of a table are looked at.
+// openStream opens one file. The classes may be unknown (zero) when only the cells of a table are
+// looked at.
 func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream, error) {
 	file, err := openFile(input.Path)
 	if err != nil {
@@ -115,8 +117,8 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	return s, nil
 }
 
-// mayHaveTimes reports whether the file is a table that has a column with times, or one whose columns
-// are not known before its rows.
+// mayHaveTimes reports whether the file is a table that has a column with times, or one whose
+// columns are not known before its rows.
 func (s *fileStream) mayHaveTimes() bool {
 	return !s.input.Log && (!s.columns.header || s.columns.has(s.columns.slot("time")))
 }
@@ -139,10 +141,12 @@ func (s *fileStream) fill(n int) error {
 	return nil
 }
 
-// read reads one row ahead: its event, or its refusal. A refused row stays with the one before it, and the lines of a
-// log stay in their order. It returns io.EOF after the last row.
+// read reads one row ahead: its event, or its refusal. A refused row stays with the one before it,
+// and the lines of a log stay in their order. It returns io.EOF after the last row.
 func (s *fileStream) read() error {
-	e, t, slot := fileEntry{key: s.last, kind: s.input.Kind}, event.Time(0), wire.NoColumn
+	e := fileEntry{key: s.last, kind: s.input.Kind}
+	t := event.Time(0)
+	slot := wire.NoColumn
 	err := s.nextRow()
 	e.place = s.table.place()
 	switch {
@@ -151,7 +155,8 @@ func (s *fileStream) read() error {
 		e.kind, t, err = s.decodeLine(s.table.(*jsonTable), &s.ahead)
 	default:
 		var p *event.Problem
-		if t, slot, p = s.decoder.DecodeRow(s.defaults, s.row.cells, s.columns.named, &s.ahead); p != nil {
+		if t, slot, p = s.decoder.DecodeRow(s.defaults, s.row.cells, s.columns.named,
+			&s.ahead); p != nil {
 			err = p
 		}
 		if p == wire.Blank || p == wire.MinusOne {

@@ -17,7 +17,8 @@ func (s *Source) Summary() (lines []string) {
 	v := s.survey
 	if edges, again, other := v.edges.totals(); edges > 0 {
 		vertices, _ := v.meets(hasEdge, hasEdge)
-		line := fmt.Sprintf("%s edges between %s vertices", v.edges.count(edges), v.vertices.count(vertices))
+		line := fmt.Sprintf("%s edges between %s vertices",
+			v.edges.count(edges), v.vertices.count(vertices))
 		lines = append(lines, line+v.edges.repeats(again, other, s.edgesAgain()))
 	}
 	if labels, again, other := v.labels.totals(); labels > 0 {
@@ -25,7 +26,8 @@ func (s *Source) Summary() (lines []string) {
 		if by := s.classCounts(); by != "" {
 			line += " (" + by + ")"
 		}
-		lines = append(lines, line+s.meeting(hasLabel)+v.labels.repeats(again, other, "the last class stands"))
+		lines = append(lines,
+			line+s.meeting(hasLabel)+v.labels.repeats(again, other, "the last class stands"))
 	}
 	if predictions, again, other := v.predicts.totals(); predictions > 0 {
 		line := fmt.Sprintf("%s predictions", v.predicts.count(predictions))
@@ -34,10 +36,12 @@ func (s *Source) Summary() (lines []string) {
 	}
 	if v.posts > 0 {
 		lines = append(lines, fmt.Sprintf("%s posts by %s authors, %s answers and %s reposts",
-			grouped(v.posts), v.vertices.count(v.authors()), grouped(v.answers), grouped(v.reposts)))
+			grouped(v.posts), v.vertices.count(v.authors()), grouped(v.answers),
+			grouped(v.reposts)))
 	}
 	if members, again, other := v.members.totals(); members > 0 {
-		line := fmt.Sprintf("%s memberships in %s communities", v.members.count(members), grouped(len(v.communities)))
+		line := fmt.Sprintf("%s memberships in %s communities",
+			v.members.count(members), grouped(len(v.communities)))
 		lines = append(lines, line+s.meeting(isMember)+
 			v.members.repeats(again, other, "the last multiplicity stands"))
 	}
@@ -127,7 +131,8 @@ func (s *Source) meeting(has uint64) string {
 	for _, other := range s.partners(has) {
 		_, both := s.survey.meets(has, other.has)
 		text += fmt.Sprintf("%s %s of vertices with %s",
-			map[bool]string{true: ":", false: ","}[text == ""], s.survey.vertices.count(both), other.name)
+			map[bool]string{true: ":", false: ","}[text == ""], s.survey.vertices.count(both),
+			other.name)
 	}
 	return text
 }
@@ -170,7 +175,10 @@ func (s *Source) Warnings() (all []string) {
 		all = append(all, in.warnings(s.survey)...)
 	}
 	for _, of := range []partner{
-		{hasLabel, "labels"}, {hasPrediction, "predictions"}, {isMember, "members"}, {hasRow, "attributes"},
+		{hasLabel, "labels"},
+		{hasPrediction, "predictions"},
+		{isMember, "members"},
+		{hasRow, "attributes"},
 	} {
 		all = append(all, s.strangers(of)...)
 	}
@@ -180,14 +188,16 @@ func (s *Source) Warnings() (all []string) {
 			grouped(v.postNames), grouped(v.answers+v.reposts)))
 	}
 	if s.survey.digits.rounded() {
-		all = append(all, fmt.Sprintf("all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
-			"float column: export them as text, or different vertices are one", grouped(s.survey.digits.large)))
+		all = append(all, fmt.Sprintf(
+			"all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
+				"float column: export them as text, or different vertices are one",
+			grouped(s.survey.digits.large)))
 	}
 	return append(all, s.guesses()...)
 }
 
-// strangers warns if at most half of the vertices of a sort are known by edges or predictions. Labels
-// need both; members and vertices with attributes need one of them.
+// strangers warns if at most half of the vertices of a sort are known by edges or predictions.
+// Labels need both; members and vertices with attributes need one of them.
 func (s *Source) strangers(of partner) (all []string) {
 	fewest, most := "", ""
 	for _, other := range s.partners(of.has) {
@@ -196,7 +206,8 @@ func (s *Source) strangers(of partner) (all []string) {
 			most = other.name
 			continue
 		}
-		fewest = fmt.Sprintf("%s of %s vertices with %s have %s: are the ids of the files the same?",
+		fewest = fmt.Sprintf(
+			"%s of %s vertices with %s have %s: are the ids of the files the same?",
 			grouped(both), grouped(total), of.name, other.name)
 		if of.has&(hasLabel|hasPrediction) != 0 {
 			all = append(all, fewest)
@@ -212,8 +223,9 @@ func (s *Source) strangers(of partner) (all []string) {
 func (s *Source) guesses() (all []string) {
 	g := s.decoder.Guesses()
 	if g.Scaled > 0 {
-		all = append(all, fmt.Sprintf("%s times are too large for Unix seconds, and were read as milliseconds "+
-			"or finer units by their size", grouped(g.Scaled)))
+		all = append(all,
+			fmt.Sprintf("%s times are too large for Unix seconds, and were read as milliseconds "+
+				"or finer units by their size", grouped(g.Scaled)))
 	}
 	if g.Assumed > 0 {
 		all = append(all, fmt.Sprintf("%s timestamps without a time zone were read as UTC; "+
@@ -229,8 +241,9 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 		all = append(all, path+" has no rows")
 	}
 	if n := in.tally.MinusOne; n > 0 {
-		all = append(all, fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
-			"--classes=-1,...", path, grouped(n)))
+		all = append(all,
+			fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
+				"--classes=-1,...", path, grouped(n)))
 	}
 	if in.columns == nil {
 		return all
@@ -248,7 +261,8 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 			continue
 		}
 		if _, is := v.vertices.of[key]; is {
-			all = append(all, fmt.Sprintf("%s: the column %q is called like a vertex: if line 1 is data, give --columns",
+			all = append(all, fmt.Sprintf(
+				"%s: the column %q is called like a vertex: if line 1 is data, give --columns",
 				path, name))
 		}
 	}

@@ -89,8 +89,8 @@ const (
 	isAuthor
 )
 
-// survey collects what files say, for a summary: in bounded memory, and exactly for files of a quarter of a
-// million things of each sort.
+// survey collects what files say, for a summary: in bounded memory, and exactly for files of a
+// quarter of a million things of each sort.
 type survey struct {
 	vertices sample // the last of each is its properties
 	edges    sample
@@ -230,8 +230,8 @@ func (s *survey) byClass(k int) []int {
 	return count
 }
 
-// idDigits counts ids that a float64 does not hold exactly in general, and how many of these look as if
-// one had held them.
+// idDigits counts ids that a float64 does not hold exactly in general, and how many of these look
+// as if one had held them.
 type idDigits struct{ large, binary, decimal int }
 
 // roundedMin is the number of large ids from which on it is no chance that all look rounded.
