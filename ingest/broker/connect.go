@@ -19,13 +19,17 @@ import (
 
 // ConnectConfig describes a connection to a NATS server outside this process.
 type ConnectConfig struct {
-	URL         string       `yaml:"url"`         // nats://host:4222, or several separated by commas
-	Credentials string       `yaml:"credentials"` // path of a credentials file, or of the seed of an nkey; empty: none
-	CAFile      string       `yaml:"ca_file"`     // who signed the server's certificate; empty: those that the system trusts
-	CertFile    string       `yaml:"cert_file"`   // client certificate, with its key; empty: none
-	KeyFile     string       `yaml:"key_file"`    // of the client certificate
-	Domain      string       `yaml:"domain"`      // of JetStream, where a leaf node leads to it; empty: that of the server
-	Log         *slog.Logger `yaml:"-"`           // connection troubles; nil: nowhere
+	// nats://host:4222, or several separated by commas
+	URL string `yaml:"url"`
+	// path of a credentials file, or of the seed of an nkey; empty: none
+	Credentials string `yaml:"credentials"`
+	// who signed the server's certificate; empty: those that the system trusts
+	CAFile   string `yaml:"ca_file"`
+	CertFile string `yaml:"cert_file"` // client certificate, with its key; empty: none
+	KeyFile  string `yaml:"key_file"`  // of the client certificate
+	// of JetStream, where a leaf node leads to it; empty: that of the server
+	Domain string       `yaml:"domain"`
+	Log    *slog.Logger `yaml:"-"` // connection troubles; nil: nowhere
 }
 
 func (c *ConnectConfig) options() ([]nats.Option, error) {
@@ -42,8 +46,7 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New(
-			"broker: a client certificate and its key go together, and one of them is missing",
-		)
+			"broker: a client certificate and its key go together, and one of them is missing")
 	}
 	if c.CertFile != "" {
 		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
@@ -83,11 +86,8 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(c.URL, options...)
 	if err != nil {
-		return nil, fmt.Errorf(
-			"broker: connect to %s: %w",
-			Redacted(c.URL),
-			redactError(err, c.URL),
-		)
+		return nil, fmt.Errorf("broker: connect to %s: %w",
+			Redacted(c.URL), redactError(err, c.URL))
 	}
 	return nc, nil
 }

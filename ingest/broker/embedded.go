@@ -69,10 +69,8 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	}
 	_ = os.Remove(e.scratch) // of a process that was killed
 	if err := e.start(options); err != nil {
-		return nil, errors.Join(
-			fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err),
-			e.Close(),
-		)
+		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err),
+			e.Close())
 	}
 	return e, nil
 }
@@ -179,7 +177,8 @@ func ListenAddress(listen string) (host string, port int, err error) {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return "", 0, fmt.Errorf(
 			"broker: embedded server: listen address %q can be reached from other"+
-				" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, or run a"+
+				" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, "+
+				"or run a"+
 				" nats-server with both and connect to it with --nats URL",
 			listen,
 		)

@@ -35,15 +35,12 @@ func AcquireLock(dir string) (*os.File, error) {
 	err = filelock.Acquire(file)
 	if errors.Is(err, filelock.ErrHeld) {
 		holder, _ := io.ReadAll(io.LimitReader(file, 512)) // nothing before it is written
-		err = fmt.Errorf(
-			"%s is in use by another gqlstream (%s): %w",
-			dir,
-			bytes.TrimSpace(holder),
-			ErrLocked,
-		)
+		err = fmt.Errorf("%s is in use by another gqlstream (%s): %w",
+			dir, bytes.TrimSpace(holder), ErrLocked)
 	} else if err == nil {
 		host, _ := os.Hostname()
-		text := fmt.Appendf(nil, "pid %d on host %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+		text := fmt.Appendf(nil, "pid %d on host %s since %s\n",
+			os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
 		_, err = file.WriteAt(text, 0)
 		err = errors.Join(err, file.Truncate(int64(len(text))))
 	}

@@ -72,7 +72,9 @@ func decodeAnswer(data []byte, answer any) error {
 
 // CopyStream writes a stream with its consumers, as the server packs it, to w. The server checks
 // every message before. Messages that come meanwhile may be in the copy or not.
-func CopyStream(ctx context.Context, b *Broker, name string, w io.Writer) (c StreamCopy, err error) {
+func CopyStream(
+	ctx context.Context, b *Broker, name string, w io.Writer,
+) (c StreamCopy, err error) {
 	fail := func(err error) (StreamCopy, error) {
 		return c, fmt.Errorf("broker: copy stream %s: %w", name, err)
 	}
@@ -124,7 +126,8 @@ func RestoreStream(ctx context.Context, b *Broker, name string, c StreamCopy, r 
 	chunk := make([]byte, restoreChunk)
 	for done := false; !done; {
 		n, err := io.ReadFull(r, chunk)
-		if done = errors.Is(err, io.EOF); err != nil && !done && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if done = errors.Is(err, io.EOF); err != nil && !done &&
+			!errors.Is(err, io.ErrUnexpectedEOF) {
 			return fail(err)
 		}
 		sending, cancel := context.WithTimeout(ctx, snapshotSilenceMax)

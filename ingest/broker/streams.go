@@ -70,7 +70,8 @@ func QuarantineSubjects(quarantine string) string {
 const (
 	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
-	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
+	// its originals are in the log; people's data must not pile up
+	quarantineAgeMax = 30 * 24 * time.Hour
 )
 
 // EnsureStreams creates the log and the quarantine where they do not exist, and audits
@@ -93,7 +94,9 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamName
 // EnsureLog creates only the log where it does not exist, and audits it. One server alone keeps
 // one copy; a cluster that cannot keep replicasDefault now is refused, because a log with
 // fewer copies would be lost with one machine, and nobody would have decided that.
-func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (have jetstream.StreamConfig, err error) {
+func EnsureLog(
+	ctx context.Context, js jetstream.JetStream, names StreamNames,
+) (have jetstream.StreamConfig, err error) {
 	want := LogConfig(names.Log)
 	want.Metadata = map[string]string{LogNameKey: time.Now().UTC().Format(time.RFC3339Nano)}
 	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
@@ -108,7 +111,8 @@ func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (
 			want.Replicas = 1
 			stream, err = request.EnsureStream(ctx, js, want)
 		case codeNoPeers:
-			err = fmt.Errorf("%w: start the other servers of the cluster, or say with nats.replicas how many shall keep each stream", err)
+			err = fmt.Errorf("%w: start the other servers of the cluster, or say with "+
+				"nats.replicas how many shall keep each stream", err)
 		}
 	}
 	if err != nil {
@@ -141,15 +145,21 @@ func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 // LogConfig keeps all that is published, and refuses it when there is no room.
 func LogConfig(name string) jetstream.StreamConfig {
 	c := streamConfig(name, "the log of all events", Subjects(name)+">")
-	c.Retention, c.Discard, c.DenyDelete = jetstream.LimitsPolicy, jetstream.DiscardNew, true
+	c.Retention = jetstream.LimitsPolicy
+	c.Discard = jetstream.DiscardNew
+	c.DenyDelete = true
 	return c
 }
 
 // QuarantineConfig discards the oldest entries where there is no room: what is refused must
 // never stop what is not, and the originals are in the log.
 func QuarantineConfig(name string) jetstream.StreamConfig {
-	c := streamConfig(name, "copies of what was refused, with the reasons", QuarantineSubjects(name)+">")
-	c.Discard, c.MaxBytes, c.MaxAge, c.AllowAtomicPublish = jetstream.DiscardOld, quarantineBytesMax, quarantineAgeMax, true
+	c := streamConfig(name, "copies of what was refused, with the reasons",
+		QuarantineSubjects(name)+">")
+	c.Discard = jetstream.DiscardOld
+	c.MaxBytes = quarantineBytesMax
+	c.MaxAge = quarantineAgeMax
+	c.AllowAtomicPublish = true
 	return c
 }
 
@@ -184,25 +194,44 @@ func AuditStream(c jetstream.StreamConfig) error {
 			errs = append(errs, fmt.Errorf("%s: %s; %s", setting, why, mend))
 		}
 	}
-	check(c.Retention != jetstream.LimitsPolicy, "retention", "events vanish when consumers acknowledge them or none is there", "set it to limits")
+	check(c.Retention != jetstream.LimitsPolicy, "retention",
+		"events vanish when consumers acknowledge them or none is there", "set it to limits")
 	check(c.MaxAge > 0, "max_age", "old events vanish by time", "set it to 0")
-	check(c.Discard != jetstream.DiscardNew, "discard", "old events vanish when a limit is reached", "set it to new")
-	check(c.MaxMsgsPerSubject > 0, "max_msgs_per_subject", "old events vanish when a kind has many", "set it to -1")
-	check(c.DiscardNewPerSubject, "discard_new_per_subject", "it goes with a limit per subject", "set it to false")
-	check(c.AllowMsgTTL, "allow_msg_ttl", "a producer can make events vanish by time", anew+" with it off")
-	check(c.SubjectDeleteMarkerTTL > 0, "subject_delete_marker_ttl", "the broker adds messages when events vanish", "set it to 0")
-	check(c.AllowRollup, "allow_rollup_hdrs", "a producer can replace the whole log by one message", "set it to false")
-	check(!c.DenyDelete, "deny_delete", "single events can be deleted, which leaves gaps", anew+" with it on")
-	check(c.Mirror != nil, "mirror", "it follows another stream, in which sequences can change", "use that stream, or "+anew)
-	check(missesTransforms(c), "sources", "messages of another stream keep its subjects, which are none of this log", "transform each subject to one of this log, such as gql.edge to second.edge")
-	check(c.SubjectTransform != nil, "subject_transform", "the broker rewrites subjects, which give an event its kind", "remove it")
-	check(c.AllowMsgCounter, "allow_msg_counter", "the broker adds messages up instead of storing them", anew+" with it off")
-	check(c.AllowMsgSchedules, "allow_msg_schedules", "the broker publishes messages later, by its clock", anew+" with it off")
-	check(c.FirstSeq > 1, "first_seq", "the log does not begin at 1, so a lost beginning cannot be noticed", anew+" without it")
-	check(missesSubjects(c), "subjects", "events of some kind do not come here", "set them to PREFIX.>, where PREFIX is the stream's name in lower case")
-	check(c.Storage != jetstream.FileStorage, "storage", "events are in memory only", anew+" with file storage")
-	check(c.PersistMode == jetstream.AsyncPersistMode, "persist_mode", "events are acknowledged before they are written", anew+" with default")
-	check(c.NoAck, "no_ack", "producers are not told whether an event was stored", "set it to false")
+	check(c.Discard != jetstream.DiscardNew, "discard", "old events vanish when a limit is reached",
+		"set it to new")
+	check(c.MaxMsgsPerSubject > 0, "max_msgs_per_subject", "old events vanish when a kind has many",
+		"set it to -1")
+	check(c.DiscardNewPerSubject, "discard_new_per_subject", "it goes with a limit per subject",
+		"set it to false")
+	check(c.AllowMsgTTL, "allow_msg_ttl", "a producer can make events vanish by time",
+		anew+" with it off")
+	check(c.SubjectDeleteMarkerTTL > 0, "subject_delete_marker_ttl",
+		"the broker adds messages when events vanish", "set it to 0")
+	check(c.AllowRollup, "allow_rollup_hdrs", "a producer can replace the whole log by one message",
+		"set it to false")
+	check(!c.DenyDelete, "deny_delete", "single events can be deleted, which leaves gaps",
+		anew+" with it on")
+	check(c.Mirror != nil, "mirror", "it follows another stream, in which sequences can change",
+		"use that stream, or "+anew)
+	check(missesTransforms(c), "sources",
+		"messages of another stream keep its subjects, which are none of this log",
+		"transform each subject to one of this log, such as gql.edge to second.edge")
+	check(c.SubjectTransform != nil, "subject_transform",
+		"the broker rewrites subjects, which give an event its kind", "remove it")
+	check(c.AllowMsgCounter, "allow_msg_counter",
+		"the broker adds messages up instead of storing them", anew+" with it off")
+	check(c.AllowMsgSchedules, "allow_msg_schedules",
+		"the broker publishes messages later, by its clock", anew+" with it off")
+	check(c.FirstSeq > 1, "first_seq",
+		"the log does not begin at 1, so a lost beginning cannot be noticed", anew+" without it")
+	check(missesSubjects(c), "subjects", "events of some kind do not come here",
+		"set them to PREFIX.>, where PREFIX is the stream's name in lower case")
+	check(c.Storage != jetstream.FileStorage, "storage", "events are in memory only",
+		anew+" with file storage")
+	check(c.PersistMode == jetstream.AsyncPersistMode, "persist_mode",
+		"events are acknowledged before they are written", anew+" with default")
+	check(c.NoAck, "no_ack", "producers are not told whether an event was stored",
+		"set it to false")
 	check(c.Sealed, "sealed", "nothing can be added to it, ticks neither", anew)
 	if len(errs) == 0 {
 		return nil
@@ -213,10 +242,11 @@ func AuditStream(c jetstream.StreamConfig) error {
 // missesTransforms reports whether messages of a source may keep subjects that are none of the log.
 func missesTransforms(c jetstream.StreamConfig) bool {
 	return slices.ContainsFunc(c.Sources, func(s *jetstream.StreamSource) bool {
-		return len(s.SubjectTransforms) == 0 || slices.ContainsFunc(s.SubjectTransforms, func(x jetstream.SubjectTransformConfig) bool {
-			_, ours := SubjectKind(Subjects(c.Name), x.Destination)
-			return !ours
-		})
+		return len(s.SubjectTransforms) == 0 ||
+			slices.ContainsFunc(s.SubjectTransforms, func(x jetstream.SubjectTransformConfig) bool {
+				_, ours := SubjectKind(Subjects(c.Name), x.Destination)
+				return !ours
+			})
 	})
 }
 
@@ -226,7 +256,8 @@ func missesSubjects(c jetstream.StreamConfig) bool {
 		return false // reported as mirror
 	}
 	for k := range event.Kinds {
-		subject, prefix := Subject(c.Name, event.Kind(k)), Subjects(c.Name)
+		subject := Subject(c.Name, event.Kind(k))
+		prefix := Subjects(c.Name)
 		if !slices.ContainsFunc(c.Subjects, func(s string) bool {
 			return s == subject || s == prefix+">" || s == prefix+"*" || s == ">"
 		}) {
