@@ -35,13 +35,15 @@ type StepConfig struct {
 	EventsMax int           // a step ends after the message that brings it here; 0: 4096
 	BytesMax  int           // the same for bytes of message payload; 0: 64 MiB
 	Every     time.Duration // a step ends before a later multiple of this; 0: 100 ms; < 0: never
-	EmitEvery time.Duration // a time ending emits at multiples of this; a multiple of Every; 0: Every
-	Time      TimeMode      // the zero value is ReceivedTime
+	// a time ending emits at multiples of this; a multiple of Every; 0: Every
+	EmitEvery time.Duration
+	Time      TimeMode // the zero value is ReceivedTime
 
 	Late event.LatePolicy // of events whose own time is far behind the log's
 
-	// Ahead bounds the lead of an event's own time over the receipt of its message in a log cut by event time,
-	// where one event of the next century would end every estimate until then. 0: an hour; < 0: no bound.
+	// Ahead bounds the lead of an event's own time over the receipt of its message in a log cut by
+	// event time, where one event of the next century would end every estimate until then. 0: an
+	// hour; < 0: no bound.
 	Ahead time.Duration
 }
 
@@ -72,19 +74,15 @@ func (c StepConfig) Validate() error {
 
 // WithDefaults returns the configuration with every zero replaced.
 func (c StepConfig) WithDefaults() StepConfig {
-	c.EventsMax, c.BytesMax = cmp.Or(
-		c.EventsMax,
-		stepEventsMaxDefault,
-	), cmp.Or(
-		c.BytesMax,
-		stepBytesMaxDefault,
-	)
+	c.EventsMax, c.BytesMax = cmp.Or(c.EventsMax,
+		stepEventsMaxDefault), cmp.Or(c.BytesMax, stepBytesMaxDefault)
 	c.Every = cmp.Or(c.Every, StepEveryDefault)
 	c.EmitEvery, c.Ahead = cmp.Or(c.EmitEvery, c.Every), cmp.Or(c.Ahead, stepAheadDefault)
 	return c
 }
 
-// Cut names what decides a log's times and emissions, for the digest of a configuration; "" is the default.
+// Cut names what decides a log's times and emissions, for the digest of a configuration; "" is the
+// default.
 func (c StepConfig) Cut() string {
 	c = c.WithDefaults()
 	switch {
@@ -138,11 +136,12 @@ type Unit struct {
 type Cutter struct {
 	config StepConfig
 
-	last    event.Position // of the last unit taken
-	time    event.Time     // log time of the last unit taken
-	clock   event.Time     // time up to which boundaries were seen; below time while that stands still
-	started bool           // some unit, or Resume, had a time
-	emitted bool           // the last step ended in an emission
+	last event.Position // of the last unit taken
+	time event.Time     // log time of the last unit taken
+	// time up to which boundaries were seen; below time while that stands still
+	clock   event.Time
+	started bool // some unit, or Resume, had a time
+	emitted bool // the last step ended in an emission
 
 	batch         *event.Batch
 	units         int // in the step being filled
@@ -160,8 +159,13 @@ func NewCutter(config StepConfig, from Resume) *Cutter {
 // Begin resets b and starts the next step in it.
 func (c *Cutter) Begin(b *event.Batch) {
 	b.Reset()
-	b.First, b.Last, b.Time = c.last+1, c.last, c.time
-	c.batch, c.units, c.events, c.bytes = b, 0, 0, 0
+	b.First = c.last + 1
+	b.Last = c.last
+	b.Time = c.time
+	c.batch = b
+	c.units = 0
+	c.events = 0
+	c.bytes = 0
 }
 
 // Now returns the log's time when a message comes that was received at t: by it, events are late.
@@ -246,7 +250,9 @@ func (c *Cutter) end(emit bool) {
 
 // later reports whether t lies in a later multiple of every than from.
 func later(from, t event.Time, every time.Duration) bool {
-	floor := func(t event.Time) event.Time { return t - (t%event.Time(every)+event.Time(every))%event.Time(every) }
+	floor := func(t event.Time) event.Time {
+		return t - (t%event.Time(every)+event.Time(every))%event.Time(every)
+	}
 	return every > 0 && floor(t) > floor(from)
 }
 
@@ -273,7 +279,8 @@ func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	return u
 }
 
-// holdsMoreThanTicks reports whether something that can change an estimate was added to b since the mark.
+// holdsMoreThanTicks reports whether something that can change an estimate was added to b since the
+// mark.
 func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
 		if c.Op != event.Tick {
@@ -286,8 +293,9 @@ func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 
 // Source delivers a log as steps.
 type Source interface {
-	// Next resets b and fills it with the next step. It returns io.EOF, with an empty batch, after the last step of a
-	// finite source. b stays valid until the next call. An error that is not io.EOF names the position and is final.
+	// Next resets b and fills it with the next step. It returns io.EOF, with an empty batch, after
+	// the last step of a finite source. b stays valid until the next call. An error that is not
+	// io.EOF names the position and is final.
 	Next(ctx context.Context, b *event.Batch) error
 	Close() error
 }

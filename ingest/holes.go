@@ -10,11 +10,12 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// firstKey is where the settings of a log say up to where it was purged: the first position that stays.
+// firstKey is where the settings of a log say up to where it was purged: the first position that
+// stays.
 const firstKey = "gqlstream.first"
 
-// RecordFirst records that messages before a position are not needed, before they are purged, so that
-// no beginning that a broker has lost is taken for a purged one.
+// RecordFirst records that messages before a position are not needed, before they are purged, so
+// that no beginning that a broker has lost is taken for a purged one.
 func RecordFirst(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -24,8 +25,8 @@ func RecordFirst(
 	return record(ctx, js, s, firstKey, strconv.FormatUint(first, 10))
 }
 
-// Holes returns what a log lacks: messages that the broker lost, or that somebody deleted or purged by
-// other means than ours. Those that the log says are passed over do not count.
+// Holes returns what a log lacks: messages that the broker lost, or that somebody deleted or purged
+// by other means than ours. Those that the log says are passed over do not count.
 func Holes(ctx context.Context, s jetstream.Stream) (holes []Range, err error) {
 	info, err := s.Info(ctx)
 	if err != nil {
@@ -33,7 +34,8 @@ func Holes(ctx context.Context, s jetstream.Stream) (holes []Range, err error) {
 	}
 	begins, _ := strconv.ParseUint(info.Config.Metadata[firstKey], 10, 64)
 	if begins = max(begins, 1); info.State.FirstSeq > begins {
-		holes = append(holes, Range{event.Position(begins), event.Position(info.State.FirstSeq - 1)})
+		holes = append(holes,
+			Range{event.Position(begins), event.Position(info.State.FirstSeq - 1)})
 	}
 	if info.State.NumDeleted > 0 {
 		if info, err = s.Info(ctx, jetstream.WithDeletedDetails(true)); err != nil {

@@ -33,7 +33,8 @@ type JetStreamConfig struct {
 	// opened, and those that it comes to are compared with the prefix that it has read.
 	Kept []Place
 
-	// Until ends the source after this position; zero means never. The stream must hold it when the source is opened.
+	// Until ends the source after this position; zero means never. The stream must hold it when the
+	// source is opened.
 	Until event.Position
 
 	// UntilLast ends the source after the last position that the stream holds when
@@ -50,9 +51,9 @@ type stored struct {
 	Log      event.Time // of the log, by received times; see logClock
 }
 
-// JetStreamSource delivers a stream as steps. Invariant: the message it takes has the position after the one
-// before, in the stream in which it began; everything else is an error that matches ErrWrongHistory. It has one owner,
-// except for the methods that say otherwise.
+// JetStreamSource delivers a stream as steps. Invariant: the message it takes has the position
+// after the one before, in the stream in which it began; everything else is an error that matches
+// ErrWrongHistory. It has one owner, except for the methods that say otherwise.
 type JetStreamSource struct {
 	decoder *wire.Decoder
 	feed    request.Feed
@@ -76,8 +77,9 @@ type JetStreamSource struct {
 	ahead   atomic.Int64
 }
 
-// OpenJetStream checks that the stream can be read on from where the configuration says, and begins to. The decoder
-// belongs to the source from then on. Close the source to free what it holds on the broker.
+// OpenJetStream checks that the stream can be read on from where the configuration says, and begins
+// to. The decoder belongs to the source from then on. Close the source to free what it holds on the
+// broker.
 func OpenJetStream(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -94,11 +96,7 @@ func OpenJetStream(
 		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {
 			return nil, fmt.Errorf(
 				"ingest: identity of stream %s at %d given for reading stream %s from %d",
-				id.Stream,
-				id.Position,
-				c.Stream,
-				c.From.Position,
-			)
+				id.Stream, id.Position, c.Stream, c.From.Position)
 		}
 	}
 	stream, err := js.Stream(ctx, c.Stream)
@@ -125,7 +123,11 @@ func OpenJetStream(
 		prefix: broker.Subjects(c.Stream), skipped: skipped,
 	}
 	s.feed = request.Feed{
-		JS: js, Stream: c.Stream, Last: request.Message{Sequence: uint64(id.Position)}, Verify: s.verify, Trouble: s.finalError,
+		JS:      js,
+		Stream:  c.Stream,
+		Last:    request.Message{Sequence: uint64(id.Position)},
+		Verify:  s.verify,
+		Trouble: s.finalError,
 	}
 	if err := s.feed.Open(ctx); err != nil {
 		s.feed.Close()
@@ -149,13 +151,8 @@ func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, err
 	case c.Until == 0:
 		return last, nil
 	case c.Until > last && !c.UntilLast:
-		return 0, fmt.Errorf(
-			"ingest: stream %s ends at position %d, there is no %d: %w",
-			c.Stream,
-			last,
-			c.Until,
-			ErrPastEnd,
-		)
+		return 0, fmt.Errorf("ingest: stream %s ends at position %d, there is no %d: %w",
+			c.Stream, last, c.Until, ErrPastEnd)
 	}
 	return min(c.Until, last), nil
 }
@@ -204,13 +201,15 @@ func (s *JetStreamSource) Identity() Identity { return s.began.at(&s.taken) }
 // Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.
 func (s *JetStreamSource) Limits() event.Limits { return s.limits }
 
-// Pending reports whether events wait for the log to pass a boundary. Any goroutine may call it; a Ticker does.
+// Pending reports whether events wait for the log to pass a boundary. Any goroutine may call it; a
+// Ticker does.
 func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 
 // JetStreamStats are running totals of a source.
 type JetStreamStats struct {
-	Behind uint64        // messages in the stream after the last one read, when it was read
-	Ahead  time.Duration // the log's time before the broker's clock or ours: one of them leapt, or an event did
+	Behind uint64 // messages in the stream after the last one read, when it was read
+	// the log's time before the broker's clock or ours: one of them leapt, or an event did
+	Ahead time.Duration
 }
 
 // Stats returns the totals. Any goroutine may call it.
@@ -241,7 +240,8 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 		if !s.skipped.has(hole) {
 			return stored{}, s.began.missing(hole)
 		}
-		s.began.Digest.Prefix, s.read.Digest.Prefix = 0, 0 // nobody knows what was there
+		s.began.Digest.Prefix = 0
+		s.read.Digest.Prefix = 0 // nobody knows what was there
 	}
 	at := time.Unix(0, m.Stamp)
 	read := stored{

@@ -6,10 +6,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// logClock is the log's time by the broker's: the latest time at which a message was received. Where
-// the broker's clock goes back it stands until that has caught up, so that nothing expires meanwhile
-// and no event is told for good that it has ended before it comes. Steps are still cut by the times of
-// receipt, so that estimates come.
+// logClock is the log's time by the broker's: the latest time at which a message was received.
+// Where the broker's clock goes back it stands until that has caught up, so that nothing expires
+// meanwhile and no event is told for good that it has ended before it comes. Steps are still cut by
+// the times of receipt, so that estimates come.
 type logClock struct {
 	received time.Time // of the last message; zero: none is known
 	time     event.Time

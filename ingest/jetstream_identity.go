@@ -13,8 +13,9 @@ import (
 	"gqlstream/internal/request"
 )
 
-// ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log that was read
-// before. Nothing of it was applied; going on would mix two histories, so the pipeline must stop.
+// ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log
+// that was read before. Nothing of it was applied; going on would mix two histories, so the
+// pipeline must stop.
 var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
 
 // ErrPastEnd says that a position was asked for that the stream does not have yet.
@@ -73,8 +74,9 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 }
 
 const (
-	// settledWithin is how long a server may miss the end of a stream that several keep: one that has just become the
-	// leader answers for what it has stored so far, and may have the rest still to take from the others' log.
+	// settledWithin is how long a server may miss the end of a stream that several keep: one that
+	// has just become the leader answers for what it has stored so far, and may have the rest still
+	// to take from the others' log.
 	settledWithin     = 10 * time.Second
 	identityRetryWait = 500 * time.Millisecond // until it is asked again
 )
@@ -103,7 +105,8 @@ func insist(ctx context.Context, check func() error) error {
 // message at the position was received; zero for the beginning.
 func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time.Time, err error) {
 	info := request.Leader(s)
-	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
+	first := event.Position(info.State.FirstSeq)
+	last := event.Position(info.State.LastSeq)
 	switch {
 	case last < id.Position:
 		err = id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
@@ -122,20 +125,12 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		return received, id.gone(ctx, s, Range{id.Position, id.Position})
 	}
 	if err != nil {
-		return received, fmt.Errorf(
-			"ingest: stream %s: message %d: %w",
-			id.Stream,
-			id.Position,
-			err,
-		)
+		return received, fmt.Errorf("ingest: stream %s: message %d: %w",
+			id.Stream, id.Position, err)
 	}
 	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest.Message {
-		return received, id.wrong(
-			"message %d is another one now (digest %016x, was %016x)",
-			id.Position,
-			got,
-			id.Digest.Message,
-		)
+		return received, id.wrong("message %d is another one now (digest %016x, was %016x)",
+			id.Position, got, id.Digest.Message)
 	}
 	return m.Time, nil
 }
@@ -168,8 +163,8 @@ func (id Identity) wrong(format string, args ...any) error {
 		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...), wayOn)
 }
 
-// CheckPlaces compares places with what the broker has now. Those before the beginning of the log, which
-// was purged, count as agreeing.
+// CheckPlaces compares places with what the broker has now. Those before the beginning of the log,
+// which was purged, count as agreeing.
 func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) error {
 	if len(places) == 0 {
 		return nil
@@ -206,15 +201,17 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 
 // missing returns the error of messages that the log lacks.
 func (id Identity) missing(hole Range) error {
-	return fmt.Errorf("%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
-		" broker lost them. Restore a backup of the log, or go on without them: run --skip %s",
+	return fmt.Errorf(
+		"%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
+			" broker lost them. Restore a backup of the log, or go on without them: run --skip %s",
 		ErrWrongHistory, id.Stream, hole.First, hole.Last, hole)
 }
 
 func (p Place) pastEnd(s jetstream.Stream) (err error) {
 	info := s.CachedInfo()
 	err = fmt.Errorf("%s: %w", p.KeptBy, p.wrong("it ends at %d, but was read to %d: the broker"+
-		" lost messages, or an older copy of its store was restored", info.State.LastSeq, p.Position))
+		" lost messages, or an older copy of its store was restored", info.State.LastSeq,
+		p.Position))
 	if info.Config.Replicas > 1 {
 		err = missingEnd{err}
 	}
@@ -229,8 +226,8 @@ func (id Identity) at(m *stored) Identity {
 	return id
 }
 
-// finalError returns the error with which reading ends, of what makes the feed begin anew; nil if it can. A
-// stream that is not the same any more ends it. After silence the connection is made
+// finalError returns the error with which reading ends, of what makes the feed begin anew; nil if
+// it can. A stream that is not the same any more ends it. After silence the connection is made
 // anew: the server at its other end may be gone without a word, and another be there.
 func (s *JetStreamSource) finalError(cause error) error {
 	nc := s.feed.JS.Conn()
@@ -240,12 +237,8 @@ func (s *JetStreamSource) finalError(cause error) error {
 	case errors.Is(cause, jetstream.ErrStreamNotFound):
 		return s.began.wrong("it does not exist any more")
 	case nc.IsClosed():
-		return fmt.Errorf(
-			"ingest: stream %s: %w, after: %w",
-			s.began.Stream,
-			nats.ErrConnectionClosed,
-			cause,
-		)
+		return fmt.Errorf("ingest: stream %s: %w, after: %w",
+			s.began.Stream, nats.ErrConnectionClosed, cause)
 	case errors.Is(cause, jetstream.ErrNoHeartbeat):
 		_ = nc.ForceReconnect() // an error says that it is closed, which the next attempt finds
 	}

@@ -46,13 +46,8 @@ type Ticker struct {
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
 func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *Ticker {
-	c.Stream, c.Every = cmp.Or(
-		c.Stream,
-		broker.DefaultStreamNames().Log,
-	), cmp.Or(
-		c.Every,
-		StepEveryDefault,
-	)
+	c.Stream, c.Every = cmp.Or(c.Stream,
+		broker.DefaultStreamNames().Log), cmp.Or(c.Every, StepEveryDefault)
 	return startTicker(ctx, c, func(ctx context.Context) error {
 		ctx, cancel := request.Context(ctx, js.Conn())
 		defer cancel()
@@ -108,5 +103,6 @@ func (t *Ticker) run(ctx context.Context) {
 	}
 }
 
-// State returns the condition of the log: whether the broker takes ticks. Any goroutine may call it.
+// State returns the condition of the log: whether the broker takes ticks. Any goroutine may call
+// it.
 func (t *Ticker) State() request.State { return t.tracker.State(t.config.Stream) }

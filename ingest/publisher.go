@@ -60,31 +60,16 @@ type Publisher struct {
 
 // NewPublisher returns a publisher on nc.
 func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
-	c.Stream, c.Producer = cmp.Or(
-		c.Stream,
-		broker.DefaultStreamNames().Log,
-	), cmp.Or(
-		c.Producer,
-		nuid.Next(),
-	)
-	c.Pending, c.RetryFor = cmp.Or(
-		c.Pending,
-		sendPendingDefault,
-	), cmp.Or(
-		c.RetryFor,
-		sendRetryForDefault,
-	)
+	c.Stream, c.Producer = cmp.Or(c.Stream,
+		broker.DefaultStreamNames().Log), cmp.Or(c.Producer, nuid.Next())
+	c.Pending, c.RetryFor = cmp.Or(c.Pending,
+		sendPendingDefault), cmp.Or(c.RetryFor, sendRetryForDefault)
 	if c.Report == nil {
 		c.Report = func(error) {}
 	}
-	js, err := request.JetStream(
-		nc,
-		"",
-		jetstream.WithPublishAsyncMaxPending(c.Pending+1),
+	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
 		jetstream.WithPublishAsyncTimeout(
-			request.AnswerWaitMax,
-		),
-	) // a repeat of what was stored is dropped by its id
+			request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
 	}
@@ -102,18 +87,18 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 		m.Header.Set(wire.HeaderContentType, o.ContentType)
 	}
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(o.Payload))
-	m.Header.Set(
-		jetstream.MsgIDHeader,
-		p.config.Producer+"/"+strconv.FormatUint(p.stored+uint64(len(p.window))+1, 10),
-	)
+	m.Header.Set(jetstream.MsgIDHeader,
+		p.config.Producer+"/"+strconv.FormatUint(p.stored+uint64(len(p.window))+1, 10))
 	m.Data = o.Payload
 	return p.send(ctx, m)
 }
 
-// Close frees what the publisher holds of the connection. It does not wait for messages: call Flush first.
+// Close frees what the publisher holds of the connection. It does not wait for messages: call Flush
+// first.
 func (p *Publisher) Close() { p.js.CleanupPublisher() }
 
-// Stored returns the number of messages that the broker has confirmed, and the position of the newest of them.
+// Stored returns the number of messages that the broker has confirmed, and the position of the
+// newest of them.
 func (p *Publisher) Stored() (messages uint64, last event.Position) {
 	return p.stored, event.Position(p.last)
 }

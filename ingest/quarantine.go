@@ -49,9 +49,10 @@ const (
 	batchBytesMax     = 8 << 20
 )
 
-// QuarantineWriter keeps copies of what was refused, each once, even when a restart or another worker of a group goes
-// through the same steps: repeats within the broker's window are dropped by their id, and older ones because they are
-// not after the newest entry that is there. Write has one caller at a time.
+// QuarantineWriter keeps copies of what was refused, each once, even when a restart or another
+// worker of a group goes through the same steps: repeats within the broker's window are dropped by
+// their id, and older ones because they are not after the newest entry that is there. Write has one
+// caller at a time.
 type QuarantineWriter struct {
 	js    jetstream.JetStream
 	names broker.StreamNames
@@ -104,8 +105,9 @@ func NewQuarantineWriter(
 	return w, nil
 }
 
-// Write gives Run the refusals of one step, in any order. Call it once a step, in the order of steps. It waits
-// while more than a batch would wait, for a broker that is away for as long as it takes; see State.
+// Write gives Run the refusals of one step, in any order. Call it once a step, in the order of
+// steps. It waits while more than a batch would wait, for a broker that is away for as long as it
+// takes; see State.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	kept := boundEntries(refusals)
 	w.leftOut.Add(uint64(event.CountRefused(refusals) - len(kept)))
@@ -128,13 +130,12 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	return w.give(ctx, next)
 }
 
-// Settle waits until all that was given to Write is on the broker's disk. Whoever records a step as done calls it
-// first: what is refused after what was recorded is written again after a crash, and stored once.
+// Settle waits until all that was given to Write is on the broker's disk. Whoever records a step as
+// done calls it first: what is refused after what was recorded is written again after a crash, and
+// stored once.
 func (w *QuarantineWriter) Settle(ctx context.Context) error {
-	return cmp.Or(
-		w.give(ctx, nil),
-		w.give(ctx, nil),
-	) // Run takes the first when it is done with all before
+	return cmp.Or(w.give(ctx, nil),
+		w.give(ctx, nil)) // Run takes the first when it is done with all before
 }
 
 func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {
@@ -147,8 +148,9 @@ func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error 
 	return ctx.Err()
 }
 
-// Run stores what Write gives it, in batches over several steps where the broker is slower than they come, until ctx
-// ends or the broker refuses for good. An error leaves some stored; a restart writes all again.
+// Run stores what Write gives it, in batches over several steps where the broker is slower than
+// they come, until ctx ends or the broker refuses for good. An error leaves some stored; a restart
+// writes all again.
 func (w *QuarantineWriter) Run(ctx context.Context) error {
 	for {
 		select {
@@ -177,7 +179,8 @@ func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error
 	return err
 }
 
-// State returns the condition of the quarantine: whether the broker takes entries. Any goroutine may call it.
+// State returns the condition of the quarantine: whether the broker takes entries. Any goroutine
+// may call it.
 func (w *QuarantineWriter) State() request.State { return w.tracker.State(w.names.Quarantine) }
 
 // fitting returns how many of the messages, at least one if there are any, go into a batch.
@@ -202,8 +205,7 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 		_, err = request.Batch(ctx, w.js.Conn(), messages[:n])
 		if err != nil && n > 1 &&
 			!request.Passes(
-				err,
-			) { // some are stored, by an equal run say: the broker drops these one by one
+				err) { // some are stored, by an equal run say: the broker drops these one by one
 			most = 1
 			messages, err = w.missing(ctx, entries)
 			continue
@@ -213,9 +215,9 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 	return err
 }
 
-// missing returns copies of the entries that come after the newest of their subject in the stream, which it creates
-// where it was deleted. It looks each time: the broker does not know repeats any more after a while, and another worker
-// of a group may be further ahead than that.
+// missing returns copies of the entries that come after the newest of their subject in the stream,
+// which it creates where it was deleted. It looks each time: the broker does not know repeats any
+// more after a while, and another worker of a group may be further ahead than that.
 func (w *QuarantineWriter) missing(
 	ctx context.Context,
 	entries []*nats.Msg,
@@ -243,16 +245,15 @@ func (w *QuarantineWriter) missing(
 			newest[m.Subject] = last
 		}
 		if (place{e.Position, e.Index}).compare(last) > 0 { // in a batch it gets headers of that
-			messages = append(
-				messages,
-				&nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data},
-			)
+			messages = append(messages,
+				&nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
 		}
 	}
 	return messages, nil
 }
 
-// newest returns the place of the newest entry of a subject; before all others where there is none of this log.
+// newest returns the place of the newest entry of a subject; before all others where there is none
+// of this log.
 func (w *QuarantineWriter) newest(
 	ctx context.Context,
 	s jetstream.Stream,
@@ -263,12 +264,8 @@ func (w *QuarantineWriter) newest(
 		return place{}, nil
 	}
 	if err != nil {
-		return place{}, fmt.Errorf(
-			"ingest: stream %s: last of %s: %w",
-			w.names.Quarantine,
-			subject,
-			err,
-		)
+		return place{}, fmt.Errorf("ingest: stream %s: last of %s: %w",
+			w.names.Quarantine, subject, err)
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
 	if err != nil || e.Log != w.log { // what is no entry is nobody's
@@ -280,7 +277,9 @@ func (w *QuarantineWriter) newest(
 // boundEntries returns the refusals of a step that get entries, in the order of the log, with
 // the number of those after each that get none.
 func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
-	inOrder := func(a, b event.Refusal) int { return place{a.Position, a.Index}.compare(place{b.Position, b.Index}) }
+	inOrder := func(a, b event.Refusal) int {
+		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
+	}
 	if !slices.IsSortedFunc(refusals, inOrder) { // those of the decoder are, and can be many
 		refusals = slices.Clone(refusals)
 		slices.SortStableFunc(refusals, inOrder)
@@ -322,8 +321,7 @@ func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
 	m.Data = bytes.Clone(
-		r.Original[:min(len(r.Original), originalBytesMax)],
-	) // it lasts until the next step
+		r.Original[:min(len(r.Original), originalBytesMax)]) // it lasts until the next step
 	if len(r.Original) > originalBytesMax {
 		m.Header.Set(headerBytes, strconv.Itoa(len(r.Original)))
 	}
@@ -362,9 +360,10 @@ type QuarantineEntry struct {
 	Retried     bool           `json:"retried,omitempty"`
 	times       int            // it was
 	More        int            `json:"more,omitempty"` // refusals after it that have no entry
-	Bytes       int            `json:"bytes"`          // of the original, of which a long one is only in the log
-	Log         string         `json:"log"`            // creation time of the log, Unix nanoseconds
-	Original    []byte         `json:"-"`
+	// of the original, of which a long one is only in the log
+	Bytes    int    `json:"bytes"`
+	Log      string `json:"log"` // creation time of the log, Unix nanoseconds
+	Original []byte `json:"-"`
 }
 
 func quarantineEntry(

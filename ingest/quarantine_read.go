@@ -53,7 +53,8 @@ func OpenQuarantine(
 // subjects returns the prefix of the subjects of the entries.
 func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.names.Quarantine) }
 
-// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a purge deletes them.
+// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a
+// purge deletes them.
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
@@ -74,17 +75,13 @@ func (q *Quarantine) List(
 		if m.Subject() == q.subjects()+quarantineRetried {
 			return nil
 		}
-		e, err := quarantineEntry(
-			m.Subject(),
-			m.Sequence,
-			time.Unix(0, m.Stamp),
-			m.Headers(),
-			m.Data(),
-		)
+		e, err := quarantineEntry(m.Subject(), m.Sequence, time.Unix(0, m.Stamp), m.Headers(),
+			m.Data())
 		if err != nil {
 			return err
 		}
-		e.Retried, e.times = retried[e.Sequence] > 0, retried[e.Sequence]
+		e.Retried = retried[e.Sequence] > 0
+		e.times = retried[e.Sequence]
 		if (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) &&
 			(f.Retried || !e.Retried) {
 			return visit(e)
@@ -98,10 +95,8 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	m, err := q.stream.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) ||
 		(err == nil && m.Subject == q.subjects()+quarantineRetried) {
-		return QuarantineEntry{}, fmt.Errorf(
-			"ingest: no such entry in the quarantine: %d",
-			sequence,
-		)
+		return QuarantineEntry{}, fmt.Errorf("ingest: no such entry in the quarantine: %d",
+			sequence)
 	}
 	if err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
@@ -130,15 +125,17 @@ func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEnt
 	return e
 }
 
-// Correction replaces parts of an entry that is published again. The zero value publishes the original.
+// Correction replaces parts of an entry that is published again. The zero value publishes the
+// original.
 type Correction struct {
 	Payload     []byte // nil: the original
 	ContentType string // of Payload; empty: the decoder looks at the payload
 	Kind        string // empty: as before
 }
 
-// Retry publishes an entry again, at the end of the log, and marks it as retried. An old event then follows newer
-// ones: if it asserts something that has changed since, it takes it back. What is refused again becomes a new entry.
+// Retry publishes an entry again, at the end of the log, and marks it as retried. An old event then
+// follows newer ones: if it asserts something that has changed since, it takes it back. What is
+// refused again becomes a new entry.
 func (q *Quarantine) Retry(
 	ctx context.Context,
 	e QuarantineEntry,
@@ -149,7 +146,8 @@ func (q *Quarantine) Retry(
 	if c.Payload != nil {
 		payload, contentType = c.Payload, c.ContentType
 	} else if len(payload) < e.Bytes {
-		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, or are those of one event of a message; give --file", e.Sequence, e.Bytes)
+		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, "+
+			"or are those of one event of a message; give --file", e.Sequence, e.Bytes)
 	}
 	c.Kind = cmp.Or(c.Kind, e.Kind)
 	kind, ok := event.ParseKind(c.Kind)
@@ -161,17 +159,8 @@ func (q *Quarantine) Retry(
 	m.Header.Set(wire.HeaderContentType, contentType)
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(payload))
 	m.Header.Set(headerRetry, place)
-	m.Header.Set(
-		jetstream.MsgIDHeader,
-		fmt.Sprintf(
-			"retry/%s/%s/%d/%s/%016x",
-			e.Log,
-			place,
-			e.times,
-			c.Kind,
-			xxhash.Sum64(payload),
-		),
-	)
+	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%d/%s/%016x",
+		e.Log, place, e.times, c.Kind, xxhash.Sum64(payload)))
 	ack, err := q.js.PublishMsg(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, broker.ExplainError(err))
@@ -179,8 +168,9 @@ func (q *Quarantine) Retry(
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
 
-// DropBefore deletes the entries whose position in the log is lower, and those of a log that was there before, and
-// has the broker write over their bytes. It returns how many there are; with dry it only counts them.
+// DropBefore deletes the entries whose position in the log is lower, and those of a log that was
+// there before, and has the broker write over their bytes. It returns how many there are; with dry
+// it only counts them.
 func (q *Quarantine) DropBefore(
 	ctx context.Context,
 	position event.Position,
@@ -217,11 +207,8 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
 	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))
 	if _, err := q.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf(
-			"ingest: mark entry %d as retried: %w",
-			e.Sequence,
-			broker.ExplainError(err),
-		)
+		return fmt.Errorf("ingest: mark entry %d as retried: %w",
+			e.Sequence, broker.ExplainError(err))
 	}
 	return nil
 }
@@ -245,11 +232,8 @@ func (q *Quarantine) each(
 	visit func(request.Message) error,
 ) error {
 	feed := request.Feed{JS: q.js, Stream: q.names.Quarantine, Subjects: []string{subjects}}
-	err := feed.Each(
-		ctx,
-		max(from, 1)-1,
-		func(m request.Message) (further bool, err error) { return true, visit(m) },
-	)
+	err := feed.Each(ctx, max(from, 1)-1,
+		func(m request.Message) (further bool, err error) { return true, visit(m) })
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}

@@ -84,10 +84,10 @@ func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 // ticksKey is where the settings of a log keep the secret of TickSecret.
 const ticksKey = "gqlstream.ticks"
 
-// TickSecret returns the secret that stands in the ids of the ticks of a group, and records a random
-// one where there is none. Only those who may read the settings of the log know it. Two workers that
-// record one at the same time may use different ones until they start again: the log then has more
-// ticks than it needs.
+// TickSecret returns the secret that stands in the ids of the ticks of a group, and records a
+// random one where there is none. Only those who may read the settings of the log know it. Two
+// workers that record one at the same time may use different ones until they start again: the log
+// then has more ticks than it needs.
 func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (string, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -100,9 +100,9 @@ func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (str
 	return secret, record(ctx, js, s, ticksKey, secret)
 }
 
-// skippedKey is where the settings of a log list the positions that are passed over: 17,20-25. They are
-// settings, not messages. To change them takes the right to manage the stream, so that no producer
-// can, and no acknowledgement or answer that the broker or a run is made to send.
+// skippedKey is where the settings of a log list the positions that are passed over: 17,20-25. They
+// are settings, not messages. To change them takes the right to manage the stream, so that no
+// producer can, and no acknowledgement or answer that the broker or a run is made to send.
 const skippedKey = "gqlstream.skipped"
 
 // skippedMax bounds the ranges: the broker bounds the settings of a stream.
@@ -130,8 +130,8 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Skip records in the settings of the log that messages are passed over from now on, by every run and
-// every replay: one that this version of the program cannot bear, say, or some that the broker
+// Skip records in the settings of the log that messages are passed over from now on, by every run
+// and every replay: one that this version of the program cannot bear, say, or some that the broker
 // has lost. A message stays where it is, and becomes a refusal. A state that has applied it does
 // not change.
 func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) error {
@@ -140,13 +140,8 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) e
 		return fmt.Errorf("ingest: stream %s: %w", stream, err)
 	}
 	if state := s.CachedInfo().State; uint64(r.Last) > state.LastSeq {
-		return fmt.Errorf(
-			"ingest: skip %s: stream %s has the messages %d to %d",
-			r,
-			stream,
-			state.FirstSeq,
-			state.LastSeq,
-		)
+		return fmt.Errorf("ingest: skip %s: stream %s has the messages %d to %d",
+			r, stream, state.FirstSeq, state.LastSeq)
 	}
 	list, err := skippedMessages(s.CachedInfo().Config)
 	if err != nil || list.has(r) {
@@ -193,8 +188,9 @@ func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		r, ok := ParseRange(one)
 		if !ok {
-			return nil, fmt.Errorf("ingest: stream %s: metadata %s: %q is neither a position nor a range",
-				c.Name, skippedKey, one)
+			return nil,
+				fmt.Errorf("ingest: stream %s: metadata %s: %q is neither a position nor a range",
+					c.Name, skippedKey, one)
 		}
 		list = append(list, r)
 	}

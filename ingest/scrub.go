@@ -22,8 +22,8 @@ type Scrubbed struct {
 	Bad      []error // places that do not
 }
 
-// Scrub reads every message of a stream, so that the broker verifies each, and compares the digest of
-// the log with every place that something has kept of it. A stream other than the log has none.
+// Scrub reads every message of a stream, so that the broker verifies each, and compares the digest
+// of the log with every place that something has kept of it. A stream other than the log has none.
 func Scrub(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -49,17 +49,20 @@ func Scrub(
 		}
 		at = m.Sequence
 		s.Messages++
-		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(), m.Data())
+		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
+			m.Data())
 		for len(kept) > 0 && kept[0].Position <= event.Position(at) {
 			p := kept[0]
 			kept = kept[1:]
 			switch {
-			case p.Position < event.Position(at) || p.Digest == Digest{}: // it is gone, or nothing is known
+			case p.Position < event.Position(at) || p.Digest == Digest{}:
+				// it is gone, or nothing is known
 			case p.Digest.Agrees(digest):
 				s.Kept++
 			default:
-				s.Bad = append(s.Bad, fmt.Errorf("%s: message %d, or one before it, is another one now",
-					p.KeptBy, p.Position))
+				s.Bad = append(s.Bad,
+					fmt.Errorf("%s: message %d, or one before it, is another one now",
+						p.KeptBy, p.Position))
 			}
 		}
 		return at < state.LastSeq, nil
