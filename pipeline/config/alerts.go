@@ -50,8 +50,16 @@ type Alert struct {
 // rule converts the rule for the engine of alerts.
 func (a Alert) rule() (r alerts.Rule, err error) {
 	r = alerts.Rule{
-		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,
-		Drift: -1, Every: a.Every, For: a.For, Suppress: a.Suppress, Labels: a.Labels,
+		Name:        a.Name,
+		Communities: a.Communities,
+		Classes:     a.Classes,
+		Method:      a.Method,
+		Recover:     a.Recover,
+		Drift:       -1,
+		Every:       a.Every,
+		For:         a.For,
+		Suppress:    a.Suppress,
+		Labels:      a.Labels,
 	}
 	var errs []error
 	noData, after, _ := strings.Cut(a.NoData, " after ")
@@ -63,10 +71,8 @@ func (a Alert) rule() (r alerts.Rule, err error) {
 		}
 	}
 	if r.NoDataAfter, err = time.ParseDuration(cmp.Or(after, "0s")); err != nil {
-		errs = append(
-			errs,
-			fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after),
-		)
+		errs = append(errs,
+			fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after))
 	}
 	return r, errors.Join(errs...)
 }
@@ -104,14 +110,10 @@ func (c Settings) NotifyTargets() (notify.Config, error) {
 	var errs []error
 	check := func(where string, i int, patterns alerts.Patterns) {
 		for _, p := range patterns {
-			if !slices.ContainsFunc(
-				c.Alerts.Rules,
-				func(a Alert) bool { return alerts.Matches(p, a.Name) },
-			) {
-				errs = append(
-					errs,
-					fmt.Errorf("notify.%s[%d].rules: no alert is named %q", where, i, p),
-				)
+			if !slices.ContainsFunc(c.Alerts.Rules,
+				func(a Alert) bool { return alerts.Matches(p, a.Name) }) {
+				errs = append(errs,
+					fmt.Errorf("notify.%s[%d].rules: no alert is named %q", where, i, p))
 			}
 		}
 	}

@@ -70,8 +70,7 @@ func (c *Classes) UnmarshalYAML(data []byte) error {
 	}
 	if err := yaml.Unmarshal(data, (*[]string)(c)); err != nil {
 		return errors.New(
-			"classes: want a list of names, or their number",
-		) // the library's error says less
+			"classes: want a list of names, or their number") // the library's error says less
 	}
 	return nil
 }
@@ -138,8 +137,9 @@ const thresholdDefault = 0.1
 
 // Privacy says of which communities nothing is published.
 type Privacy struct {
-	MembersMin *int    `yaml:"min_members"`
-	Round      float64 `yaml:"round"` // published shares are multiples of it; 0: they are not rounded
+	MembersMin *int `yaml:"min_members"`
+	// published shares are multiples of it; 0: they are not rounded
+	Round float64 `yaml:"round"`
 }
 
 // Checkpoint configures how often state is written. It counts in the log's time and decides the
@@ -165,7 +165,9 @@ func (k Keep) Limits() (span time.Duration, bytes uint64, err error) {
 		return 0, bytes, nil
 	}
 	if span, err = time.ParseDuration(string(k)); err != nil || span <= 0 {
-		return 0, 0, fmt.Errorf("log.keep: %q is neither a time, such as 720h, nor a number of bytes", string(k))
+		return 0, 0, fmt.Errorf(
+			"log.keep: %q is neither a time, such as 720h, nor a number of bytes",
+			string(k))
 	}
 	return span, 0, nil
 }
@@ -184,7 +186,8 @@ type NATS struct {
 
 // Answers says how questions on NATS are answered.
 type Answers struct {
-	URL         string   `yaml:"url"`         // the server with a user of its own; empty: as all else
+	// the server with a user of its own; empty: as all else
+	URL         string   `yaml:"url"`
 	Credentials string   `yaml:"credentials"` // of that user; see broker.ConnectConfig
 	Inboxes     []string `yaml:"inboxes"`     // beginnings of the subjects of replies; none: _INBOX
 }
@@ -197,11 +200,14 @@ type Group struct {
 
 // Output lists the followers of the log out besides the bucket, the alerts and the page.
 type Output struct {
-	File           string        `yaml:"file"`             // JSON lines, "-" is standard output
-	Parquet        string        `yaml:"parquet"`          // directory of parts
-	Every          time.Duration `yaml:"every"`            // log time of a part; 0: sinks.PartEveryDefault
-	Alerts         string        `yaml:"alerts"`           // JSON lines of the beginnings and ends of alerts
-	StreamBytesMax int           `yaml:"stream_bytes_max"` // of the stream of estimates; 0: sinks.EstimatesBytesDefault
+	File    string `yaml:"file"`    // JSON lines, "-" is standard output
+	Parquet string `yaml:"parquet"` // directory of parts
+	// log time of a part; 0: sinks.PartEveryDefault
+	Every time.Duration `yaml:"every"`
+	// JSON lines of the beginnings and ends of alerts
+	Alerts string `yaml:"alerts"`
+	// of the stream of estimates; 0: sinks.EstimatesBytesDefault
+	StreamBytesMax int `yaml:"stream_bytes_max"`
 }
 
 // streamBytesMin is the least that the stream of estimates may be given: some emissions.
@@ -223,11 +229,21 @@ func Load(path string) (Settings, error) {
 // Core returns the configuration of the core, with every violation reported.
 func (c Settings) Core() (incremental.Config, error) {
 	out := incremental.Config{
-		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
-		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
-		Limits: c.Limits, CompactEvery: c.Checkpoint.Every,
-		Windows: c.Windows, Evidence: c.Evidence, HalfLife: c.HalfLife,
-		LabelsDrawn: c.Labels.Drawn, Models: c.Models, Shards: c.Group.Shards,
+		Pipeline:     c.Pipeline,
+		Classes:      len(c.Classes),
+		Classifier:   c.Classifier,
+		Kernel:       c.Kernel,
+		Alpha:        c.Alpha,
+		Tolerance:    c.Tolerance,
+		MembersMin:   membersMinDefault,
+		Limits:       c.Limits,
+		CompactEvery: c.Checkpoint.Every,
+		Windows:      c.Windows,
+		Evidence:     c.Evidence,
+		HalfLife:     c.HalfLife,
+		LabelsDrawn:  c.Labels.Drawn,
+		Models:       c.Models,
+		Shards:       c.Group.Shards,
 	}
 	steps, stepsErr := c.Steps()
 	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), c.Control.Configure == "deny"
@@ -244,6 +260,28 @@ func (c Settings) Core() (incremental.Config, error) {
 	if can := c.Control.Configure; can != "" && can != "allow" && can != "deny" {
 		errs = append(errs, fmt.Errorf("control.configure: %q is neither allow nor deny", can))
 	}
+	errs = append(errs, c.addCommunities(&out), c.addEstimates(&out))
+	errs = append(errs, c.Output.validate())
+	switch len(c.Classes) {
+	default:
+		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
+	case 1:
+		errs = append(errs, fmt.Errorf(
+			"classes: %q alone leaves nothing to estimate; name the others too (--classes)",
+			c.Classes[0]))
+	case 0:
+		errs = append(errs, errors.New(
+			"classes: missing; give their names in order, or how many there are (--classes)"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return out, Usage(err)
+	}
+	return out, nil
+}
+
+// addCommunities adds the rules of the configured communities and their kinds of selection.
+func (c Settings) addCommunities(out *incremental.Config) error {
+	var errs []error
 	for _, community := range c.Communities {
 		rule, err := community.Rule()
 		errs = append(errs, err)
@@ -255,6 +293,12 @@ func (c Settings) Core() (incremental.Config, error) {
 			out.SelectedBy[community.Name] = by
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// addEstimates adds the options of the configured estimates.
+func (c Settings) addEstimates(out *incremental.Config) error {
+	var errs []error
 	for i, e := range c.Estimates {
 		options, err := e.options()
 		if err != nil {
@@ -262,32 +306,15 @@ func (c Settings) Core() (incremental.Config, error) {
 		}
 		out.Estimates = append(out.Estimates, options)
 	}
-	errs = append(errs, c.Output.validate())
-	switch len(c.Classes) {
-	default:
-		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
-	case 1:
-		errs = append(errs, fmt.Errorf(
-			"classes: %q alone leaves nothing to estimate; name the others too (--classes)", c.Classes[0]))
-	case 0:
-		errs = append(errs, errors.New("classes: missing; give their names in order, or how many there are (--classes)"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return out, Usage(err)
-	}
-	return out, nil
+	return errors.Join(errs...)
 }
 
 func (e Estimate) options() (o quant.Options, err error) {
 	o = quant.DefaultOptions()
-	o.Method, o.Preset = cmp.Or(
-		quant.Method(e.Method),
-		o.Method,
-	), cmp.Or(
-		quant.Preset(e.Preset),
-		o.Preset,
-	)
-	o.Confidence, o.Simultaneous = cmp.Or(e.Confidence, o.Confidence), e.Simultaneous
+	o.Method, o.Preset = cmp.Or(quant.Method(e.Method),
+		o.Method), cmp.Or(quant.Preset(e.Preset), o.Preset)
+	o.Confidence = cmp.Or(e.Confidence, o.Confidence)
+	o.Simultaneous = e.Simultaneous
 	o.Lambda, err = e.Lambda.value()
 	return o, err
 }
@@ -295,7 +322,9 @@ func (e Estimate) options() (o quant.Options, err error) {
 // FillDefaults fills in the defaults, as check prints them.
 func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig) {
 	core, steps = core.WithDefaults(), steps.WithDefaults()
-	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
+	c.Kernel = core.Kernel
+	c.Alpha = core.Alpha
+	c.Tolerance = core.Tolerance
 	c.Privacy.MembersMin = &core.MembersMin
 	c.Emit = Emit{&core.Emit.Threshold, core.Emit.AtLeastEvery}
 	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)

@@ -44,10 +44,8 @@ func (f *ResultFlags) Merge(c *Settings) (err error) {
 		if !ok || !ok2 || name == "" || key == "" {
 			return Usagef("--community %q: want NAME=KEY:VALUE, such as german=language:de", text)
 		}
-		c.Communities = append(
-			c.Communities,
-			Community{Name: name, Where: map[string]any{key: wire.ParseAttribute(value)}},
-		)
+		c.Communities = append(c.Communities,
+			Community{Name: name, Where: map[string]any{key: wire.ParseAttribute(value)}})
 	}
 	if err := f.mergeEstimates(c); err != nil {
 		return err
@@ -55,10 +53,8 @@ func (f *ResultFlags) Merge(c *Settings) (err error) {
 	c.Classifier = cmp.Or(f.Classifier, c.Classifier)
 	c.HalfLife = cmp.Or(f.HalfLife, c.HalfLife)
 	c.Kernel = cmp.Or(f.Kernel, c.Kernel)
-	return errors.Join(
-		overrideNumber(&c.Alpha, "--alpha", f.Alpha),
-		overrideNumber(&c.Tolerance, "--tolerance", f.Tolerance),
-	)
+	return errors.Join(overrideNumber(&c.Alpha, "--alpha", f.Alpha),
+		overrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
 }
 
 // overrideNumber replaces a number of the configuration by that of a flag, if the flag is

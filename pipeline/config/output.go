@@ -12,11 +12,8 @@ func (c Output) validate() error {
 	case c.Every < 0:
 		return fmt.Errorf("output.every: %v is negative", c.Every)
 	case c.StreamBytesMax != 0 && c.StreamBytesMax < streamBytesMin:
-		return fmt.Errorf(
-			"output.stream_bytes_max: %d, want at least %d",
-			c.StreamBytesMax,
-			streamBytesMin,
-		)
+		return fmt.Errorf("output.stream_bytes_max: %d, want at least %d",
+			c.StreamBytesMax, streamBytesMin)
 	case c.Alerts == "-":
 		return errors.New("output.alerts: want a file; standard output is for estimates")
 	}

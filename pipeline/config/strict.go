@@ -69,16 +69,17 @@ type scalars struct{ *visitor }
 // plainNumber matches numbers of which nothing is lost when they are read.
 var plainNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9_]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 
-// Visit implements ast.Visitor. It refuses what YAML reads in a way that nobody means: 007 is 7, and
-// 01234 is 668.
+// Visit implements ast.Visitor. It refuses what YAML reads in a way that nobody means: 007 is 7,
+// and 01234 is 668.
 func (v scalars) Visit(node ast.Node) ast.Visitor {
 	at := node.GetToken()
 	switch n := node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
 		if text := strings.TrimSpace(at.Origin); !plainNumber.MatchString(text) &&
 			!strings.Contains(text, ".inf") {
-			v.refuse(at, fmt.Sprintf("%s is the number %v here: put it in quotes, or write it without "+
-				"zeros before it", text, n.(ast.ScalarNode).GetValue()))
+			v.refuse(at,
+				fmt.Sprintf("%s is the number %v here: put it in quotes, or write it without "+
+					"zeros before it", text, n.(ast.ScalarNode).GetValue()))
 		}
 	case *ast.StringNode:
 		if strings.HasPrefix(n.Value, "~/") {
@@ -119,15 +120,22 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 		}
 	case ast.ScalarNode:
 		if number, is := n.(*ast.IntegerNode); is && t == reflect.TypeFor[time.Duration]() {
-			number.Value = number.Token.Value // the library reads durations from texts alone: 0 becomes one
+			// the library reads durations from texts alone: 0 becomes one
+			number.Value = number.Token.Value
 		}
-		if x, is := n.(*ast.FloatNode); is && t.Kind() == reflect.String && fmt.Sprint(x.Value) != x.Token.Value {
-			scalars{v}.refuse(x.Token, x.Token.Value+" is text here, and a number in YAML: put it in quotes")
+		if x, is := n.(*ast.FloatNode); is && t.Kind() == reflect.String &&
+			fmt.Sprint(x.Value) != x.Token.Value {
+			scalars{v}.refuse(x.Token,
+				x.Token.Value+" is text here, and a number in YAML: put it in quotes")
 		}
 		text, _ := n.GetValue().(string)
-		if _, err := time.ParseDuration(text); t == reflect.TypeFor[time.Duration]() && n.GetValue() != nil && err != nil {
+		if _, err := time.ParseDuration(text); t == reflect.TypeFor[time.Duration]() &&
+			n.GetValue() != nil && err != nil {
 			at := n.GetToken()
-			v.values = append(v.values, v.mistake(&yaml.SyntaxError{Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value), Token: at}))
+			v.values = append(v.values, v.mistake(&yaml.SyntaxError{
+				Message: fmt.Sprintf("%q: want a duration such as 10m or 1h30m", at.Value),
+				Token:   at,
+			}))
 		}
 	}
 }
@@ -139,13 +147,8 @@ func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if key != "-" &&
 			!field.Anonymous { // the fields of an inlined struct are visible by themselves
-			known, types = append(
-				known,
-				cmp.Or(key, strings.ToLower(field.Name)),
-			), append(
-				types,
-				field.Type,
-			)
+			known, types = append(known,
+				cmp.Or(key, strings.ToLower(field.Name))), append(types, field.Type)
 		}
 	}
 	for each := object.MapRange(); each.Next(); {
@@ -153,7 +156,10 @@ func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 		if at := slices.Index(known, key.Value); at >= 0 {
 			v.visit(each.Value(), types[at])
 		} else if !each.Key().IsMergeKey() {
-			err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", key.Value), Token: key}
+			err := &yaml.UnknownFieldError{
+				Message: fmt.Sprintf("unknown field %q", key.Value),
+				Token:   key,
+			}
 			v.unknown = append(v.unknown, v.mistake(err)+"\n"+event.Nearest(key.Value, known))
 		}
 	}

@@ -20,8 +20,9 @@ import (
 // Late decides which events are late, and the kinds of which late ones are refused: edges, labels,
 // predictions, members. Those of other kinds apply and are counted.
 type Late struct {
-	After  time.Duration `yaml:"after"` // 0: no event is late
-	Ahead  time.Duration `yaml:"ahead"` // of an event's time before its message's; 0: an hour; < 0: any
+	After time.Duration `yaml:"after"` // 0: no event is late
+	// of an event's time before its message's; 0: an hour; < 0: any
+	Ahead  time.Duration `yaml:"ahead"`
 	Divert []string      `yaml:"divert"`
 }
 
@@ -40,8 +41,7 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 		if !ok {
 			return p, fmt.Errorf(
 				"late.divert: %q is none of edges, labels, predictions, posts, members",
-				kind,
-			)
+				kind)
 		}
 		*refused = true
 	}
@@ -83,8 +83,8 @@ func (c *Settings) Steps() (ingest.StepConfig, error) {
 	return out, err
 }
 
-// emitEvery returns the default of step.emit_every: the least multiple of step.every that is a second
-// or more.
+// emitEvery returns the default of step.emit_every: the least multiple of step.every that is a
+// second or more.
 func emitEvery(every time.Duration) time.Duration {
 	every = cmp.Or(every, ingest.StepEveryDefault)
 	if every < 0 {
@@ -102,7 +102,9 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 		return in, out, Usagef("nats.prefix: %w", err)
 	}
 	in = broker.NewStreamNames(c.NATS.Prefix)
-	in.Replicas, in.Domain, in.LogBytes = c.NATS.Replicas, c.NATS.Domain, c.NATS.LogBytes
+	in.Replicas = c.NATS.Replicas
+	in.Domain = c.NATS.Domain
+	in.LogBytes = c.NATS.LogBytes
 	if c.NATS.LogBytes < 0 {
 		err = Usagef("nats.log_bytes_max: %d is negative", c.NATS.LogBytes)
 	}
@@ -115,10 +117,12 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 // validateAnswers refuses inboxes on which a stream of a pipeline, or the server, listens.
 func (n NATS) validateAnswers() error {
 	if n.URL == "" && (n.Answers.URL != "" || n.Answers.Credentials != "") {
-		return Usagef("nats.answers: the embedded server has no users; give nats.url, or no answers")
+		return Usagef(
+			"nats.answers: the embedded server has no users; give nats.url, or no answers")
 	}
 	for _, inbox := range n.Answers.Inboxes {
-		if first, _, _ := strings.Cut(inbox, "."); first == "" || strings.ContainsAny(inbox, "*> \t$") ||
+		if first, _, _ := strings.Cut(inbox, "."); first == "" ||
+			strings.ContainsAny(inbox, "*> \t$") ||
 			strings.HasPrefix(first, strings.ToLower(cmp.Or(n.Prefix, "gql"))) {
 			return Usagef("nats.answers.inboxes: %q: want what the subjects of clients' inboxes"+
 				" begin with, such as _INBOX", inbox)
@@ -128,8 +132,8 @@ func (n NATS) validateAnswers() error {
 }
 
 // ConnectToAnswer returns a connection on which questions are answered, and whether it is one of
-// its own, which the caller closes: that of a user who may publish to inboxes alone, if the settings
-// name one, else nc.
+// its own, which the caller closes: that of a user who may publish to inboxes alone, if the
+// settings name one, else nc.
 func ConnectToAnswer(settings Settings, nc *nats.Conn, log *slog.Logger) (
 	answers *nats.Conn, own bool, err error,
 ) {
