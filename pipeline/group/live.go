@@ -23,8 +23,9 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 	return list(ctx, kv)
 }
 
-// Drain asks a worker that lives to hand its shards over and to end, and returns when it has ended: when the others that stay
-// estimate them. What is asked is forgotten as soon as a worker that dies, so it is asked again, also while servers elect.
+// Drain asks a worker that lives to hand its shards over and to end, and returns when it has ended:
+// when the others that stay estimate them. What is asked is forgotten as soon as a worker that
+// dies, so it is asked again, also while servers elect.
 func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
 	var since time.Time // when the process that is asked began: one that takes its place is not
 	for answered, absent := time.Now(), 0; ; time.Sleep(renewEvery) {
@@ -35,10 +36,8 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		}
 		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
 		alone := i >= 0 && !live[i].Drains &&
-			!slices.ContainsFunc(
-				live,
-				func(p Presence) bool { return p.Worker != worker && !p.Drains },
-			)
+			!slices.ContainsFunc(live,
+				func(p Presence) bool { return p.Worker != worker && !p.Drains })
 		switch {
 		case err != nil:
 		case i < 0 && since.IsZero():
@@ -50,8 +49,7 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		case alone:
 			return fmt.Errorf(
 				"group: no worker stays that could take the shards of %s over: stop it",
-				worker,
-			)
+				worker)
 		case !live[i].Drains:
 			since = live[i].Since
 			_, err = kv.Put(ctx, drainKey(worker), drainRequest(since))
@@ -63,9 +61,7 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		}
 		if time.Since(answered) > drainHeardMax {
 			return errors.Join(
-				fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax),
-				err,
-			)
+				fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax), err)
 		}
 	}
 }
@@ -92,10 +88,12 @@ func (m *Member) Rank(of string) int {
 
 // Place says who is to estimate a shard, and whether somebody does.
 type Place struct {
-	Order  int  // of this worker among those that are to: 0 for the first, and -1 if it is none of them
+	// of this worker among those that are to: 0 for the first, and -1 if it is none of them
+	Order  int
 	Served bool // another one of them says that it does
-	// Awaited says that one of them before this worker, by name, does not yet. Of workers that must stand still to take
-	// shards over one does at a time, so that of each shard another copy goes on.
+	// Awaited says that one of them before this worker, by name, does not yet. Of workers that must
+	// stand still to take shards over one does at a time, so that of each shard another copy goes
+	// on.
 	Awaited bool
 }
 
@@ -123,14 +121,10 @@ func assign(workers []string, shards, copies int) [][]string {
 	for range min(copies, len(workers)) {
 		has := map[string]int{}
 		for shard := range all {
-			free := slices.DeleteFunc(
-				order(workers, "shard "+Part(shard)),
-				func(w string) bool { return slices.Contains(all[shard], w) },
-			)
-			room := slices.IndexFunc(
-				free,
-				func(w string) bool { return has[w]*len(workers) < shards },
-			)
+			free := slices.DeleteFunc(order(workers, "shard "+Part(shard)),
+				func(w string) bool { return slices.Contains(all[shard], w) })
+			room := slices.IndexFunc(free,
+				func(w string) bool { return has[w]*len(workers) < shards })
 			next := free[max(room, 0)] // -1: those that have room estimate this shard already
 			has[next]++
 			all[shard] = append(all[shard], next)

@@ -21,9 +21,11 @@ import (
 
 // How often a member says that it lives, and when it is forgotten.
 const (
-	renewEvery  = 250 * time.Millisecond
-	renewalsMax = 4               // own renewals that come back without one of a worker that is dead then
-	presenceTTL = 8 * renewEvery  // of an entry, beside that, for who has not heard of the worker before
+	renewEvery = 250 * time.Millisecond
+	// own renewals that come back without one of a worker that is dead then
+	renewalsMax = 4
+	// of an entry, beside that, for who has not heard of the worker before
+	presenceTTL = 8 * renewEvery
 	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
 	watchAgain  = 200 * time.Millisecond
 )
@@ -39,8 +41,8 @@ type Presence struct {
 	Page     string    `json:"page,omitempty"`   // address of its page
 	Shards   []int     `json:"shards"`           // that it estimates now
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
-	// Needs names the follower on this worker that needs most of the log out, and Taken the sequence
-	// that it has taken: no worker may discard what comes after.
+	// Needs names the follower on this worker that needs most of the log out, and Taken the
+	// sequence that it has taken: no worker may discard what comes after.
 	Needs    string `json:"needs,omitempty"`
 	Taken    uint64 `json:"taken,omitempty"`
 	revision uint64 // of the entry
@@ -86,7 +88,11 @@ type heard struct {
 // name; where one has another build, it waits until that has ended.
 func Join(ctx context.Context, c Config) (*Member, error) {
 	kv, err := openBucket(ctx, c.JS, jetstream.KeyValueConfig{
-		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage, Replicas: max(c.Replicas, 1),
+		Bucket:      c.Bucket,
+		Description: "gqlstream: who lives in the group",
+		TTL:         presenceTTL,
+		Storage:     jetstream.MemoryStorage,
+		Replicas:    max(c.Replicas, 1),
 	})
 	if err != nil {
 		return nil, err
@@ -133,9 +139,9 @@ func openBucket(
 
 // admit is called before other goroutines know of the member.
 func (m *Member) admit(ctx context.Context) error {
-	seen, renewals := uint64(
-		0,
-	), 0 // of the name: the entry of a worker that was killed may stay while servers elect
+	seen := uint64(
+		0)
+	renewals := 0 // of the name: the entry of a worker that was killed may stay while servers elect
 	for begun, said := time.Now(), false; ; {
 		live, err := list(ctx, m.kv)
 		if err != nil {
@@ -164,14 +170,8 @@ func (m *Member) admit(ctx context.Context) error {
 		}
 		if !said && other.Build != m.self.Build {
 			m.config.Log.Warn(
-				"this worker waits until those of another build have ended: drain them",
-				"worker",
-				other.Worker,
-				"build",
-				other.Build,
-				"own",
-				m.self.Build,
-			)
+				"this worker waits until those of another build have ended: drain them", "worker",
+				other.Worker, "build", other.Build, "own", m.self.Build)
 			said = true
 		}
 		if err := request.Pause(ctx, renewEvery); err != nil {
@@ -180,7 +180,8 @@ func (m *Member) admit(ctx context.Context) error {
 	}
 }
 
-// refuse returns why this worker cannot belong to a group with another one: its records would be other ones.
+// refuse returns why this worker cannot belong to a group with another one: its records would be
+// other ones.
 func (p *Presence) refuse(o *Presence) error {
 	var why string
 	switch {
@@ -189,19 +190,15 @@ func (p *Presence) refuse(o *Presence) error {
 	case o.Arch != p.Arch:
 		why = fmt.Sprintf("has the architecture %s, and this one has %s", o.Arch, p.Arch)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
-		return fmt.Errorf(
-			"group: worker %s lives since %s: choose another name with --worker",
-			o.Worker,
-			o.Since.UTC().Format(time.RFC3339),
-		)
+		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker",
+			o.Worker, o.Since.UTC().Format(time.RFC3339))
 	default:
 		return nil
 	}
 	return fmt.Errorf(
-		"group: worker %s %s: the workers of a group must have the same configuration and architecture",
-		o.Worker,
-		why,
-	)
+		"group: worker %s %s: the workers of a group must have the same configuration and "+
+			"architecture",
+		o.Worker, why)
 }
 
 // list returns the workers that have said within presenceTTL that they live, by name.
@@ -217,10 +214,8 @@ func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err erro
 		select {
 		case entry := <-watcher.Updates():
 			if entry == nil {
-				slices.SortFunc(
-					live,
-					func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) },
-				)
+				slices.SortFunc(live,
+					func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) })
 				return live, nil
 			}
 			var p Presence
@@ -250,10 +245,8 @@ func (m *Member) renewAlways(ctx context.Context) {
 }
 
 func (m *Member) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(
-		ctx,
-		renewalsMax*renewEvery/2,
-	) // the next one must be in time if this one is lost
+	ctx, cancel := context.WithTimeout(ctx,
+		renewalsMax*renewEvery/2) // the next one must be in time if this one is lost
 	defer cancel()
 	m.mu.Lock()
 	data, err := json.Marshal(m.self)
@@ -312,7 +305,8 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 		maps.DeleteFunc(m.workers, func(name string, w *heard) bool {
 			return name != m.self.Worker && m.renewals >= w.at+renewalsMax
 		})
-	case p.Config == m.self.Config && p.Arch == m.self.Arch: // another one is refused where it starts
+	case p.Config == m.self.Config && p.Arch == m.self.Arch:
+		// another one is refused where it starts
 		m.workers[p.Worker] = &heard{Presence: p, at: m.renewals}
 	}
 }

@@ -22,12 +22,15 @@ import (
 
 // What a store keeps.
 const (
-	completeKept  = 2                // positions of which there are the graph and all shards
-	graphsKept    = 2                // newest ones of which there are not
-	positionsKept = 16               // newest ones of each shard, for workers that have the graph on their own disk
-	strayAge      = 10 * time.Minute // of chunks of no object, which a worker that was killed has left
-	getWaitMin    = 2 * time.Second  // for the first attempt to read an object, and twice as long for each one after it
-	getWaitMax    = 10 * time.Minute // for the last
+	completeKept = 2 // positions of which there are the graph and all shards
+	graphsKept   = 2 // newest ones of which there are not
+	// newest ones of each shard, for workers that have the graph on their own disk
+	positionsKept = 16
+	// of chunks of no object, which a worker that was killed has left
+	strayAge = 10 * time.Minute
+	// for the first attempt to read an object, and twice as long for each one after it
+	getWaitMin = 2 * time.Second
+	getWaitMax = 10 * time.Minute // for the last
 )
 
 // GraphPart names what all workers have alike; a shard's part has the shard's number.
@@ -44,10 +47,12 @@ type Store struct {
 	bucket  string // of the objects
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
-	stray   time.Duration    // age of chunks of no object, beside the newest message, at which Drop drops them
+	// age of chunks of no object, beside the newest message, at which Drop drops them
+	stray time.Duration
 }
 
-// OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
+// OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets
+// than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	s = &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state", stray: strayAge}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
@@ -94,9 +99,10 @@ func (m *Member) hearDisagreement(data []byte) {
 	}
 }
 
-// Compare compares our own digests of the parts at a position with those of the worker that has stored one of them, if one
-// has. Where they differ both end: see Disagreed. Workers that store a part at the same time do not see each other's, so that
-// only a later comparison is sure to find the difference.
+// Compare compares our own digests of the parts at a position with those of the worker that has
+// stored one of them, if one has. Where they differ both end: see Disagreed. Workers that store a
+// part at the same time do not see each other's, so that only a later comparison is sure to find
+// the difference.
 func (s *Store) Compare(
 	ctx context.Context,
 	config string,
@@ -120,8 +126,10 @@ func (s *Store) Compare(
 			continue
 		}
 		found := fmt.Errorf(
-			"group: at position %d the workers %s and %s have different states of part %s (%s, %s): "+
-				"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
+			"group: at position %d the workers %s and %s have different states of part %s (%s, "+
+				"%s): "+
+				"they must be the same: one of the two machines cannot be relied upon, or there "+
+				"is a defect in gqlstream",
 			position,
 			worker,
 			self,
@@ -144,7 +152,8 @@ func objectName(config string, position uint64, part string) string {
 	return fmt.Sprintf("%s/%020d/%s", config, position, part)
 }
 
-// Put stores a part at a position, unless it is there already, with our own digests of it and of the graph.
+// Put stores a part at a position, unless it is there already, with our own digests of it and of
+// the graph.
 func (s *Store) Put(
 	ctx context.Context,
 	config string,
@@ -161,7 +170,9 @@ func (s *Store) Put(
 	err := gob.NewEncoder(&data).Encode(state)
 	if err == nil {
 		_, err = s.objects.Put(ctx, jetstream.ObjectMeta{
-			Name: name, Description: s.member.self.Worker, Metadata: map[string]string{GraphPart: digests[GraphPart], part: digests[part]},
+			Name:        name,
+			Description: s.member.self.Worker,
+			Metadata:    map[string]string{GraphPart: digests[GraphPart], part: digests[part]},
 		}, &data)
 	}
 	if err != nil {
@@ -170,8 +181,9 @@ func (s *Store) Put(
 	return nil
 }
 
-// Drop drops what no worker can need any more, what the library leaves of a deleted object, and chunks of a worker that
-// ended before it had stored all. What has the same name before a point is of another format, and nobody reads it.
+// Drop drops what no worker can need any more, what the library leaves of a deleted object, and
+// chunks of a worker that ended before it had stored all. What has the same name before a point is
+// of another format, and nobody reads it.
 func (s *Store) Drop(ctx context.Context, config string) error {
 	family, _, _ := strings.Cut(config, ".")
 	infos, all, err := s.list(ctx, config)
@@ -187,7 +199,9 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 		if needed[info.Name] || !info.Deleted && !strings.HasPrefix(info.Name, family) {
 			continue
 		}
-		for _, subject := range []string{"M." + base64.URLEncoding.EncodeToString([]byte(info.Name)), "C." + info.NUID} {
+		for _, subject := range []string{
+			"M." + base64.URLEncoding.EncodeToString([]byte(info.Name)), "C." + info.NUID,
+		} {
 			if err == nil {
 				err = s.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+s.bucket+"."+subject))
 			}
@@ -212,8 +226,9 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 // stored says at which positions there is a part, newest first.
 type stored map[string][]uint64
 
-// needed leaves out what no worker can need any more. One that takes shards over goes on from a position of which there are
-// the graph and all shards: the newest ones stay until there are newer ones. So do the newest graphs, which become such.
+// needed leaves out what no worker can need any more. One that takes shards over goes on from a
+// position of which there are the graph and all shards: the newest ones stay until there are newer
+// ones. So do the newest graphs, which become such.
 func (all stored) needed(shards int) stored {
 	graphs := all[GraphPart]
 	complete := slices.DeleteFunc(slices.Clone(graphs), func(position uint64) bool {
@@ -224,10 +239,8 @@ func (all stored) needed(shards int) stored {
 		}
 		return false
 	})
-	common := slices.Concat(
-		graphs[:min(graphsKept, len(graphs))],
-		complete[:min(completeKept, len(complete))],
-	)
+	common := slices.Concat(graphs[:min(graphsKept, len(graphs))],
+		complete[:min(completeKept, len(complete))])
 	needed := stored{}
 	for part, positions := range all {
 		needed[part] = slices.Concat(positions[:min(positionsKept, len(positions))], common)
@@ -236,8 +249,8 @@ func (all stored) needed(shards int) stored {
 	return needed
 }
 
-// Positions returns the positions at which there is a graph, in the store or in a list, newest first,
-// and before them again those of which the store has all of some shards.
+// Positions returns the positions at which there is a graph, in the store or in a list, newest
+// first, and before them again those of which the store has all of some shards.
 func (s *Store) Positions(
 	ctx context.Context,
 	config string,
@@ -248,15 +261,14 @@ func (s *Store) Positions(
 	positions := slices.Concat(local, all[GraphPart])
 	slices.SortFunc(positions, func(a, b uint64) int { return cmp.Compare(b, a) })
 	whole := slices.DeleteFunc(slices.Clone(positions), func(position uint64) bool {
-		return slices.ContainsFunc(
-			shards,
-			func(shard int) bool { return !slices.Contains(all[Part(shard)], position) },
-		)
+		return slices.ContainsFunc(shards,
+			func(shard int) bool { return !slices.Contains(all[Part(shard)], position) })
 	})
 	return slices.Concat(whole, positions), err
 }
 
-// list returns all objects, deleted ones too, and the positions of the parts of a configuration, or of any.
+// list returns all objects, deleted ones too, and the positions of the parts of a configuration, or
+// of any.
 func (s *Store) list(
 	ctx context.Context,
 	config string,
@@ -283,8 +295,8 @@ func (s *Store) list(
 	return infos, all, nil
 }
 
-// OldestGraph returns the oldest position of which a group of a pipeline with a prefix keeps the graph,
-// and the bucket that does, or 0: a worker with an empty disk goes on from there.
+// OldestGraph returns the oldest position of which a group of a pipeline with a prefix keeps the
+// graph, and the bucket that does, or 0: a worker with an empty disk goes on from there.
 func OldestGraph(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -326,8 +338,9 @@ func (s *Store) Get(
 	return err
 }
 
-// get returns an object. The library waits for ever for the rest of one that is replaced or deleted while it reads, and a
-// broker may not answer now: an attempt ends after a while, and the next one may take longer. Whoever gave up would read the whole log.
+// get returns an object. The library waits for ever for the rest of one that is replaced or deleted
+// while it reads, and a broker may not answer now: an attempt ends after a while, and the next one
+// may take longer. Whoever gave up would read the whole log.
 func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	for wait := getWaitMin; ; wait *= 2 {
 		attempt, end := context.WithTimeout(ctx, wait)
