@@ -32,7 +32,8 @@ type alerting struct {
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
-// openAlerting returns alerting without targets, and where the page begins with alerts of earlier processes.
+// openAlerting returns alerting without targets, and where the page begins with alerts of earlier
+// processes.
 func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Cursor, err error) {
 	rules, err := p.settings.AlertRules()
 	if err != nil {
@@ -40,7 +41,12 @@ func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Curso
 	}
 	a = &alerting{p: p, fired: map[string]uint64{}}
 	a.follower, err = sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf("alerts", "alerting.json"), Rules: rules,
+		JS:      p.Broker.JS,
+		Streams: p.streams(),
+		Shards:  p.shards,
+		Log:     p.logID,
+		Shelf:   p.shelf("alerts", "alerting.json"),
+		Rules:   rules,
 	})
 	if err != nil {
 		return nil, at, err
@@ -51,13 +57,15 @@ func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Curso
 	}
 	a.before = stream.CachedInfo().State.LastSeq
 	at.Sequence = a.before - min(a.before, alertsSeedMax)
-	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil { // else the page begins with the oldest
+	// else the page begins with the oldest
+	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil {
 		at.Stamp = m.Time.UnixNano()
 	}
 	return a, at, nil
 }
 
-// start makes this worker the one that stores and delivers what begins and ends, or one that stands by.
+// start makes this worker the one that stores and delivers what begins and ends, or one that stands
+// by.
 func (a *alerting) start(ctx context.Context, leads bool) error {
 	conf, err := a.p.settings.NotifyTargets()
 	if err != nil {
@@ -91,7 +99,8 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// tell is the Take of the follower that tells the page what has begun or ended, and the log what is new.
+// tell is the Take of the follower that tells the page what has begun or ended, and the log what is
+// new.
 func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 	for _, record := range e.Records {
 		var t alerts.Transition
@@ -102,21 +111,8 @@ func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 		if e.Cursor.Sequence <= a.before {
 			continue
 		}
-		a.p.log.Info(
-			"alert",
-			"rule",
-			t.Rule,
-			"community",
-			t.Community,
-			"class",
-			t.Class,
-			"state",
-			t.State,
-			"position",
-			t.Position,
-			"text",
-			t.Text,
-		)
+		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state",
+			t.State, "position", t.Position, "text", t.Text)
 		if t.State == alerts.Firing {
 			a.mu.Lock()
 			a.fired[t.Rule]++

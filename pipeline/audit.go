@@ -16,8 +16,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// audits are what is known of the streams. The goroutine of watchOutput writes them, and any may read
-// what is known.
+// audits are what is known of the streams. The goroutine of watchOutput writes them, and any may
+// read what is known.
 type audits struct {
 	every   time.Duration
 	discard bool // it was said that the log out drops its oldest
@@ -51,9 +51,9 @@ func (a *audits) note(l web.Lack) (news bool) {
 // streamsAuditMax bounds how long an audit of the streams may take.
 const streamsAuditMax = 10 * time.Second
 
-// auditStreams checks that the log in is still the one that was read and has safe settings, and says
-// what either log lacks, when the log out has begun to drop records, and when fewer servers keep one of
-// them than shall. A broker that does not answer says nothing about it.
+// auditStreams checks that the log in is still the one that was read and has safe settings, and
+// says what either log lacks, when the log out has begun to drop records, and when fewer servers
+// keep one of them than shall. A broker that does not answer says nothing about it.
 func (p *Pipeline) auditStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsAuditMax)
 	defer cancel()
@@ -64,12 +64,9 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 		if state.FirstSeq > 1 && !p.audits.discard {
 			p.audits.discard = true
 			p.log.Warn(
-				"the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
-				"stream",
-				p.names.Out.Estimates,
-				"begins",
-				state.FirstTime,
-			)
+				"the stream of estimates drops its oldest, and no explanation reaches further "+
+					"back; see output.stream_bytes_max",
+				"stream", p.names.Out.Estimates, "begins", state.FirstTime)
 		}
 	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
@@ -96,7 +93,8 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uint64, where string) {
 	conf, first := s.CachedInfo().Config, s.CachedInfo().State.FirstSeq
 	if p.audits.note(web.Lack{Stream: conf.Name, Messages: lacks}) {
-		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has deleted"+
+		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has "+
+			"deleted"+
 			" them. What was published stands; docs/operations.md says how to mend it",
 			"stream", conf.Name, "messages", lacks, "positions", where)
 	}
@@ -113,13 +111,15 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 		return // it is asked again in a minute
 	}
 	if p.audits.note(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
-		p.log.Error("one server's copy of a stream lacks messages: let it copy the stream again, with"+
-			" nats stream cluster peer-remove STREAM SERVER",
-			"stream", conf.Name, "server", r.Server, "messages", r.Lacks)
+		p.log.Error(
+			"one server's copy of a stream lacks messages: let it copy the stream again, with"+
+				" nats stream cluster peer-remove STREAM SERVER", "stream", conf.Name, "server",
+			r.Server, "messages", r.Lacks)
 	}
 }
 
-// auditReplicas warns of a stream that has lost copies. To end the run would give up what the others hold.
+// auditReplicas warns of a stream that has lost copies. To end the run would give up what the
+// others hold.
 func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
 	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
 		p.log.Warn("the loss of one server would lose what a stream holds", "because", err)

@@ -20,14 +20,15 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// checkpoints saves the core: the copy is made in the loop, the writing beside it. At most one is being
-// written; a boundary that finds one under way is passed over. One that fails, for want of space say,
-// loses nothing: the one before stands, and the next boundary makes another.
+// checkpoints saves the core: the copy is made in the loop, the writing beside it. At most one is
+// being written; a boundary that finds one under way is passed over. One that fails, for want of
+// space say, loses nothing: the one before stands, and the next boundary makes another.
 type checkpoints struct {
-	Dir     *checkpoint.Dir
-	log     *slog.Logger
-	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
-	end     context.CancelFunc                            // of what is given
+	Dir *checkpoint.Dir
+	log *slog.Logger
+	// gives a state to other workers; nil: there are none
+	share   func(context.Context, *checkpoint.Checkpoint)
+	end     context.CancelFunc // of what is given
 	given   context.Context
 	writing slot
 	sharing slot
@@ -66,8 +67,8 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	return k, dir.CheckFormat()
 }
 
-// write writes a state beside the loop, once the one before is written. The loop has stood still for it since begun, and
-// before that for pause.
+// write writes a state beside the loop, once the one before is written. The loop has stood still
+// for it since begun, and before that for pause.
 func (k *checkpoints) write(
 	m checkpoint.Manifest,
 	state []incremental.Section,
@@ -92,8 +93,9 @@ func (k *checkpoints) write(
 	}()
 }
 
-// store writes a state, and gives it to other workers beside that: one that takes shards over reads the log from there.
-// Nobody waits for long for the network: a state that comes while another one is given stays here.
+// store writes a state, and gives it to other workers beside that: one that takes shards over reads
+// the log from there. Nobody waits for long for the network: a state that comes while another one
+// is given stays here.
 func (k *checkpoints) store(
 	m checkpoint.Manifest,
 	state []incremental.Section,
@@ -113,13 +115,8 @@ func (k *checkpoints) store(
 				<-k.sharing
 			}()
 		default:
-			k.log.Warn(
-				"other workers do not have this checkpoint",
-				"position",
-				m.Position,
-				"reason",
-				"the one before is still being given to them",
-			)
+			k.log.Warn("other workers do not have this checkpoint", "position", m.Position,
+				"reason", "the one before is still being given to them")
 		}
 	}
 	return k.Dir.Save(c)
@@ -127,9 +124,10 @@ func (k *checkpoints) store(
 
 // How long what is under way is waited for.
 const (
-	writtenWaitMax = math.MaxInt64   // for ever, a state that is being written
-	sharedWaitMax  = 2 * time.Second // one that is given to others, before the next one, of which they are to have all parts, too
-	sharedLastMax  = 5 * time.Second // and after the end of a run
+	writtenWaitMax = math.MaxInt64 // for ever, a state that is being written
+	// one that is given to others, before the next one, of which they are to have all parts, too
+	sharedWaitMax = 2 * time.Second
+	sharedLastMax = 5 * time.Second // and after the end of a run
 )
 
 // finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
@@ -147,13 +145,8 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	if err != nil {
 		k.last.Failed++
 		k.err = fmt.Errorf("checkpoint: %w", err)
-		k.log.Warn(
-			"a checkpoint failed; the one before stands",
-			"before",
-			k.last.Position,
-			"reason",
-			err,
-		)
+		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position,
+			"reason", err)
 		return
 	}
 	now.Failed = k.last.Failed
@@ -162,23 +155,13 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 		return
 	}
 	took := time.Duration(now.Seconds * float64(time.Second))
-	k.log.Info(
-		"checkpoint",
-		"position",
-		now.Position,
-		"bytes",
-		now.Bytes,
-		"pause",
-		pause.Round(time.Microsecond),
-		"took",
-		took.Round(time.Millisecond),
-		"written",
-		k.unsaid,
-	)
+	k.log.Info("checkpoint", "position", now.Position, "bytes", now.Bytes, "pause",
+		pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
 	k.said, k.unsaid = now.At, 0
 }
 
-// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has ended yet.
+// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has
+// ended yet.
 func (k *checkpoints) newest() *web.Checkpoint {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,11 +173,13 @@ func (k *checkpoints) newest() *web.Checkpoint {
 
 const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second
 
-// errBehind is matched where the log out is behind what it was when a state was saved: the broker has lost its end.
+// errBehind is matched where the log out is behind what it was when a state was saved: the broker
+// has lost its end.
 var errBehind = errors.New("the log out is behind it")
 
 // restore returns the core of the newest state that the fold can go on from and where that stands,
-// or a fresh core at the beginning of the log when there is none: then the log is read again from its start.
+// or a fresh core at the beginning of the log when there is none: then the log is read again from
+// its start.
 func (f *fold) restore(
 	ctx context.Context,
 	same bool,
@@ -217,23 +202,18 @@ func (f *fold) restore(
 			checkpointsIn(f.settings.State),
 		)
 	}
-	f.log.Info(
-		"restored",
-		"position",
-		c.Manifest.Position,
-		"written",
-		c.Manifest.Written,
-		"shards",
-		f.owned(),
-	)
+	f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards",
+		f.owned())
 	at, id = ResumeOf(c.Manifest)
 	return core, at, id, nil
 }
 
-// newest returns the newest state of this configuration, or nil if there is none or another one was published last. It is at
-// a position of which there are the graph and all shards of this fold, here or in the group's store, and which the log out
-// is not behind, so that the same bytes are published again behind it. If all states of a run alone are beyond the log out, the
-// newest stands: somebody has removed the stream. Others store and drop meanwhile, so it looks again each time.
+// newest returns the newest state of this configuration, or nil if there is none or another one was
+// published last. It is at a position of which there are the graph and all shards of this fold,
+// here or in the group's store, and which the log out is not behind, so that the same bytes are
+// published again behind it. If all states of a run alone are beyond the log out, the newest
+// stands: somebody has removed the stream. Others store and drop meanwhile, so it looks again each
+// time.
 func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
 	if published, err := f.continues(same); err != nil || !published {
 		return nil, err
@@ -243,33 +223,23 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 		local, err := f.Checkpoints.Dir.List()
 		positions := local
 		if err == nil && f.group != nil {
-			positions, err = f.group.store.Positions(
-				ctx,
-				sharedName(f.config.Digest()),
-				local,
-				f.config.Owned,
-			)
+			positions, err = f.group.store.Positions(ctx, sharedName(f.config.Digest()), local,
+				f.config.Owned)
 		}
-		i := slices.IndexFunc(
-			positions,
-			func(position uint64) bool { return !slices.Contains(tried, position) },
-		)
+		i := slices.IndexFunc(positions,
+			func(position uint64) bool { return !slices.Contains(tried, position) })
 		switch {
 		case err != nil:
 			return nil, err
 		case i < 0 && f.group == nil && beyond != nil:
 			f.log.Warn(
-				"what was published before is not there any more, and no checkpoint is older; going on without it",
-				"position",
-				beyond.Manifest.Position,
-			)
+				"what was published before is not there any more, and no checkpoint is older; "+
+					"going on without it",
+				"position", beyond.Manifest.Position)
 			return beyond, nil
 		case i < 0 && len(tried) > 0:
-			f.log.Warn(
-				"no state can be gone on from: the log is read from its beginning",
-				"shards",
-				f.owned(),
-			)
+			f.log.Warn("no state can be gone on from: the log is read from its beginning", "shards",
+				f.owned())
 			return nil, nil //nolint:nilnil // a fresh core
 		case i < 0:
 			return nil, nil //nolint:nilnil // a fresh core
@@ -290,17 +260,21 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 	}
 }
 
-// continues reports whether the log out was published last with this configuration and these classes, or never. Another one
-// is refused, unless the log is to be published anew. The store of a group knows states without the names of classes.
+// continues reports whether the log out was published last with this configuration and these
+// classes, or never. Another one is refused, unless the log is to be published anew. The store of a
+// group knows states without the names of classes.
 func (f *fold) continues(same bool) (bool, error) {
 	for _, one := range f.outlets.each {
 		was, classes := one.writer.Before()
 		switch digest := f.config.Digest(); {
-		case was == "" || was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
+		case was == "" ||
+			was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
 		case same || was == digest && f.group != nil:
 			return false, config.Usagef(
-				"run: this was published with another configuration (%s with classes %q, and this one is %s with %q): "+
-					"correct the slip, give this one a prefix of its own, or publish the whole log anew with --accept-new-config, "+
+				"run: this was published with another configuration (%s with classes %q, and "+
+					"this one is %s with %q): "+
+					"correct the slip, give this one a prefix of its own, or publish the whole "+
+					"log anew with --accept-new-config, "+
 					"which a group takes only where the first two differ",
 				was,
 				classes,
@@ -308,21 +282,16 @@ func (f *fold) continues(same bool) (bool, error) {
 				f.settings.Classes,
 			)
 		default:
-			f.log.Warn(
-				"the configuration has changed; reading the log from its beginning",
-				"was",
-				was,
-				"now",
-				digest,
-			)
+			f.log.Warn("the configuration has changed; reading the log from its beginning", "was",
+				was, "now", digest)
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// stateAt returns the state at a position: this worker's, or what others have stored. Of one that the log out is behind the error
-// matches errBehind.
+// stateAt returns the state at a position: this worker's, or what others have stored. Of one that
+// the log out is behind the error matches errBehind.
 func (f *fold) stateAt(
 	ctx context.Context,
 	position uint64,
@@ -334,7 +303,8 @@ func (f *fold) stateAt(
 		}
 	}
 	if f.group != nil && c == nil {
-		if c, err = f.group.fetchPart(ctx, f.config.Digest(), position, group.GraphPart); err == nil {
+		if c, err = f.group.fetchPart(ctx, f.config.Digest(), position,
+			group.GraphPart); err == nil {
 			c.Manifest.Watermarks = nil // the shards are parts of their own
 		}
 	}
@@ -353,13 +323,8 @@ func (f *fold) stateAt(
 	now := f.outlets.watermarks()
 	for _, shard := range f.owned() {
 		if then := c.Manifest.Watermarks[shard]; now[shard] < then {
-			return c, fmt.Errorf(
-				"shard %d was published up to %d then, and is up to %d now: %w",
-				shard,
-				then,
-				now[shard],
-				errBehind,
-			)
+			return c, fmt.Errorf("shard %d was published up to %d then, and is up to %d now: %w",
+				shard, then, now[shard], errBehind)
 		}
 	}
 	return c, nil

@@ -16,7 +16,8 @@
 // the log out is not behind, and reads the log from there; the same log gives the same
 // records, so that what was published before a crash is recognised and left out.
 //
-// SIGHUP starts it again with the configuration that is read then, if that decides the same results.
+// SIGHUP starts it again with the configuration that is read then, if that decides the same
+// results.
 //
 // An Explainer answers why an estimate moved, from the checkpoints and the log, with a
 // graph of its own beside the loop.

@@ -31,9 +31,10 @@ type Explainer struct {
 	Config   incremental.Config
 	Settings *config.Settings
 	JS       jetstream.JetStream
-	Named    int                              // changes named for each cause
-	Floor    int                              // the privacy floor, which Config has too; 0: none holds
-	Tell     func(format string, args ...any) // how far it is
+	Named    int // changes named for each cause
+	// the privacy floor, which Config has too; 0: none holds
+	Floor int
+	Tell  func(format string, args ...any) // how far it is
 
 	told   time.Time
 	core   *incremental.Core // of the log up to place; nil: none is open
@@ -43,8 +44,9 @@ type Explainer struct {
 	held   bool // batch is beyond the last place that was reached
 }
 
-// Explain answers a question; without a method it is about the first that is published, without places about the newest
-// estimate and the one before it. An error that is a config.UsageError says that it cannot be answered as it stands.
+// Explain answers a question; without a method it is about the first that is published, without
+// places about the newest estimate and the one before it. An error that is a config.UsageError says
+// that it cannot be answered as it stands.
 func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Explanation, error) {
 	defer e.close()
 	from, err1 := ParsePlace("from", q.From)
@@ -52,7 +54,8 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	switch {
 	case cmp.Or(err1, err2) != nil:
 		return nil, cmp.Or(err1, err2)
-	case from.Position > 0 && to.Position > 0 && from.Position >= to.Position || from.Time != 0 && to.Time != 0 && from.Time >= to.Time:
+	case from.Position > 0 && to.Position > 0 && from.Position >= to.Position ||
+		from.Time != 0 && to.Time != 0 && from.Time >= to.Time:
 		return nil, config.Usagef("explain: from must lie before to")
 	}
 	e.told = time.Now()
@@ -70,7 +73,11 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	core := e.Config
 	core.SelectedBy = e.core.SelectedBy()
 	walk, err := explain.Begin(ctx, e.core, e.place, explain.Options{
-		Config: core, Community: q.Community, Estimate: options, Classes: e.Settings.Classes, Named: e.Named,
+		Config:    core,
+		Community: q.Community,
+		Estimate:  options,
+		Classes:   e.Settings.Classes,
+		Named:     e.Named,
 		SameFit: published[0] != nil && published[1] != nil &&
 			published[0].Posterior == published[1].Posterior,
 		Progress: func(done, most int) { e.tellSeldom("estimate %d of %d", done, most) },
@@ -88,8 +95,9 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
 		if e.Floor > 0 && end.BelowFloor {
-			return nil, config.Usagef("explain: %s is below the privacy floor of %d people at position"+
-				" %d, so nothing is published of it", q.Community, e.Floor, end.Position)
+			return nil,
+				config.Usagef("explain: %s is below the privacy floor of %d people at position"+
+					" %d, so nothing is published of it", q.Community, e.Floor, end.Position)
 		}
 		if p := published[i]; p != nil && p.Position == end.Position {
 			end.Published, end.Certificate = p.Prevalence, p.Certificate
@@ -111,8 +119,8 @@ func (e *Explainer) options(method string) quant.Options {
 	return o
 }
 
-// inForce looks up which records were in force at both places and moves the places there, because an
-// explanation says why one record differs from another. Without records the places stand.
+// inForce looks up which records were in force at both places and moves the places there, because
+// an explanation says why one record differs from another. Without records the places stand.
 func (e *Explainer) inForce(
 	ctx context.Context,
 	community, method string,
@@ -137,13 +145,8 @@ func (e *Explainer) inForce(
 		if before {
 			*place = Place{Position: event.Position(found[1].Position) - 1}
 		}
-		record, ok, err := history.InForce(
-			ctx,
-			community,
-			method,
-			uint64(place.Position),
-			time.Unix(0, int64(place.Time)),
-		)
+		record, ok, err := history.InForce(ctx, community, method, uint64(place.Position),
+			time.Unix(0, int64(place.Time)))
 		if err != nil {
 			return found, err
 		}
@@ -158,11 +161,9 @@ func (e *Explainer) inForce(
 	}
 	if found[0].Position == found[1].Position {
 		return found, config.Usagef(
-			"explain: %s has one estimate by %s from --from to --to, that of position %d; it did not move",
-			community,
-			method,
-			found[0].Position,
-		)
+			"explain: %s has one estimate by %s from --from to --to, that of position %d; it did "+
+				"not move",
+			community, method, found[0].Position)
 	}
 	*from, *to = Place{
 		Position: event.Position(found[0].Position),
@@ -172,20 +173,19 @@ func (e *Explainer) inForce(
 	return found, nil
 }
 
-// awaitPublished waits, for a while, until a worker has published what the log of a server holds: who has
-// just sent events asks what they changed.
+// awaitPublished waits, for a while, until a worker has published what the log of a server holds:
+// who has just sent events asks what they changed.
 func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, out sinks.Names) {
 	if e.Settings.NATS.URL == "" {
 		return
 	}
 	log, err := e.JS.Stream(ctx, in.Log)
-	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
+	for begun := time.Now(); err == nil &&
+		time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
 		marks, _ := sinks.Marks(ctx, e.JS, out)
 		if len(marks) > 0 &&
-			!slices.ContainsFunc(
-				marks,
-				func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq },
-			) {
+			!slices.ContainsFunc(marks,
+				func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
 			return
 		}
 		e.tellSeldom("what the log has now is not published yet")
@@ -231,7 +231,8 @@ func (e *Explainer) reach(ctx context.Context, place Place) error {
 	}
 }
 
-// start opens the log at the newest checkpoint up to the first place, to read it up to the last one.
+// start opens the log at the newest checkpoint up to the first place, to read it up to the last
+// one.
 func (e *Explainer) start(ctx context.Context, first, last Place) error {
 	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), first, e.Tell)
 	if err != nil {
@@ -239,7 +240,8 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 	}
 	conf := e.Config
 	conf.CompactEvery = -1
-	steps, err := e.Settings.Steps() // of run, so that what a step decides, a switch of the model version say, is decided alike
+	// of run, so that what a step decides, a switch of the model version say, is decided alike
+	steps, err := e.Settings.Steps()
 	if err != nil {
 		return err
 	}
@@ -258,7 +260,8 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 	e.source, err = OpenLog(ctx, e.JS, e.Settings, from)
 	if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
 		return config.Usagef(
-			"explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
+			"explain: the log cannot be read from its beginning, and no checkpoint of this "+
+				"configuration "+
 				"is early enough; choose a later --from: %w",
 			err,
 		)
@@ -298,36 +301,23 @@ func (e *Explainer) tooFew(
 		names = append(names, latest[i].Community)
 	}
 	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
-		return errors.Join(
-			err,
-			config.Usagef(
-				"explain: nothing was published of %q; %s",
-				community,
-				event.Nearest(community, slices.Compact(names)),
-			),
-		)
+		return errors.Join(err, config.Usagef("explain: nothing was published of %q; %s",
+			community, event.Nearest(community, slices.Compact(names))))
 	}
 	marks, err := sinks.Marks(ctx, e.JS, out)
 	for _, m := range marks {
 		if m.Config != e.Config.Digest() ||
 			m.Classes != nil && !slices.Equal(m.Classes, e.Settings.Classes) {
 			return config.Usagef(
-				"explain: the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
-				m.Config,
-				m.Classes,
-				e.Config.Digest(),
-				e.Settings.Classes,
-			)
+				"explain: the newest estimates are of configuration %s with classes %q, and this "+
+					"one is %s with %q; give the --config of the run",
+				m.Config, m.Classes, e.Config.Digest(), e.Settings.Classes)
 		}
 	}
-	return errors.Join(
-		err,
-		config.Usagef(
-			"explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to",
-			community,
-			method,
-		),
-	)
+	return errors.Join(err, config.Usagef(
+		"explain: fewer than two estimates of %s by %s were published under this configuration; "+
+			"give --from and --to",
+		community, method))
 }
 
 const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second

@@ -20,9 +20,9 @@ import (
 )
 
 // fold takes the log in through a core, and publishes what that estimates of some shards. A run has
-// one, the main one. A worker of a group that is to estimate other shards has the next one beside it,
-// which takes its place when it has caught up, so that nothing of the first stands still meanwhile.
-// The loop's goroutine owns the core.
+// one, the main one. A worker of a group that is to estimate other shards has the next one beside
+// it, which takes its place when it has caught up, so that nothing of the first stands still
+// meanwhile. The loop's goroutine owns the core.
 type fold struct {
 	*Pipeline
 	config  incremental.Config // with the shards
@@ -30,16 +30,17 @@ type fold struct {
 	core    *incremental.Core
 	source  *ingest.JetStreamSource
 	outlets outlets
-	applied atomic.Uint64                // last position whose step is over
-	level   atomic.Bool                  // it has come to a step that the main fold has not taken yet, and waits
-	behind  atomic.Bool                  // the next emission has records of the last one
-	idle    atomic.Bool                  // the loop waits for messages
-	step    atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
-	from    sinks.Cursor                 // the end of the log out when it was opened
-	begun   time.Time
-	opened  atomic.Bool
-	stop    context.CancelFunc // ends the loop
-	done    chan struct{}      // closed when the loop has ended
+	applied atomic.Uint64 // last position whose step is over
+	// it has come to a step that the main fold has not taken yet, and waits
+	level  atomic.Bool
+	behind atomic.Bool                  // the next emission has records of the last one
+	idle   atomic.Bool                  // the loop waits for messages
+	step   atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
+	from   sinks.Cursor                 // the end of the log out when it was opened
+	begun  time.Time
+	opened atomic.Bool
+	stop   context.CancelFunc // ends the loop
+	done   chan struct{}      // closed when the loop has ended
 }
 
 func newFold(p *Pipeline, owned []int) *fold {
@@ -86,13 +87,8 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 		if c.Until == 1 {
-			f.log.Warn(
-				"the log was empty: there is nothing to estimate",
-				"stream",
-				f.names.In.Log,
-				"at",
-				f.Broker.Where,
-			)
+			f.log.Warn("the log was empty: there is nothing to estimate", "stream", f.names.In.Log,
+				"at", f.Broker.Where)
 		}
 	}
 	if f.source, err = OpenLog(ctx, f.Broker.JS, &f.settings, c); err == nil {
@@ -107,17 +103,10 @@ func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 	case r == ingest.Range{}:
 		return nil
 	case r.First <= f.core.Position():
-		return config.Usagef(
-			"run: --skip %s: the checkpoint at position %d has applied it",
-			r,
-			f.core.Position(),
-		)
+		return config.Usagef("run: --skip %s: the checkpoint at position %d has applied it",
+			r, f.core.Position())
 	}
-	f.log.Warn(
-		"the messages are passed over from now on, and the log records it",
-		"positions",
-		r,
-	)
+	f.log.Warn("the messages are passed over from now on, and the log records it", "positions", r)
 	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
 }
 
@@ -133,16 +122,15 @@ func (f *fold) close() {
 	f.core = nil
 }
 
-// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it beside the main
-// one ends nothing, and another one is begun a moment later.
+// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it
+// beside the main one ends nothing, and another one is begun a moment later.
 func (f *fold) run(ctx context.Context) (err error) {
 	defer close(f.done)
 	if f.main.Load() != f {
 		if err = f.open(ctx, Options{}); err == nil {
 			for _, one := range f.outlets.each {
-				one.rank.Store(
-					int32(f.group.copies),
-				) // all others come first, until it takes the place of the main one
+				// all others come first, until it takes the place of the main one
+				one.rank.Store(int32(f.group.copies))
 			}
 			f.opened.Store(true)
 		}
@@ -170,16 +158,11 @@ func (f *fold) loop(ctx context.Context) error {
 		err := f.source.Next(ctx, &batch)
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			f.Checkpoints.writing.await(
-				ctx,
-				writtenWaitMax,
-			) // said before a follower is waited for that may be away for long
+			f.Checkpoints.writing.await(ctx,
+				writtenWaitMax) // said before a follower is waited for that may be away for long
 			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
-			return cmp.Or(
-				f.quarantine.Settle(ctx),
-				f.followers.catchUp(ctx, published, f.alerting.follower.Newest),
-				errDone,
-			)
+			return cmp.Or(f.quarantine.Settle(ctx),
+				f.followers.catchUp(ctx, published, f.alerting.follower.Newest), errDone)
 		}
 		if err == nil {
 			err = f.awaitMain(ctx, &batch)
@@ -193,8 +176,8 @@ func (f *fold) loop(ctx context.Context) error {
 	}
 }
 
-// awaitMain waits until the main fold has taken a step, or this one is in its place: only the main one refuses, says and
-// saves, so that none may be the first at a step beside it.
+// awaitMain waits until the main fold has taken a step, or this one is in its place: only the main
+// one refuses, says and saves, so that none may be the first at a step beside it.
 func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
 	over := uint64(b.Last)
 	if b.First > b.Last { // it has no messages, and is over when the step behind it is
@@ -246,7 +229,8 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 		f.show(batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 	}
 	if main && result.Compacted {
-		if err := f.save(ctx, batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
+		if err := f.save(ctx, batch, batch.Checkpoint || result.Owed,
+			stepped.Sub(begun)); err != nil {
 			return err
 		}
 	}
@@ -257,8 +241,9 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	return nil
 }
 
-// save starts a checkpoint of the step just taken, unless one is being written or shards are taken over. One
-// that must be, because the log or an erasure asks for it, waits for the former. step is how long the step took.
+// save starts a checkpoint of the step just taken, unless one is being written or shards are taken
+// over. One that must be, because the log or an erasure asks for it, waits for the former. step is
+// how long the step took.
 func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
 	k := f.Checkpoints
 	if next := f.beside.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
@@ -288,10 +273,15 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
 	return checkpoint.Manifest{
 		Position: uint64(
-			b.Last,
-		), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
-		Version: f.version, Written: time.Now().UTC(),
+			b.Last),
+		LogTime:    int64(b.Time),
+		Emitted:    b.Emit,
+		Config:     f.config.Digest(),
+		Classes:    f.settings.Classes,
+		Version:    f.version,
+		Written:    time.Now().UTC(),
 		Stream:     checkpoint.Stream{Name: id.Stream, Log: f.logID, Digest: id.Digest.String()},
-		Watermarks: f.outlets.watermarks(), Erased: uint64(f.core.Erased()),
+		Watermarks: f.outlets.watermarks(),
+		Erased:     uint64(f.core.Erased()),
 	}
 }

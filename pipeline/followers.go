@@ -27,9 +27,11 @@ type followers struct {
 // task is the work of one follower, which every worker does, or one of a group at a time.
 type task struct {
 	sinks.FollowConfig
-	single   bool                                        // one worker of a group does it at a time
-	standsBy bool                                        // the other workers follow too, and store nothing
-	ready    func(ctx context.Context, leads bool) error // is called before the task begins; nil: nothing is to be done
+	single bool // one worker of a group does it at a time
+	// the other workers follow too, and store nothing
+	standsBy bool
+	// is called before the task begins; nil: nothing is to be done
+	ready func(ctx context.Context, leads bool) error
 
 	begun  bool
 	leads  bool          // this worker does the work: the log out must keep what it has not taken
@@ -38,8 +40,8 @@ type task struct {
 	done   chan struct{}
 }
 
-// assign begins the tasks that are this worker's now, and ends those that are another one's. A worker that
-// takes a task over goes on behind what is durable. It has one caller at a time.
+// assign begins the tasks that are this worker's now, and ends those that are another one's. A
+// worker that takes a task over goes on behind what is durable. It has one caller at a time.
 func (f *followers) assign(ctx context.Context, group *membership) error {
 	for _, t := range f.tasks {
 		leads := !t.single || group.leads(t.Name)
@@ -134,13 +136,17 @@ func (f *followers) states() (states []request.State) {
 
 const catchUpLookEvery = 20 * time.Millisecond
 
-// catchUp waits until every follower has taken all that is published up to a position, and until those of alerts
-// have what was evaluated then.
-func (f *followers) catchUp(ctx context.Context, position uint64, newestAlert func() sinks.Place) error {
+// catchUp waits until every follower has taken all that is published up to a position, and until
+// those of alerts have what was evaluated then.
+func (f *followers) catchUp(
+	ctx context.Context, position uint64, newestAlert func() sinks.Place,
+) error {
 	lags := func(reads func(*task) bool, to sinks.Place) bool {
-		return slices.ContainsFunc(f.running(reads), func(one *sinks.Runner) bool { return one.Taken().Compare(to) < 0 })
+		return slices.ContainsFunc(f.running(reads),
+			func(one *sinks.Runner) bool { return one.Taken().Compare(to) < 0 })
 	}
-	for lags((*task).needs, sinks.Place{Position: position}) || lags(func(t *task) bool { return t.Reader.Alerts }, newestAlert()) {
+	for lags((*task).needs, sinks.Place{Position: position}) ||
+		lags(func(t *task) bool { return t.Reader.Alerts }, newestAlert()) {
 		select {
 		case err := <-f.failed:
 			return err
@@ -160,17 +166,37 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 		if o.Drain {
 			open = once(open)
 		}
-		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: name, Open: open, Reader: reader}})
+		add(task{
+			single:       true,
+			FollowConfig: sinks.FollowConfig{Name: name, Open: open, Reader: reader},
+		})
 	}
 	add(p.pageTask())
-	add(task{FollowConfig: sinks.FollowConfig{Name: "alerts page", Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
-	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: "alerts", Open: p.alerting.follower.Open}})
-	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: "history", Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
-		p.rollups.StandBy(!leads)
-		return nil
+	add(task{FollowConfig: sinks.FollowConfig{
+		Name:   "alerts page",
+		Open:   takeBehind(alertsAt, p.alerting.tell),
+		Reader: sinks.ReaderConfig{Alerts: true},
 	}})
+	add(task{
+		single:       true,
+		standsBy:     true,
+		ready:        p.alerting.start,
+		FollowConfig: sinks.FollowConfig{Name: "alerts", Open: p.alerting.follower.Open},
+	})
+	add(task{
+		single:       true,
+		standsBy:     true,
+		FollowConfig: sinks.FollowConfig{Name: "history", Open: p.rollups.Open},
+		ready: func(_ context.Context, leads bool) error {
+			p.rollups.StandBy(!leads)
+			return nil
+		},
+	})
 	if out.File == "-" {
-		add(task{FollowConfig: sinks.FollowConfig{Name: "stdout", Open: takeBehind(p.beginAt, printer(o.Out))}})
+		add(task{FollowConfig: sinks.FollowConfig{
+			Name: "stdout",
+			Open: takeBehind(p.beginAt, printer(o.Out)),
+		}})
 	} else if out.File != "" {
 		file("file", sinks.ReaderConfig{}, p.linesOf(out.File))
 	}
@@ -178,17 +204,24 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 		file("alerts file", sinks.ReaderConfig{Alerts: true}, p.linesOf(out.Alerts))
 	}
 	if out.Parquet != "" {
-		file("parquet", sinks.ReaderConfig{}, func(context.Context) (sinks.Follower, sinks.Cursor, error) {
-			return sinks.OpenPartsDir(sinks.PartsDirConfig{Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax)})
-		})
+		file("parquet", sinks.ReaderConfig{},
+			func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+				return sinks.OpenPartsDir(sinks.PartsDirConfig{
+					Dir:         out.Parquet,
+					Every:       out.Every,
+					Log:         p.logID,
+					StreamBytes: int64(out.StreamBytesMax),
+				})
+			})
 	}
 	for name, take := range o.Follow {
 		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(p.beginAt, take)}})
 	}
 }
 
-// shelf returns what keeps that to which the alerts or the roll-ups have come, and up to where in the log out that is: a file of
-// the state directory, or for the worker of a group that takes them over the store.
+// shelf returns what keeps that to which the alerts or the roll-ups have come, and up to where in
+// the log out that is: a file of the state directory, or for the worker of a group that takes them
+// over the store.
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	if p.group != nil {
 		return p.group.store.Shelf(follower)
@@ -198,7 +231,8 @@ func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
 
-// once makes an error of an open final: a run that ends by itself does not wait for somebody to mend an output.
+// once makes an error of an open final: a run that ends by itself does not wait for somebody to
+// mend an output.
 func once(open openFollower) openFollower {
 	return func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		f, at, err := open(ctx)
@@ -238,8 +272,8 @@ func (m *memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, 
 
 func (m *memoryless) Close() error { return nil }
 
-// takeBehind returns the open of a follower without a memory, which begins behind a cursor, and goes on
-// after a failure for as long as the process lives.
+// takeBehind returns the open of a follower without a memory, which begins behind a cursor, and
+// goes on after a failure for as long as the process lives.
 func takeBehind(at sinks.Cursor, take Take) openFollower {
 	m := &memoryless{take, at}
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }

@@ -31,17 +31,24 @@ type membership struct {
 	digests     map[string]string // of its parts
 }
 
-// joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
+// joinGroup returns when the workers that live are known. Those that do not hear of the end miss
+// the renewals.
 func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
 	}
 	self := p.writers.Writer
 	member, err := group.Join(ctx, group.Config{
-		JS: p.Broker.JS, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Replicas: p.names.In.Replicas, Log: p.log,
+		JS:       p.Broker.JS,
+		Bucket:   group.Bucket(p.settings.NATS.Prefix, o.Group),
+		Replicas: p.names.In.Replicas,
+		Log:      p.log,
 		Self: group.Presence{
-			Worker: cmp.Or(o.Worker, self.Host+"-"+filepath.Base(p.settings.State)), Since: self.Since,
-			Config: p.Config.Digest(), Build: p.version, Arch: architecture(),
+			Worker: cmp.Or(o.Worker, self.Host+"-"+filepath.Base(p.settings.State)),
+			Since:  self.Since,
+			Config: p.Config.Digest(),
+			Build:  p.version,
+			Arch:   architecture(),
 		},
 	})
 	if err != nil {
@@ -113,7 +120,8 @@ func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
 		if shard, ok := incremental.SectionShard(s.Name); ok {
 			name = group.Part(shard)
 		}
-		if part := parts[name]; part != nil { // else of a shard that another worker has taken over a moment ago
+		// else of a shard that another worker has taken over a moment ago
+		if part := parts[name]; part != nil {
 			part.Sections[s.Name] = c.Sections[s.Name]
 			part.Manifest.Sections = append(part.Manifest.Sections, s)
 		}
@@ -124,8 +132,8 @@ func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
 // fetchMax is how long a question may wait for what other workers have stored.
 const fetchMax = 5 * time.Second
 
-// fetchShards adds to a checkpoint of a group's worker the shards of other workers at its position, as
-// far as they have stored them yet.
+// fetchShards adds to a checkpoint of a group's worker the shards of other workers at its position,
+// as far as they have stored them yet.
 func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 	if p.group == nil {
 		return
@@ -139,12 +147,15 @@ func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 
 // complete adds to a state what others have stored of some shards, with their watermarks.
 func (m *membership) complete(ctx context.Context, c *checkpoint.Checkpoint, shards []int) error {
-	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { _, has := c.Manifest.Watermarks[shard]; return has })
-	parts, errs := make([]*checkpoint.Checkpoint, len(missing)), make([]error, len(missing))
+	missing := slices.DeleteFunc(slices.Clone(shards),
+		func(shard int) bool { _, has := c.Manifest.Watermarks[shard]; return has })
+	parts := make([]*checkpoint.Checkpoint, len(missing))
+	errs := make([]error, len(missing))
 	var fetching sync.WaitGroup
 	for i, shard := range missing {
 		fetching.Go(func() {
-			parts[i], errs[i] = m.fetchPart(ctx, c.Manifest.Config, c.Manifest.Position, group.Part(shard))
+			parts[i], errs[i] = m.fetchPart(ctx, c.Manifest.Config, c.Manifest.Position,
+				group.Part(shard))
 		})
 	}
 	fetching.Wait()
@@ -161,18 +172,24 @@ func (m *membership) complete(ctx context.Context, c *checkpoint.Checkpoint, sha
 }
 
 // fetchPart returns a part of a state that another worker has stored.
-func (m *membership) fetchPart(ctx context.Context, config string, position uint64, part string) (*checkpoint.Checkpoint, error) {
+func (m *membership) fetchPart(
+	ctx context.Context, config string, position uint64, part string,
+) (*checkpoint.Checkpoint, error) {
 	c := new(checkpoint.Checkpoint)
 	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
-// sharedName begins the names of what workers share of a configuration: of another format they share nothing.
+// sharedName begins the names of what workers share of a configuration: of another format they
+// share nothing.
 func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
 
-// share compares what this worker had at the position before with what others have stored since, and stores of a state what
-// they would need to take a shard over. What does not come about is made good by the next checkpoint.
+// share compares what this worker had at the position before with what others have stored since,
+// and stores of a state what they would need to take a shard over. What does not come about is made
+// good by the next checkpoint.
 func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
-	shared, position, parts := sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
+	shared := sharedName(c.Manifest.Config)
+	position := c.Manifest.Position
+	parts := partsOf(c)
 	m.checkpoints++
 	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	digests := map[string]string{}
@@ -182,7 +199,9 @@ func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
 	var sharing sync.WaitGroup
 	errs := make(chan error, m.p.shards+len(parts))
 	for _, shard := range allShards(m.p.shards) {
-		sharing.Go(func() { errs <- m.store.Compare(ctx, shared, m.position, group.Part(shard), m.digests) })
+		sharing.Go(func() {
+			errs <- m.store.Compare(ctx, shared, m.position, group.Part(shard), m.digests)
+		})
 	}
 	for name, part := range parts {
 		if graph || name != group.GraphPart {
@@ -200,20 +219,23 @@ func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
 		err = m.store.Drop(ctx, shared)
 	}
 	if err != nil {
-		m.p.log.Warn("other workers do not have this checkpoint", "position", position, "reason", err)
+		m.p.log.Warn("other workers do not have this checkpoint", "position", position, "reason",
+			err)
 	}
 }
 
 // How quickly a worker acts on a change of its group.
 const (
 	regroupEvery = 200 * time.Millisecond
-	assignEvery  = 500 * time.Millisecond // followers, beside that: to end one, and to read another's state, may take seconds
+	// followers, beside that: to end one, and to read another's state, may take seconds
+	assignEvery = 500 * time.Millisecond
 )
 
 // How the next fold is prepared.
 const (
-	// prepareMemory is how many times its live memory a worker must have to have the next fold beside its own:
-	// twice, with what that is restored from and a checkpoint that is being written.
+	// prepareMemory is how many times its live memory a worker must have to have the next fold
+	// beside its own: twice, with what that is restored from and a checkpoint that is being
+	// written.
 	prepareMemory = 4
 	prepareAgain  = time.Second      // after something went wrong with it
 	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
@@ -230,7 +252,8 @@ func mine(places []group.Place) []int {
 	return owned
 }
 
-// watch follows the list of live workers. It ends the run when all shards of a worker that is drained are others'.
+// watch follows the list of live workers. It ends the run when all shards of a worker that is
+// drained are others'.
 func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 	for {
 		if m.regroup(begin) {
@@ -251,9 +274,10 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 	}
 }
 
-// regroup brings what is estimated and published here to what the order of the live workers says, and reports whether
-// this worker has nothing more to do. A shard that is another worker's now is kept until that one says that it estimates
-// it, so that there is no gap. It may be the slower one: what is missing it publishes.
+// regroup brings what is estimated and published here to what the order of the live workers says,
+// and reports whether this worker has nothing more to do. A shard that is another worker's now is
+// kept until that one says that it estimates it, so that there is no gap. It may be the slower one:
+// what is missing it publishes.
 func (m *membership) regroup(begin func(*fold)) (done bool) {
 	places := m.member.Places(m.p.shards, m.copies)
 	m.prepare(begin, places)
@@ -268,22 +292,29 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 	return drains && len(live) == 0
 }
 
-// sayPresence says what this worker estimates. One that stands still until its next fold has caught up, whose fold comes to
-// what others have published already, or that is far behind, estimates nothing: others must not hand shards over to it.
+// sayPresence says what this worker estimates. One that stands still until its next fold has caught
+// up, whose fold comes to what others have published already, or that is far behind, estimates
+// nothing: others must not hand shards over to it.
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
-	if !main.ended() && main.applied.Load() >= main.from.Position && main.source.Stats().Behind <= catchingUp {
+	if !main.ended() && main.applied.Load() >= main.from.Position &&
+		main.source.Stats().Behind <= catchingUp {
 		shards = main.outlets.shardsHere()
 	}
 	needs, taken := m.p.followers.slowest()
 	m.member.Say(func(own *group.Presence) {
-		own.Position, own.Page, own.Shards, own.Needs, own.Taken = main.applied.Load(), m.p.Page.URL(), shards, needs, taken
+		own.Position = main.applied.Load()
+		own.Page = m.p.Page.URL()
+		own.Shards = shards
+		own.Needs = needs
+		own.Taken = taken
 	})
 }
 
-// prepare begins the next fold where shards are this worker's that the main one does not have: beside all that it does have. It
-// puts it in the place of that when it has caught up, and gives it up when it brings nothing that is needed any more. One that
-// brings a part of it is not begun anew: what it lacks is the next one's.
+// prepare begins the next fold where shards are this worker's that the main one does not have:
+// beside all that it does have. It puts it in the place of that when it has caught up, and gives it
+// up when it brings nothing that is needed any more. One that brings a part of it is not begun
+// anew: what it lacks is the next one's.
 func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	main, next := m.p.main.Load(), m.p.beside.Load()
 	keeps := main.outlets.shardsHere()
@@ -315,17 +346,19 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	}
 }
 
-// makeRoom ends the main fold before the next one begins, where there is no memory for two: one worker after another where
-// shards have copies. It reports whether the next one may begin.
+// makeRoom ends the main fold before the next one begins, where there is no memory for two: one
+// worker after another where shards have copies. It reports whether the next one may begin.
 func (m *membership) makeRoom(main *fold, places []group.Place) bool {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
 		return true
 	}
-	if m.copies > 1 && slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
+	if m.copies > 1 &&
+		slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
 		return false
 	}
-	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one has caught up", "bytes", liveBytes(), "memory", most)
+	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one "+
+		"has caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
 	return true
 }
@@ -336,13 +369,15 @@ func (m *membership) replace(next *fold) {
 	m.end(main)
 	m.p.main.Store(next)
 	m.p.beside.Store(nil)
-	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards", next.config.Owned)
+	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards",
+		next.config.Owned)
 }
 
-// mayReplace reports whether a fold has caught up with the main one, or that is far behind the log itself, where two folds
-// would take twice as long.
+// mayReplace reports whether a fold has caught up with the main one, or that is far behind the log
+// itself, where two folds would take twice as long.
 func (f *fold) mayReplace(main *fold) bool {
-	return f.level.Load() || f.applied.Load() >= main.applied.Load() || main.source.Stats().Behind > catchingUp
+	return f.level.Load() || f.applied.Load() >= main.applied.Load() ||
+		main.source.Stats().Behind > catchingUp
 }
 
 // end stops a fold, waits for its loop, and frees what it holds.
@@ -363,5 +398,6 @@ func (f *fold) ended() bool {
 
 // without returns the shards of a list that are not in another one.
 func without(shards, others []int) []int {
-	return slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return slices.Contains(others, shard) })
+	return slices.DeleteFunc(slices.Clone(shards),
+		func(shard int) bool { return slices.Contains(others, shard) })
 }

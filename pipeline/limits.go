@@ -44,12 +44,9 @@ func limitLog(
 		"communities", now.Communities, "memberships", now.Memberships, "memory", memory)
 	if recorded != derived && configured.Or(derived).Edges < now.Edges {
 		report.Warn(
-			"the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
-			"edges",
-			now.Edges,
-			"here",
-			derived.Edges,
-		)
+			"the log's limits were derived from more memory than this machine has; limits.* in "+
+				"the configuration bound it",
+			"edges", now.Edges, "here", derived.Edges)
 	}
 	return nil
 }
@@ -64,15 +61,8 @@ func (s *shownStatus) watchFill(
 	for _, f := range fills {
 		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
 			s.nearlyFull[f.Kind] = true
-			warn(
-				"a limit is nearly reached: beyond it events are refused, or memory is short",
-				"what",
-				f.Kind,
-				"used",
-				f.Used,
-				"limit",
-				f.Max,
-			)
+			warn("a limit is nearly reached: beyond it events are refused, or memory is short",
+				"what", f.Kind, "used", f.Used, "limit", f.Max)
 		}
 		list = append(list, web.Fill(f))
 	}
@@ -83,7 +73,8 @@ func (s *shownStatus) watchFill(
 // of its container, or of the runtime's memory limit, whichever is least; 0 if none is known.
 // root is the root of the files that are read, "" but in tests.
 func machineMemory(root string) uint64 {
-	return leastMemory(append(containerMemory(root), systemMemory(), uint64(debug.SetMemoryLimit(-1))))
+	return leastMemory(append(containerMemory(root), systemMemory(),
+		uint64(debug.SetMemoryLimit(-1))))
 }
 
 // memoryUnlimited is no amount of memory: control groups of version 1 and the runtime write "no
@@ -118,7 +109,8 @@ func containerMemory(root string) (limits []uint64) {
 		} else if controllers != "" {
 			continue
 		}
-		for ; ; group = path.Dir(group) { // the groups above bind as well; in a container ours may be the root
+		// the groups above bind as well; in a container ours may be the root
+		for ; ; group = path.Dir(group) {
 			text, _ := os.ReadFile(path.Join(root+dir, group, name))
 			bytes, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 			limits = append(limits, bytes)

@@ -42,7 +42,8 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	for answered := false; ; answered = true { // whether the broker has, at the address of the settings
+	// whether the broker has, at the address of the settings
+	for answered := false; ; answered = true {
 		var p *Pipeline
 		known := answered &&
 			settings.NATS.URL == reload.settings.NATS.URL // else the address may be wrong
@@ -51,11 +52,8 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			return err
 		})
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
-			o.Log.Error(
-				"the configuration is not reloaded, and the one before is taken",
-				"error",
-				err,
-			)
+			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error",
+				err)
 			reload.settings, reload.fresh = settings, false
 			reload.say(false)
 			continue
@@ -66,22 +64,19 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		if reload.fresh {
 			reload.say(true)
 		}
-		settings, reload.fresh, p.reload = reload.settings, false, reload
+		settings = reload.settings
+		reload.fresh = false
+		p.reload = reload
 		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil &&
-			slices.ContainsFunc(
-				startAgain,
-				func(reason error) bool { return errors.Is(err, reason) },
-			) {
+			slices.ContainsFunc(startAgain,
+				func(reason error) bool { return errors.Is(err, reason) }) {
 			o.Skip, o.Accept = ingest.Range{}, false
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
-				o.Log.Warn(
-					"before starting again",
-					"error",
-					err,
-				) // the run that has ended is told of, and no more
+				o.Log.Warn("before starting again", "error",
+					err) // the run that has ended is told of, and no more
 			}
 			continue
 		}
@@ -92,11 +87,13 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 	}
 }
 
-const electionWaitMax = time.Minute // that a start waits for a cluster to elect its leaders, from its first failure on
+// that a start waits for a cluster to elect its leaders, from its first failure on
+const electionWaitMax = time.Minute
 
 var errInterrupted = errors.New("interrupted before the broker was ready")
 
-// OnceElected does something, and tries again while a cluster elects its leaders or a broker that is known is away.
+// OnceElected does something, and tries again while a cluster elects its leaders or a broker that
+// is known is away.
 func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() error) error {
 	for failed := (time.Time{}); ; {
 		err := try()
@@ -114,18 +111,17 @@ func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() e
 	}
 }
 
-// elects reports whether a start failed because a cluster elects: it says so, or nothing, or the connection ended under
-// the question. A stream that another worker is just making is in use and not found at once. A broker whose address is
-// known to be right may also be away.
+// elects reports whether a start failed because a cluster elects: it says so, or nothing, or the
+// connection ended under the question. A stream that another worker is just making is in use and
+// not found at once. A broker whose address is known to be right may also be away.
 func elects(err error, known bool) bool {
 	var api *jetstream.APIError
 	var connecting net.Error
 	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
-		errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, context.Canceled) ||
-		known &&
-			(request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
+		(api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) ||
+			api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || known &&
+		(request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
 }
 
 var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to go on from a checkpoint
@@ -238,15 +234,16 @@ func (p *Pipeline) closeFolds() error {
 	return nil
 }
 
-// How often the embedded server is asked whether it can write, the log out is compared with what was
-// acknowledged, and the settings of the streams are audited.
+// How often the embedded server is asked whether it can write, the log out is compared with what
+// was acknowledged, and the settings of the streams are audited.
 const (
 	storeLookEvery    = time.Second
 	outputAuditEvery  = time.Second
 	streamsAuditEvery = time.Minute
 )
 
-// watchOutput audits what the broker acknowledged, also while nothing is published, and the streams.
+// watchOutput audits what the broker acknowledged, also while nothing is published, and the
+// streams.
 func (p *Pipeline) watchOutput(ctx context.Context) error {
 	var audited time.Time
 	return repeat(ctx, outputAuditEvery, func() error {
@@ -274,13 +271,8 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 					Since:     time.Now(),
 				},
 			)
-			p.log.Error(
-				"the embedded server cannot write, and takes nothing until there is room",
-				"bytes",
-				broker.RoomMin,
-				"reason",
-				reason,
-			)
+			p.log.Error("the embedded server cannot write, and takes nothing until there is room",
+				"bytes", broker.RoomMin, "reason", reason)
 		}
 		if p.Broker.Embedded.Room() != nil {
 			return nil
@@ -329,7 +321,8 @@ func (r *reloader) outcome() (ok bool, taken time.Time) {
 	return r.ok, r.taken
 }
 
-// watch ends the run at a signal. A configuration that is not valid, or decides other results, ends nothing.
+// watch ends the run at a signal. A configuration that is not valid, or decides other results, ends
+// nothing.
 func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 	for {
 		select {

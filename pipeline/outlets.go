@@ -18,7 +18,8 @@ import (
 
 // How a worker stands in for another one.
 const (
-	standInAfter  = 500 * time.Millisecond // what the first of the order has not published by then, the second does
+	// what the first of the order has not published by then, the second does
+	standInAfter  = 500 * time.Millisecond
 	heldLookEvery = 50 * time.Millisecond
 	heldMax       = 4096 // emissions of a shard that wait for the first of the order
 )

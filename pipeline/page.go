@@ -32,10 +32,20 @@ import (
 func (p *Pipeline) openPage(freePort bool) error {
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
-		HTTP: p.settings.HTTP, Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
-		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read, Quarantine: p.newestRefusals,
-		Display: p.settings.Display, State: p.settings.State,
-		NATS: p.serverForCommands(), Quiet: p.Config.Emit.AtLeastEvery,
+		HTTP:       p.settings.HTTP,
+		Pipeline:   p.settings.Pipeline,
+		Version:    p.version,
+		Classes:    p.settings.Classes,
+		Logger:     p.log,
+		Explain:    p.Explain,
+		Sinks:      p.states,
+		Records:    p.history.Read,
+		Rollups:    p.rollups.Read,
+		Quarantine: p.newestRefusals,
+		Display:    p.settings.Display,
+		State:      p.settings.State,
+		NATS:       p.serverForCommands(),
+		Quiet:      p.Config.Emit.AtLeastEvery,
 	}
 	conf.Deployment = p.deployment
 	for kind := range event.Kind(event.Kinds) {
@@ -44,17 +54,14 @@ func (p *Pipeline) openPage(freePort bool) error {
 	for _, reason := range event.Reasons {
 		conf.Reasons = append(conf.Reasons, string(reason))
 	}
-	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
+	conf.InForce = func(
+		ctx context.Context, community, method string, at time.Time,
+	) (quant.Estimate, bool, error) {
 		return p.history.InForce(ctx, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
-		return ask.OfState(
-			p.settings.State,
-			p.settings.Classes,
-			p.Config.MembersMin,
-			p.fetchShards,
-			q,
-		)
+		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin, p.fetchShards,
+			q)
 	}
 	if p.settings.HTTP.Answers {
 		conf.Publish = p.publishAnswers
@@ -69,14 +76,10 @@ func (p *Pipeline) openPage(freePort bool) error {
 		conf.Listen = net.JoinHostPort(host, "0")
 		page, err = web.New(conf)
 	}
-	if errors.As(
-		err,
-		new(*net.OpError),
-	) { // which is not passed on: that of a connection to the broker may pass
-		return fmt.Errorf(
-			"%v; choose another address with --http, or --http off for no page",
-			err,
-		) //nolint:errorlint // see above
+	if errors.As(err,
+		new(*net.OpError)) { // which is not passed on: that of a connection to the broker may pass
+		return fmt.Errorf("%v; choose another address with --http, or --http off for no page",
+			err) //nolint:errorlint // see above
 	}
 	if err != nil {
 		return err
@@ -153,14 +156,16 @@ func (p *Pipeline) fillPage(ctx context.Context) error {
 }
 
 const (
-	bucketWaitMax = 2 * time.Second // that a start waits for the broker's copy of the latest estimates
+	// that a start waits for the broker's copy of the latest estimates
+	bucketWaitMax = 2 * time.Second
 	trendsWaitMax = 5 * time.Second // that new records wait for what was published in the last day
 )
 
 // awaitBucket waits until the bucket holds what was published up to a sequence: the page
 // begins with it, and follows what comes after, which other workers may publish all the time.
 func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names, sequence uint64) {
-	for begun := time.Now(); time.Since(begun) < bucketWaitMax && ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
+	for begun := time.Now(); time.Since(begun) < bucketWaitMax &&
+		ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
 		out, err := js.Stream(ctx, names.Estimates)
 		if err != nil {
 			return
@@ -219,7 +224,8 @@ func (p *Pipeline) Explain(
 	return x, err
 }
 
-// Of the newest entries of the quarantine the page seeks those of a reason, and shows so many bytes of an original.
+// Of the newest entries of the quarantine the page seeks those of a reason, and shows so many bytes
+// of an original.
 const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
@@ -244,9 +250,7 @@ func (p *Pipeline) newestRefusals(
 			shown.Detail = "what it was is kept from this page, because a privacy floor holds"
 		} else if utf8.Valid(e.Original) {
 			shown.Original = strings.ToValidUTF8(
-				string(e.Original[:min(len(e.Original), refusalOriginalsMax)]),
-				"",
-			)
+				string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
 		}
 		list = append(list[max(0, len(list)+1-limit):], shown)
 		return nil
@@ -255,17 +259,19 @@ func (p *Pipeline) newestRefusals(
 	return list, err
 }
 
-// The definitions of more than definitionsFew communities are looked at so often at most, but at once
-// after a configure event: a log may be quiet for long after a step.
+// The definitions of more than definitionsFew communities are looked at so often at most, but at
+// once after a configure event: a log may be quiet for long after a step.
 const (
 	definitionsEvery = time.Second
 	definitionsFew   = 64
 )
 
 type definitions struct {
-	texts  map[string]string // by name; the page has it too
-	misses map[string]uint64 // how often each rule met values that it cannot compare, by community; the shown status has the map too
-	gone   map[string]bool   // communities without members; the page has it too
+	texts map[string]string // by name; the page has it too
+	// how often each rule met values that it cannot compare, by community; the shown status has the
+	// map too
+	misses map[string]uint64
+	gone   map[string]bool // communities without members; the page has it too
 	due    time.Time
 }
 
@@ -276,7 +282,9 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	if now.Before(d.due) && view.Communities() > definitionsFew && !atOnce {
 		return
 	}
-	texts, misses, gone := map[string]string{}, map[string]uint64{}, map[string]bool{}
+	texts := map[string]string{}
+	misses := map[string]uint64{}
+	gone := map[string]bool{}
 	for c := range graphstore.Community(view.Communities()) {
 		if text := inWords(view, c); text != "" {
 			texts[view.CommunityName(c)] = text
@@ -287,11 +295,8 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 		if n := view.Mismatches(c); n > 0 {
 			name := view.CommunityName(c)
 			if misses[name] = n; d.misses[name] == 0 {
-				log.Warn(
-					"a rule met a value of another type than it compares with",
-					"community",
-					name,
-				)
+				log.Warn("a rule met a value of another type than it compares with", "community",
+					name)
 			}
 		}
 	}
@@ -332,24 +337,13 @@ func greet(w io.Writer, p *Pipeline) {
 	fmt.Fprintf(w, "  reads      stream %s at %s\n", p.names.In.Log, p.Broker.Where)
 	fmt.Fprintf(w, "  state      %s, %s\n", p.settings.State, begins)
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
-	fmt.Fprintf(
-		w,
-		"  tracks     %s\n",
-		strings.Join(append(tracked, "communities named in member events"), ", "),
-	)
-	fmt.Fprintf(
-		w,
-		"  publishes  stream %s, bucket %s%s\n",
-		p.names.Out.Estimates,
-		p.names.Out.Latest,
-		p.settings.Output.AlsoTo(),
-	)
+	fmt.Fprintf(w, "  tracks     %s\n",
+		strings.Join(append(tracked, "communities named in member events"), ", "))
+	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n",
+		p.names.Out.Estimates, p.names.Out.Latest, p.settings.Output.AlsoTo())
 	if url := p.Page.URL(); url != "" {
 		fmt.Fprintf(w, "  page       %s\n", url)
 	}
-	fmt.Fprintf(
-		w,
-		"  refuses to stream %s, which gqlstream quarantine list reads\n",
-		p.names.In.Quarantine,
-	)
+	fmt.Fprintf(w, "  refuses to stream %s, which gqlstream quarantine list reads\n",
+		p.names.In.Quarantine)
 }

@@ -25,18 +25,19 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Pipeline joins the log in, a fold of it, the log out and its followers. The main fold's goroutine owns
-// the checkpoints and the counts.
+// Pipeline joins the log in, a fold of it, the log out and its followers. The main fold's goroutine
+// owns the checkpoints and the counts.
 type Pipeline struct {
-	settings   config.Settings
-	Config     incremental.Config
-	log        *slog.Logger
-	names      names
-	Broker     *broker.Broker
-	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
-	full       atomic.Pointer[request.State] // since when the embedded server cannot write; nil: it can
-	shards     int                           // that the communities are divided into
-	memory     int                           // that the process may take; 0: not known
+	settings config.Settings
+	Config   incremental.Config
+	log      *slog.Logger
+	names    names
+	Broker   *broker.Broker
+	ticker   atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
+	// since when the embedded server cannot write; nil: it can
+	full       atomic.Pointer[request.State]
+	shards     int // that the communities are divided into
+	memory     int // that the process may take; 0: not known
 	main       atomic.Pointer[fold]
 	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
 	group      *membership          // nil for a run alone
@@ -90,7 +91,12 @@ type Options struct {
 
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
-	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, audits: audits{every: streamsAuditEvery}}
+	p = &Pipeline{
+		settings: settings,
+		log:      o.Log,
+		version:  o.Version,
+		audits:   audits{every: streamsAuditEvery},
+	}
 	p.writers.Writer = identity(o.since)
 	defer func() {
 		if err != nil {
@@ -106,8 +112,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	}
 	if o.Group != "" && (settings.NATS.URL == "" || o.Drain) {
 		return p, config.Usagef(
-			"run: --group needs an outside server (--nats), and does not end when drained",
-		)
+			"run: --group needs an outside server (--nats), and does not end when drained")
 	}
 	p.shards, p.memory = max(p.Config.Shards, 1), int(machineMemory(""))
 	if err = p.openBroker(ctx, o.Accept); err != nil {
@@ -132,22 +137,30 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
+	if err = p.openMainFold(ctx, o); err != nil {
+		return p, err
+	}
+	if err = p.startTicker(ctx, o.Drain); err == nil {
+		err = p.openFollowers(ctx, o)
+	}
+	return p, err
+}
+
+// openMainFold opens the fold that publishes, from the newest usable checkpoint or the log's start.
+func (p *Pipeline) openMainFold(ctx context.Context, o Options) error {
 	main := newFold(p, nil)
 	if p.group != nil {
 		main.config.Owned = mine(p.group.member.Places(p.shards, p.group.copies))
 	}
 	p.main.Store(main)
-	if err = main.open(ctx, o); err != nil {
-		return p, err
+	if err := main.open(ctx, o); err != nil {
+		return err
 	}
 	// The page says this if no step comes; see showIdle.
 	p.status.last = web.Status{State: "running", Position: main.applied.Load()}
 	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
-	if err = p.startTicker(ctx, o.Drain); err == nil {
-		err = p.openFollowers(ctx, o)
-	}
-	return p, err
+	return nil
 }
 
 func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
@@ -192,7 +205,13 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 		return err
 	}
 	p.writers = sinks.WriterConfig{
-		Streams: p.streams(), Shards: p.shards, Writer: p.writers.Writer, Config: p.Config.Digest(), Classes: p.settings.Classes, Log: p.logID, Needed: p.slowest,
+		Streams: p.streams(),
+		Shards:  p.shards,
+		Writer:  p.writers.Writer,
+		Config:  p.Config.Digest(),
+		Classes: p.settings.Classes,
+		Log:     p.logID,
+		Needed:  p.slowest,
 	}
 	if p.group != nil {
 		p.Checkpoints.share = p.group.share
@@ -221,7 +240,10 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 
 func (p *Pipeline) streams() sinks.StreamsConfig {
 	return sinks.StreamsConfig{
-		Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Classes: len(p.settings.Classes),
+		Names:    p.names.Out,
+		Bytes:    int64(p.settings.Output.StreamBytesMax),
+		Replicas: p.names.In.Replicas,
+		Classes:  len(p.settings.Classes),
 		Embedded: p.Broker.Embedded != nil,
 	}
 }
@@ -236,20 +258,15 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if p.alerting = alerting; err != nil {
 		return err
 	}
-	p.definitions.show(
-		p.main.Load().core.View(),
-		p.Page,
-		p.log,
-		true,
-	) // the log may be quiet for long
+	p.definitions.show(p.main.Load().core.View(), p.Page, p.log,
+		true) // the log may be quiet for long
 	p.listFollowers(o, alertsAt)
-	return p.followers.assign(
-		context.WithoutCancel(ctx),
-		p.group,
-	) // they run until they are ended, in their order
+	return p.followers.assign(context.WithoutCancel(ctx),
+		p.group) // they run until they are ended, in their order
 }
 
-// finish ends what may wait for others, each for some seconds, beside one another: who stops a process waits ten.
+// finish ends what may wait for others, each for some seconds, beside one another: who stops a
+// process waits ten.
 func (p *Pipeline) finish() error {
 	ends := []func() error{p.Checkpoints.finish}
 	for _, t := range p.followers.tasks {

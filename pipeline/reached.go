@@ -57,7 +57,8 @@ func (r *reached) read() (at keptPlace, ok bool) {
 		return at, false
 	}
 	_, err = fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
-	at.Digest, at.KeptBy = ingest.ParseDigest(digest), "the file "+r.path
+	at.Digest = ingest.ParseDigest(digest)
+	at.KeptBy = "the file " + r.path
 	return at, err == nil && at.Position > 0
 }
 

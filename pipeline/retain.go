@@ -17,8 +17,9 @@ import (
 
 const (
 	retainAfter = time.Minute // the first look at what may be removed of the log
-	retainEvery = time.Hour   // further ones: each reads two checkpoints, if there is something to remove
-	retainLeast = 20          // less than one part in so many of the log is left there
+	// further ones: each reads two checkpoints, if there is something to remove
+	retainEvery = time.Hour
+	retainLeast = 20 // less than one part in so many of the log is left there
 )
 
 // watchRetention removes what log.keep does not keep. In a group one worker does.
@@ -108,8 +109,8 @@ func (n NeededLog) From() uint64 {
 	return n.Checkpoints[1].Position
 }
 
-// Needed verifies the two newest checkpoints, which must be intact, of one configuration and of this log, and
-// looks up what a new worker of a group goes on from.
+// Needed verifies the two newest checkpoints, which must be intact, of one configuration and of
+// this log, and looks up what a new worker of a group goes on from.
 func Needed(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -121,8 +122,9 @@ func Needed(
 		return n, err
 	}
 	if len(positions) < len(n.Checkpoints) {
-		return n, fmt.Errorf("there are %d checkpoints, and two are needed before anything may be deleted;"+
-			" let run go on until it has written them", len(positions))
+		return n, fmt.Errorf(
+			"there are %d checkpoints, and two are needed before anything may be deleted;"+
+				" let run go on until it has written them", len(positions))
 	}
 	for i := range n.Checkpoints {
 		if n.Checkpoints[i], err = dir.Verify(positions[i]); err != nil {

@@ -38,7 +38,8 @@ func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
 	newest := places[0]
 	return fmt.Errorf(
 		"the broker has no log %s, and %s in %s has read one to position %d. Nothing was made:"+
-			" restore a backup of the log (gqlstream restore, or nats stream restore), or begin an empty"+
+			" restore a backup of the log (gqlstream restore, or nats stream restore), or begin "+
+			"an empty"+
 			" one with run --accept-log",
 		p.names.In.Log, newest.KeptBy, p.settings.State, newest.Position,
 	)
@@ -55,10 +56,12 @@ func (p *Pipeline) statePlaces() (places []keptPlace) {
 		_, id := ResumeOf(m)
 		id.Stream = p.names.In.Log
 		places = append(places, keptPlace{
-			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)}, m.Stream.Log,
+			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)},
+			m.Stream.Log,
 		})
 	}
-	slices.SortStableFunc(places, func(a, b keptPlace) int { return int(b.Position) - int(a.Position) })
+	slices.SortStableFunc(places,
+		func(a, b keptPlace) int { return int(b.Position) - int(a.Position) })
 	return places
 }
 
@@ -67,7 +70,9 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 	add := func(log string, position uint64, digest, keptBy string) {
 		if log == p.logID && position > 0 {
 			id := ingest.Identity{
-				Stream: p.names.In.Log, Position: event.Position(position), Digest: ingest.ParseDigest(digest),
+				Stream:   p.names.In.Log,
+				Position: event.Position(position),
+				Digest:   ingest.ParseDigest(digest),
 			}
 			places = append(places, keptPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
 		}
@@ -129,15 +134,16 @@ func (p *Pipeline) positionShelves() (list []sinks.Shelf) {
 	return list
 }
 
-// agreeOnLog names the log, and compares it with everything that was kept of it. A log that is not the
-// one that was read is refused, unless the operator accepts it as it is.
+// agreeOnLog names the log, and compares it with everything that was kept of it. A log that is not
+// the one that was read is refused, unless the operator accepts it as it is.
 func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return err
 	}
 	places := p.statePlaces()
-	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] == "" { // an earlier release, or another tool, made it
+	// an earlier release, or another tool, made it
+	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] == "" {
 		name := broker.LogName(stream)
 		if len(places) > 0 && places[0].log != "" &&
 			ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{places[0].Place}) == nil {
@@ -166,8 +172,8 @@ func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 	return err
 }
 
-// acceptLog gives the log another name if what disagrees knows it by this one, so that what was published
-// of it counts no more, and drops what disagrees from the state.
+// acceptLog gives the log another name if what disagrees knows it by this one, so that what was
+// published of it counts no more, and drops what disagrees from the state.
 func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
 	again := false
 	for _, at := range places {
@@ -183,7 +189,9 @@ func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
 			return err
 		}
 	}
-	for _, s := range []sinks.Shelf{p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")} {
+	for _, s := range []sinks.Shelf{
+		p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json"),
+	} {
 		if log, _ := sinks.ShelfPlace(ctx, s); log != "" && log != p.logID {
 			if err := sinks.ResetShelf(ctx, s, p.logID); err != nil {
 				return err

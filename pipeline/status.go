@@ -18,10 +18,12 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown last.
+// shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown
+// last.
 type shownStatus struct {
-	now        web.Status
-	countedTo  event.Position // up to which steps are in the counts, and what they refused is written
+	now web.Status
+	// up to which steps are in the counts, and what they refused is written
+	countedTo  event.Position
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
 	mu         sync.Mutex      // guards what follows
@@ -30,11 +32,11 @@ type shownStatus struct {
 
 // show shows where a step has come to. It lasted so long to estimate, and to publish.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
-	read, view, s := f.source.Stats(), f.core.View(), &f.status.now
-	configured := slices.ContainsFunc(
-		b.Controls,
-		func(c event.Control) bool { return c.Op == event.Configure },
-	)
+	read := f.source.Stats()
+	view := f.core.View()
+	s := &f.status.now
+	configured := slices.ContainsFunc(b.Controls,
+		func(c event.Control) bool { return c.Op == event.Configure })
 	f.definitions.show(view, f.Page, f.log, configured)
 	s.State, s.Message = "running", ""
 	if read.Behind > catchingUp {
@@ -58,10 +60,8 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	}
 	fills := view.Fills()
 	if f.memory > 0 {
-		fills = append(
-			fills,
-			graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory},
-		)
+		fills = append(fills,
+			graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory})
 	}
 	s.Fills = f.status.watchFill(fills, f.log.Warn)
 	f.status.mu.Lock()
@@ -70,8 +70,8 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	f.Page.Status(f.warned(*s))
 }
 
-// isNew reports whether a step is not counted yet: a fold that takes the place of one that was further takes some again. A
-// step without messages ends where the one before does.
+// isNew reports whether a step is not counted yet: a fold that takes the place of one that was
+// further takes some again. A step without messages ends where the one before does.
 func (s *shownStatus) isNew(b *event.Batch) bool { return b.First > b.Last || b.Last > s.countedTo }
 
 // count takes the counts of a step in.
@@ -107,21 +107,19 @@ func sum(counts map[string]uint64) (all uint64) {
 	return all
 }
 
-// warned returns a status with what people must know although the run goes on: the lead of the log's
-// time, which grows without a step where an event makes it, and that no event comes.
+// warned returns a status with what people must know although the run goes on: the lead of the
+// log's time, which grows without a step where an event makes it, and that no event comes.
 func (p *Pipeline) warned(s web.Status) web.Status {
 	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
-		why := "the broker's clock leapt: it stands until that has caught up, and nothing expires meanwhile"
+		why := "the broker's clock leapt: it stands until that has caught up, and nothing " +
+			"expires meanwhile"
 		if p.settings.Step.Time == "event" {
 			why = "an event carries that time: nothing is estimated until others do"
 		} else if s.LogAhead > aheadReady {
 			s.State = "waiting"
 		}
-		s.Warning = fmt.Sprintf(
-			"the log's time is %v ahead, because %s",
-			s.LogAhead.Round(time.Second),
-			why,
-		)
+		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s",
+			s.LogAhead.Round(time.Second), why)
 	}
 	if silence := p.deployed.silence(time.Now()); silence != "" {
 		s.Warning = strings.TrimPrefix(s.Warning+"; "+silence, "; ")
@@ -135,14 +133,15 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
 const aheadWarned = 10 * time.Second
 
-// aheadReady is the lead after a leap of the broker's clock from which on the run is not ready: events
-// with times of their own may be refused because they have ended before the log's time.
+// aheadReady is the lead after a leap of the broker's clock from which on the run is not ready:
+// events with times of their own may be refused because they have ended before the log's time.
 const aheadReady = time.Minute
 
 const statusEvery = time.Second
 
-// watchStatus logs when something that is written to begins and ceases to be in trouble,
-// shows what fires and what the quarantine holds, and speaks of a step that takes long, and for an idle pipeline.
+// watchStatus logs when something that is written to begins and ceases to be in trouble, shows what
+// fires and what the quarantine holds, and speaks of a step that takes long, and for an idle
+// pipeline.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
 	before := map[string]request.State{}
 	var alertsDue, quarantineDue, progressDue, deploymentDue time.Time
@@ -174,8 +173,10 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 const quarantineLookEvery = 10 * time.Second
 
 func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
-	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil { // else others say what is wrong
-		has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
+	// else others say what is wrong
+	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil {
+		has := stream.CachedInfo().State
+		most := stream.CachedInfo().Config.MaxBytes
 		p.refused.Store(
 			&web.Quarantine{
 				Entries:  has.Msgs,
@@ -187,8 +188,8 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 	}
 }
 
-// showIdle repeats the status of a pipeline that waits for events and has no ticker, because its steps are
-// cut by event time: it is well. Any other pipeline that takes no step lacks its ticks.
+// showIdle repeats the status of a pipeline that waits for events and has no ticker, because its
+// steps are cut by event time: it is well. Any other pipeline that takes no step lacks its ticks.
 func (p *Pipeline) showIdle() {
 	if p.ticker.Load() != nil || !p.main.Load().idle.Load() || !p.Broker.NC.IsConnected() {
 		return
@@ -219,17 +220,11 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 		was := before[s.Name]
 		before[s.Name] = s
 		switch {
-		case s.Condition == was.Condition || was.Condition == "" && s.Condition == request.Delivering:
+		case s.Condition == was.Condition ||
+			was.Condition == "" && s.Condition == request.Delivering:
 		case s.Condition == request.Delivering:
-			p.log.Info(
-				"it goes on",
-				"output",
-				s.Name,
-				"behind",
-				s.Behind,
-				"after",
-				time.Since(was.Since).Round(time.Second),
-			)
+			p.log.Info("it goes on", "output", s.Name, "behind", s.Behind, "after",
+				time.Since(was.Since).Round(time.Second))
 		case s.Condition == request.Holding:
 			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
 		default:
@@ -294,13 +289,8 @@ func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
 		return
 	}
 	what := map[bool]string{false: "applying", true: "applying and estimating"}[step.emits]
-	text := fmt.Sprintf(
-		"%s %d events up to position %d, for %v so far",
-		what,
-		step.events,
-		step.last,
-		now.Sub(step.begun).Round(time.Second),
-	)
+	text := fmt.Sprintf("%s %d events up to position %d, for %v so far",
+		what, step.events, step.last, now.Sub(step.begun).Round(time.Second))
 	if p.Page != nil {
 		p.Page.Progress(text, p.logEnd(ctx))
 	}
