@@ -73,8 +73,9 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		_, err = d.readDir(temporary) // as Load will
 	}
 	if err == nil {
-		// Whoever saves has not gone on from those further on: they are damaged, of another configuration, or further than the log
-		// out, and would keep new ones out. They go before this one is there: after a crash in between the next Open keeps the newest.
+		// Whoever saves has not gone on from those further on: they are damaged, of another
+		// configuration, or further than the log out, and would keep new ones out. They go before
+		// this one is there: after a crash in between the next Open keeps the newest.
 		err = d.drop(func(p uint64) bool { return p > m.Position })
 	}
 	if err == nil {
@@ -93,12 +94,8 @@ func FileName(position uint64) string { return fmt.Sprintf("%020d", position) }
 // prepare makes an empty temporary directory. What is in the final place is
 // damaged, or of another configuration, and makes room.
 func (d *Dir) prepare(final, temporary string) error {
-	return errors.Join(
-		d.fs.Mkdir(d.path),
-		d.fs.RemoveAll(temporary),
-		d.fs.RemoveAll(final),
-		d.fs.Mkdir(temporary),
-	)
+	return errors.Join(d.fs.Mkdir(d.path), d.fs.RemoveAll(temporary), d.fs.RemoveAll(final),
+		d.fs.Mkdir(temporary))
 }
 
 func (d *Dir) commit(temporary, final string) error {

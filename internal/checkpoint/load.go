@@ -26,21 +26,20 @@ func New(m Manifest) *Checkpoint {
 // Add adds a section, a part of the state. Its name is a file name, such as vertices.arrow.
 func (c *Checkpoint) Add(name string, data []byte) {
 	c.Sections[name] = data
-	c.Manifest.Sections = append(
-		c.Manifest.Sections,
-		Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))},
-	)
+	c.Manifest.Sections = append(c.Manifest.Sections,
+		Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
 }
 
-// Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones that are
-// damaged, which stay until a Save drops them. A checkpoint of a newer release stops the search, since going
-// back to an older one would undo what that release did, and so does one of an older release, since the
-// log may not reach back to its beginning.
+// Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones
+// that are damaged, which stay until a Save drops them. A checkpoint of a newer release stops the
+// search, since going back to an older one would undo what that release did, and so does one of an
+// older release, since the log may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
 	return d.LoadWhere(nil, tell)
 }
 
-// LoadWhere is Load among the checkpoints of this release of whose manifests a condition holds; nil: among all.
+// LoadWhere is Load among the checkpoints of this release of whose manifests a condition holds;
+// nil: among all.
 func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -63,16 +62,15 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 	return nil, nil
 }
 
-// CheckFormat returns an error that matches errFormat where another release wrote the newest checkpoint.
+// CheckFormat returns an error that matches errFormat where another release wrote the newest
+// checkpoint.
 func (d *Dir) CheckFormat() error {
 	positions, err := d.List()
 	if err != nil || len(positions) == 0 {
 		return err
 	}
-	if _, err = d.manifest(filepath.Join(d.path, FileName(positions[0]))); errors.Is(
-		err,
-		errFormat,
-	) {
+	if _, err = d.manifest(filepath.Join(d.path, FileName(positions[0]))); errors.Is(err,
+		errFormat) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
 	return nil // a damaged one is passed over
@@ -98,11 +96,8 @@ func (d *Dir) Read(position uint64) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint %d: %w", position, err)
 	}
 	if c.Manifest.Position != position {
-		return nil, fmt.Errorf(
-			"checkpoint %d: its manifest says position %d",
-			position,
-			c.Manifest.Position,
-		)
+		return nil, fmt.Errorf("checkpoint %d: its manifest says position %d",
+			position, c.Manifest.Position)
 	}
 	return c, nil
 }
@@ -112,11 +107,10 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, errs := make([][]byte, len(m.Sections)), make([]error, len(m.Sections))
-	parallel.Each(
-		len(m.Sections),
-		func(i, _ int) { read[i], errs[i] = d.section(dir, m.Sections[i]) },
-	)
+	read := make([][]byte, len(m.Sections))
+	errs := make([]error, len(m.Sections))
+	parallel.Each(len(m.Sections),
+		func(i, _ int) { read[i], errs[i] = d.section(dir, m.Sections[i]) })
 	c := &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
 	for i, entry := range m.Sections {
 		if errs[i] != nil {
@@ -127,7 +121,8 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// Verify reads the checkpoint of one position in full, without holding it, and returns its manifest.
+// Verify reads the checkpoint of one position in full, without holding it, and returns its
+// manifest.
 func (d *Dir) Verify(position uint64) (Manifest, error) {
 	dir := filepath.Join(d.path, FileName(position))
 	m, err := d.manifest(dir)
@@ -154,7 +149,8 @@ func (d *Dir) verifySection(dir string, entry Entry) error {
 		return fmt.Errorf("section %q: %w", entry.Name, err)
 	}
 	if got := hexSum(sum.Sum64()); got != entry.Checksum { // which covers the length: more was read
-		return fmt.Errorf("section %q: checksum %s, the manifest says %s", entry.Name, got, entry.Checksum)
+		return fmt.Errorf("section %q: checksum %s, the manifest says %s",
+			entry.Name, got, entry.Checksum)
 	}
 	return nil
 }
@@ -164,9 +160,8 @@ func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
 	if filepath.Base(entry.Name) != entry.Name {
 		return nil, errors.New("it is not a file name")
 	}
-	data := bytes.NewBuffer(
-		make([]byte, 0, entry.Bytes+bytes.MinRead),
-	) // which a manifest with its checksum says
+	// which a manifest with its checksum says
+	data := bytes.NewBuffer(make([]byte, 0, entry.Bytes+bytes.MinRead))
 	if err := d.read(filepath.Join(dir, entry.Name), data, entry.Bytes); err != nil {
 		return nil, err
 	}

@@ -18,27 +18,30 @@ const Format = 26
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
-	Format     int            `json:"format"`
-	Position   uint64         `json:"position"` // last position applied
-	LogTime    int64          `json:"log_time"` // the log's time there, nanoseconds since 1970
-	Emitted    bool           `json:"emitted"`  // the step that ended there emitted
-	Stream     Stream         `json:"stream"`
-	Watermarks map[int]uint64 `json:"watermarks,omitempty"` // up to where each shard of this state was in the log out
-	Erased     uint64         `json:"erased,omitempty"`     // position of the last erasure up to Position
-	Config     string         `json:"config"`               // digest of the core's configuration
-	Classes    []string       `json:"classes,omitempty"`
-	Version    string         `json:"version"` // of the program that wrote it
-	Written    time.Time      `json:"written"`
-	Sections   []Entry        `json:"sections"`
-	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty
+	Format   int    `json:"format"`
+	Position uint64 `json:"position"` // last position applied
+	LogTime  int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
+	Emitted  bool   `json:"emitted"`  // the step that ended there emitted
+	Stream   Stream `json:"stream"`
+	// up to where each shard of this state was in the log out
+	Watermarks map[int]uint64 `json:"watermarks,omitempty"`
+	// position of the last erasure up to Position
+	Erased   uint64    `json:"erased,omitempty"`
+	Config   string    `json:"config"` // digest of the core's configuration
+	Classes  []string  `json:"classes,omitempty"`
+	Version  string    `json:"version"` // of the program that wrote it
+	Written  time.Time `json:"written"`
+	Sections []Entry   `json:"sections"`
+	Checksum string    `json:"checksum"` // xxhash64 of the manifest with this field empty
 }
 
 // Stream identifies the history that the state was folded over, by its content.
 type Stream struct {
-	Name    string    `json:"name"`
-	Created time.Time `json:"created,omitzero"` // of earlier releases: when the broker made the stream
-	Log     string    `json:"log,omitempty"`    // name of the log in its settings
-	Digest  string    `json:"digest"`           // of the log up to Position
+	Name string `json:"name"`
+	// of earlier releases: when the broker made the stream
+	Created time.Time `json:"created,omitzero"`
+	Log     string    `json:"log,omitempty"` // name of the log in its settings
+	Digest  string    `json:"digest"`        // of the log up to Position
 }
 
 // Entry is one section of a checkpoint.
@@ -67,12 +70,8 @@ func decodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	err := json.Unmarshal(data, &m) // goes on after a field of another type
 	if m.Format > Format {
-		return m, fmt.Errorf(
-			"%w: written by a newer release: format %d, this one reads %d",
-			errFormat,
-			m.Format,
-			Format,
-		)
+		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d",
+			errFormat, m.Format, Format)
 	}
 	again, failed := m.encode()
 	switch {
@@ -82,8 +81,10 @@ func decodeManifest(data []byte) (Manifest, error) {
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
 		return m, fmt.Errorf(
-			"%w: written by an older release (%s): format %d, this one reads %d. Move the directory of"+
-				" checkpoints away to build the state anew from the log, or go on with that release",
+			"%w: written by an older release (%s): format %d, this one reads %d. Move the "+
+				"directory of"+
+				" checkpoints away to build the state anew from the log, or go on with that "+
+				"release",
 			errFormat,
 			m.Version,
 			m.Format,

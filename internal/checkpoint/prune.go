@@ -17,7 +17,8 @@ func (d *Dir) prune() error {
 		return err
 	}
 	oldest := uint64(0)
-	if m, err := d.manifest(filepath.Join(d.path, FileName(positions[keepErased-1]))); err == nil { // a damaged one is no reason to drop others
+	// a damaged one is no reason to drop others
+	if m, err := d.manifest(filepath.Join(d.path, FileName(positions[keepErased-1]))); err == nil {
 		oldest = m.Erased
 	}
 	if len(positions) > kept {
