@@ -16,7 +16,8 @@ const (
 	feedPullBytesMax = 16 << 20 // of these; the client holds at most twice this
 	feedBuffer       = 16       // messages between the client's goroutine and the owner
 	feedExpiry       = 30 * time.Second
-	feedHeartbeat    = 2 * time.Second // asked of the broker; twice this without a word, and the feed begins anew
+	// asked of the broker; twice this without a word, and the feed begins anew
+	feedHeartbeat    = 2 * time.Second
 	feedInactiveMax  = 2 * time.Minute // then the broker forgets a reader
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 500 * time.Millisecond
@@ -35,12 +36,13 @@ type Feed struct {
 	Newest   bool     // whenever it begins, it goes on with the newest message of each subject
 	Last     Message  // the newest that was delivered; where it begins, what the cursor says
 
-	// Verify compares the stream with what was read of it, whenever the feed has begun and before it delivers. nil: a
-	// stream that has another message at the cursor than was read there is read from its beginning; who reads it
-	// leaves out what it knows.
+	// Verify compares the stream with what was read of it, whenever the feed has begun and before
+	// it delivers. nil: a stream that has another message at the cursor than was read there is read
+	// from its beginning; who reads it leaves out what it knows.
 	Verify func(context.Context) error
 
-	// Trouble is told why the feed begins anew. What it returns is final, unless it is nil. nil: nobody is told.
+	// Trouble is told why the feed begins anew. What it returns is final, unless it is nil. nil:
+	// nobody is told.
 	Trouble func(error) error
 
 	run     *feedRun
@@ -94,8 +96,8 @@ func (f *Feed) Next(ctx context.Context) (Message, error) {
 	return Message{}, ctx.Err()
 }
 
-// Each calls visit for every message that the stream has now after a sequence, until visit returns false or
-// an error. It does not wait for long for a broker that is away.
+// Each calls visit for every message that the stream has now after a sequence, until visit returns
+// false or an error. It does not wait for long for a broker that is away.
 func (f *Feed) Each(
 	ctx context.Context,
 	after uint64,
@@ -105,7 +107,8 @@ func (f *Feed) Each(
 	defer f.Close()
 	for further, more := true, true; further && more; {
 		if f.run == nil {
-			f.Last.Stamp = anyStamp // what was visited is not visited again, though it may have been removed since
+			// what was visited is not visited again, though it may have been removed since
+			f.Last.Stamp = anyStamp
 			if err := f.Open(ctx); err != nil || f.pending == 0 {
 				return err
 			}
@@ -119,7 +122,8 @@ func (f *Feed) Each(
 				return err
 			}
 		case err == errRepeated:
-		case ctx.Err() == nil && f.barren < eachTriesMax: // the rest was removed, or a cluster lost the consumer
+		case ctx.Err() == nil && f.barren < eachTriesMax:
+			// the rest was removed, or a cluster lost the consumer
 			f.end()
 			f.barren++
 			continue
@@ -146,7 +150,9 @@ func (f *Feed) receive(ctx context.Context) (m Message, err error) {
 			return m, err
 		}
 	}
-	select { // while messages are there nothing else is listened to: a select of four takes longer than a message
+	// while messages are there nothing else is listened to: a select of four takes longer than a
+	// message
+	select {
 	case got := <-f.run.messages:
 		return f.accept(got)
 	default:
@@ -178,19 +184,17 @@ func (f *Feed) pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// accept checks that a message is the next one of the consumer, and that none before it has delivered it. Messages that the
-// client dropped are fetched again; what else is missing was discarded.
+// accept checks that a message is the next one of the consumer, and that none before it has
+// delivered it. Messages that the client dropped are fetched again; what else is missing was
+// discarded.
 func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	meta, err := got.Metadata()
 	if err != nil {
 		return m, err
 	}
 	if meta.Sequence.Consumer != f.run.delivered+1 {
-		return m, fmt.Errorf(
-			"message %d of the consumer came after %d",
-			meta.Sequence.Consumer,
-			f.run.delivered,
-		)
+		return m, fmt.Errorf("message %d of the consumer came after %d",
+			meta.Sequence.Consumer, f.run.delivered)
 	}
 	f.run.delivered++
 	m = Message{
@@ -199,7 +203,8 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 		Stamp:    meta.Timestamp.UnixNano(),
 		Behind:   meta.NumPending,
 	}
-	if m.Sequence <= f.Last.Sequence { // of the newest, or of a replica that lags and begins with what it has
+	// of the newest, or of a replica that lags and begins with what it has
+	if m.Sequence <= f.Last.Sequence {
 		return m, errRepeated
 	}
 	m.Missed = len(f.Subjects) == 0 && m.Sequence != f.Last.Sequence+1
@@ -207,17 +212,24 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	return m, nil
 }
 
-// Open begins after the last message. Next does so by itself; who calls it is told at once what is wrong.
+// Open begins after the last message. Next does so by itself; who calls it is told at once what is
+// wrong.
 func (f *Feed) Open(ctx context.Context) error {
 	if f.status == nil {
 		f.status = f.JS.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
 	}
 	c := jetstream.ConsumerConfig{
-		FilterSubjects: f.Subjects, AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq: f.Last.Sequence + 1, InactiveThreshold: feedInactiveMax, MemoryStorage: true, Replicas: 1,
+		FilterSubjects:    f.Subjects,
+		AckPolicy:         jetstream.AckNonePolicy,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       f.Last.Sequence + 1,
+		InactiveThreshold: feedInactiveMax,
+		MemoryStorage:     true,
+		Replicas:          1,
 	}
 	if f.Newest {
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverLastPerSubjectPolicy, 0
+		c.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+		c.OptStartSeq = 0
 	}
 	asking, cancel := Context(ctx, f.JS.Conn())
 	consumer, err := f.JS.CreateConsumer(asking, f.Stream, c)
@@ -230,7 +242,8 @@ func (f *Feed) Open(ctx context.Context) error {
 	if f.Verify != nil {
 		verify = f.Verify
 	}
-	if err := verify(ctx); err != nil { // only now, so that no other stream can take its place unseen in between
+	// only now, so that no other stream can take its place unseen in between
+	if err := verify(ctx); err != nil {
 		return err
 	}
 	run := &feedRun{
@@ -238,15 +251,10 @@ func (f *Feed) Open(ctx context.Context) error {
 		trouble:  make(chan error, 1),
 		stopped:  make(chan struct{}),
 	}
-	run.consume, err = consumer.Consume(
-		run.deliver,
+	run.consume, err = consumer.Consume(run.deliver,
 		jetstream.PullMaxMessagesWithBytesLimit(feedPullMax, feedPullBytesMax),
-		jetstream.PullExpiry(
-			feedExpiry,
-		),
-		jetstream.PullHeartbeat(feedHeartbeat),
-		jetstream.ConsumeErrHandler(run.report),
-	)
+		jetstream.PullExpiry(feedExpiry), jetstream.PullHeartbeat(feedHeartbeat),
+		jetstream.ConsumeErrHandler(run.report))
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", f.Stream, err)
 	}
@@ -300,9 +308,7 @@ func (f *Feed) verify(ctx context.Context) error {
 	}
 	err = fmt.Errorf(
 		"stream %s is another one at message %d than was read, and is read from its beginning",
-		f.Stream,
-		f.Last.Sequence,
-	)
+		f.Stream, f.Last.Sequence)
 	f.Last.Sequence = max(info.State.FirstSeq, 1) - 1
 	return err
 }
@@ -316,7 +322,8 @@ func (f *Feed) end() {
 	}
 }
 
-// Stop ends the feed. The broker forgets its consumer after feedInactiveMax; to tell it would be waited for, see Close.
+// Stop ends the feed. The broker forgets its consumer after feedInactiveMax; to tell it would be
+// waited for, see Close.
 func (f *Feed) Stop() {
 	f.end()
 	if f.status != nil {

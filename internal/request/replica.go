@@ -16,10 +16,11 @@ type Replica struct {
 // replicaWait is how long a server that lags has to take what it lacks.
 const replicaWait = 2 * time.Second
 
-// ProbeReplica asks one of the servers that keep a stream, which the broker chooses, how many messages
-// it has. Only the leader answers for a stream; but a reader that is kept in memory by one server reads
-// that server's own copy, and says how much there is for it. A stream that discards its oldest may seem
-// to lack some that have just gone: discards are those that the caller does not mind.
+// ProbeReplica asks one of the servers that keep a stream, which the broker chooses, how many
+// messages it has. Only the leader answers for a stream; but a reader that is kept in memory by one
+// server reads that server's own copy, and says how much there is for it. A stream that discards
+// its oldest may seem to lack some that have just gone: discards are those that the caller does not
+// mind.
 func ProbeReplica(
 	ctx context.Context,
 	js jetstream.JetStream,

@@ -1,7 +1,7 @@
 // Package request bounds how long the answer to a request to a NATS server is waited for. The
 // client library waits until a deadline, whatever happens to the connection; on a cluster, whose
-// servers die or are cut off while the others go on, that is too long. Whoever sends a request
-// that can be sent again takes its context from here, and sends it again when that ends. A Feed reads a
+// servers die or are cut off while the others go on, that is too long. Whoever sends a request that
+// can be sent again takes its context from here, and sends it again when that ends. A Feed reads a
 // stream in order by such requests.
 package request
 
@@ -36,8 +36,8 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 }
 
 // ask asks a question that may be asked twice, and again every so often while no answer comes; the
-// first one counts, which may be an error. A cluster loses what it is asked while it elects a leader:
-// whoever asks once learns of the leader only when the time for that answer is over.
+// first one counts, which may be an error. A cluster loses what it is asked while it elects a
+// leader: whoever asks once learns of the leader only when the time for that answer is over.
 func ask[T any](
 	ctx context.Context,
 	every time.Duration,
@@ -69,14 +69,14 @@ func ask[T any](
 type cluster struct{ jetstream.JetStream }
 
 func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	return ask(
-		ctx,
-		AnswerWaitMax/6,
-		func(ctx context.Context) (jetstream.Stream, error) { return c.JetStream.Stream(ctx, name) },
-	)
+	return ask(ctx, AnswerWaitMax/6,
+		func(ctx context.Context) (jetstream.Stream, error) {
+			return c.JetStream.Stream(ctx, name)
+		})
 }
 
-// CreateConsumer may make several consumers of a config without a name. Unused ones end by themselves.
+// CreateConsumer may make several consumers of a config without a name. Unused ones end by
+// themselves.
 func (c cluster) CreateConsumer(
 	ctx context.Context,
 	stream string,
@@ -97,8 +97,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Silence counts the requests in a row that were left without an answer. The answer that nobody
-// can decide now counts as a third of one: its server is cut off from the others, or all of them elect.
+// Silence counts the requests in a row that were left without an answer. The answer that nobody can
+// decide now counts as a third of one: its server is cut off from the others, or all of them elect.
 type Silence int
 
 // unanswered is one request without an answer.
@@ -118,7 +118,8 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 		if *s += unanswered; len(nc.Servers()) > 1 && nc.FlushTimeout(pongWaitMax) != nil {
 			*s = 2 * unanswered
 		}
-	case errors.As(err, &api) && api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable):
+	case errors.As(err, &api) &&
+		api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable):
 		*s++
 	default:
 		*s = 0
@@ -171,8 +172,15 @@ var passingCodes = []jetstream.ErrorCode{10002, 10167, 10176, 10210, codeDuplica
 
 // passingErrors say that the broker is away, or not ready.
 var passingErrors = []error{
-	jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, jetstream.ErrAsyncPublishTimeout, nats.ErrDisconnected,
-	nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrJetStreamNotEnabled, context.Canceled, // of a request
+	jetstream.ErrNoStreamResponse,
+	jetstream.ErrAsyncPublishTimeout,
+	jetstream.ErrJetStreamNotEnabled,
+	nats.ErrNoResponders,
+	nats.ErrTimeout,
+	nats.ErrDisconnected,
+	nats.ErrReconnectBufExceeded,
+	context.DeadlineExceeded, // of a request
+	context.Canceled,         // of a request
 	net.ErrClosed,
 }
 
@@ -186,8 +194,6 @@ func Passes(err error) bool {
 	return errors.As(err, &connection) ||
 		errors.As(err, &watching) && watching.Code >= 500 ||
 		errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
-		slices.ContainsFunc(
-			passingErrors,
-			func(passing error) bool { return errors.Is(err, passing) },
-		)
+		slices.ContainsFunc(passingErrors,
+			func(passing error) bool { return errors.Is(err, passing) })
 }

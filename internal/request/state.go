@@ -74,12 +74,16 @@ func (t *Tracker) State(name string) State {
 	s := State{Name: name, Condition: Delivering, Retries: t.retries}
 	switch {
 	case t.holding != "":
-		s.Condition, s.Reason, s.Since = Holding, t.holding, t.since
+		s.Condition = Holding
+		s.Reason = t.holding
+		s.Since = t.since
 		if t.failing != "" && t.failing != t.holding {
 			s.Reason += "; " + t.failing
 		}
 	case t.failing != "":
-		s.Condition, s.Reason, s.Since = Retrying, t.failing, t.since
+		s.Condition = Retrying
+		s.Reason = t.failing
+		s.Since = t.since
 	}
 	return s
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// JetStream returns the JetStream of a domain; empty: that of the server. On a cluster it repeats the
-// questions with which a reader or a writer of a stream begins.
+// JetStream returns the JetStream of a domain; empty: that of the server. On a cluster it repeats
+// the questions with which a reader or a writer of a stream begins.
 func JetStream(
 	nc *nats.Conn,
 	domain string,
@@ -71,13 +71,17 @@ func explained(js jetstream.JetStream, err error) error {
 	last := js.Conn().LastError()
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
-		return fmt.Errorf("%w: JetStream is off there: start it with nats-server -js, or let the account use it", err)
+		return fmt.Errorf(
+			"%w: JetStream is off there: start it with nats-server -js, or let the account use it",
+			err)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w: the account must be allowed to use JetStream", err)
 	case BytesRequired(err):
-		return fmt.Errorf("%w: the account wants streams to have a limit: set nats.log_bytes_max", err)
+		return fmt.Errorf("%w: the account wants streams to have a limit: set nats.log_bytes_max",
+			err)
 	case errors.Is(err, context.DeadlineExceeded) && errors.Is(last, nats.ErrPermissionViolation):
-		return fmt.Errorf("%w: %w; docs/permissions.md lists what each user must be allowed", err, last)
+		return fmt.Errorf("%w: %w; docs/permissions.md lists what each user must be allowed",
+			err, last)
 	}
 	return err
 }
@@ -90,8 +94,8 @@ func Leader(s jetstream.Stream) *jetstream.StreamInfo {
 	return info
 }
 
-// AuditReplicas refuses a stream that fewer servers keep than shall. It does not add any, because whom
-// a cluster moves data to is an operator's decision.
+// AuditReplicas refuses a stream that fewer servers keep than shall. It does not add any, because
+// whom a cluster moves data to is an operator's decision.
 func AuditReplicas(stream jetstream.Stream, least int) error {
 	c := stream.CachedInfo().Config
 	if c.Replicas >= least {
@@ -99,15 +103,11 @@ func AuditReplicas(stream jetstream.Stream, least int) error {
 	}
 	return fmt.Errorf(
 		"stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
-		c.Name,
-		c.Replicas,
-		least,
-		c.Name,
-		least,
-	)
+		c.Name, c.Replicas, least, c.Name, least)
 }
 
-// noSpaceCodes are answers of a broker that cannot store a message, or reserve the bytes of a stream.
+// noSpaceCodes are answers of a broker that cannot store a message, or reserve the bytes of a
+// stream.
 var noSpaceCodes = []jetstream.ErrorCode{10023, 10047, 10077}
 
 // NoSpace reports whether a broker has no room.
@@ -162,8 +162,7 @@ func Batch(ctx context.Context, nc *nats.Conn, messages []*nats.Msg) (last uint6
 	}
 	if ack.Sequence < uint64(len(messages)) {
 		return 0, errors.New(
-			"answer of the broker: no sequence; something else answers on this subject",
-		)
+			"answer of the broker: no sequence; something else answers on this subject")
 	}
 	return ack.Sequence, nil
 }
