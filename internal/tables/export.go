@@ -74,12 +74,8 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 		switch {
 		case write != nil:
 		case format == CSV:
-			out := csv.NewWriter(
-				buffered,
-				record.Schema(),
-				csv.WithHeader(true),
-				csv.WithNullWriter(""),
-			)
+			out := csv.NewWriter(buffered, record.Schema(), csv.WithHeader(true),
+				csv.WithNullWriter(""))
 			write, finish = out.Write, out.Flush
 		default:
 			write, finish, err = parquetWriter(unclosed{buffered}, record.Schema())
@@ -100,7 +96,9 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 }
 
 // parquetWriter returns how to write records of a schema as Parquet, and how to end.
-func parquetWriter(w io.Writer, schema *arrow.Schema) (func(arrow.Record) error, func() error, error) {
+func parquetWriter(
+	w io.Writer, schema *arrow.Schema,
+) (func(arrow.Record) error, func() error, error) {
 	converted, err := schemaOf(schema)
 	if err != nil {
 		return nil, nil, err
