@@ -35,11 +35,8 @@ type Search struct {
 func NewSearch(view graphstore.View, resolution float64, seed uint64) (*Search, error) {
 	switch {
 	case !(resolution > 0 && resolution <= resolutionMax):
-		return nil, fmt.Errorf(
-			"communities: the resolution is %v, want a number above 0, up to %g",
-			resolution,
-			resolutionMax,
-		)
+		return nil, fmt.Errorf("communities: the resolution is %v, want a number above 0, up to %g",
+			resolution, resolutionMax)
 	case view.Edges() == 0:
 		return nil, errors.New("communities: there are no edges to find communities by")
 	}
@@ -72,7 +69,9 @@ func (s *Search) Communities() [][]graphstore.Vertex {
 // Modularity returns Q of the partition. At a resolution of 1 it is what others call
 // modularity, by which partitions of several resolutions can be compared.
 func (s *Search) Modularity(resolution float64) (q float64) {
-	g, inside, strength := s.graph, make([]float64, s.count), make([]float64, s.count)
+	g := s.graph
+	inside := make([]float64, s.count)
+	strength := make([]float64, s.count)
 	for v, c := range s.of {
 		strength[c] += g.strength[v]
 		for i := g.starts[v]; i < g.starts[v+1]; i++ {
@@ -161,13 +160,8 @@ func (g *network) merge(parts []uint32, n int) *network {
 		}
 		for _, to := range m.near {
 			if to != uint32(part) {
-				merged.ends, merged.weights = append(
-					merged.ends,
-					to,
-				), append(
-					merged.weights,
-					m.weightTo[to],
-				)
+				merged.ends, merged.weights = append(merged.ends,
+					to), append(merged.weights, m.weightTo[to])
 			}
 		}
 		m.forget()
@@ -242,7 +236,9 @@ func (m *mover) move(of []uint32, random *rand.Rand) {
 // moveToBest moves v to the community that it fits best, which may be one of its own,
 // and reports whether it moved. Between equals the present one wins, then the first met.
 func (m *mover) moveToBest(v uint32, of []uint32) (moved bool) {
-	from, k, least := of[v], m.strength[v], gainMin*m.total
+	from := of[v]
+	k := m.strength[v]
+	least := gainMin * m.total
 	m.weigh(v, of)
 	m.sums[from] -= k
 	gain := m.gain(k, from) + least
@@ -268,13 +264,8 @@ func (m *mover) moveToBest(v uint32, of []uint32) (moved bool) {
 func (m *mover) refine(of []uint32, random *rand.Rand) (parts []uint32) {
 	n, whole := len(of), m.sums
 	parts, m.sums = numbers(n), slices.Clone(m.strength)
-	alone, cut := slices.Repeat(
-		[]bool{true},
-		n,
-	), make(
-		[]float64,
-		n,
-	) // cut: a part's weight to the rest of its community
+	alone := slices.Repeat([]bool{true}, n)
+	cut := make([]float64, n) // cut: a part's weight to the rest of its community
 	for v, c := range of {
 		for i := m.starts[v]; i < m.starts[v+1]; i++ {
 			if of[m.ends[i]] == c {
@@ -298,7 +289,9 @@ func (m *mover) refine(of []uint32, random *rand.Rand) (parts []uint32) {
 			}
 		}
 		if best != v {
-			parts[v], alone[best], m.sums[v] = best, false, 0
+			parts[v] = best
+			alone[best] = false
+			m.sums[v] = 0
 			m.sums[best] += m.strength[v]
 			cut[best] += cut[v] - 2*m.weightTo[best]
 		}

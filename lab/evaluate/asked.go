@@ -11,8 +11,8 @@ import (
 	"gqlstream/quant"
 )
 
-// afterAsk ends the names of auto and audit where they stand for the estimates after the members that
-// package ask draws were labelled.
+// afterAsk ends the names of auto and audit where they stand for the estimates after the members
+// that package ask draws were labelled.
 const afterAsk = "+ask"
 
 // simulateAsking labels members of each community, one community at a time, and keeps what is
@@ -34,7 +34,8 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 				name,
 			}, Count: min(config.Ask, len(b.members)), Seed: config.Seed, Position: core.Position(),
 		}
-		if at := slices.IndexFunc(b.estimates, func(e quant.Estimate) bool { return e.Method == string(quant.Auto) }); at >= 0 {
+		if at := slices.IndexFunc(b.estimates,
+			func(e quant.Estimate) bool { return e.Method == string(quant.Auto) }); at >= 0 {
 			question.Shares = map[string][]float64{name: b.estimates[at].Prevalence}
 		}
 		answer, err := ask.Ask(core.View(), event.ClassSet{Count: d.classes}, question)
@@ -45,7 +46,10 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 		for _, a := range answer.Drawn {
 			v, _ := d.view.Lookup(a.ID)
 			labels = append(labels, event.Label{
-				Vertex: a.ID, Class: d.view.Label(v).Class, Role: event.Audit, Pi: max(uint32(a.Pi*event.One), event.PiMin),
+				Vertex: a.ID,
+				Class:  d.view.Label(v).Class,
+				Role:   event.Audit,
+				Pi:     max(uint32(a.Pi*event.One), event.PiMin),
 			})
 		}
 		result := step(true)

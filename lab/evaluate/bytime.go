@@ -58,9 +58,10 @@ type TimeRow struct {
 	Compared int        `json:"compared"` // communities with enough labels
 	Labels   int        `json:"labels"`   // in these
 	Error    float64    `json:"error"`    // mean difference of the labels' shares and the estimate
-	Chance   float64    `json:"chance"`   // what it would be on average if every estimate were right
-	Beyond   float64    `json:"beyond"`   // root of the mean squared error beyond that of chance
-	Coverage float64    `json:"coverage"` // of intervals widened by the chance of the labels
+	// what it would be on average if every estimate were right
+	Chance   float64 `json:"chance"`
+	Beyond   float64 `json:"beyond"`   // root of the mean squared error beyond that of chance
+	Coverage float64 `json:"coverage"` // of intervals widened by the chance of the labels
 }
 
 // TimeBin compares estimated shares with how often labels had their class.

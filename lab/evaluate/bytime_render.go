@@ -70,10 +70,15 @@ func (r *TimeReport) Plot(dir string) (paths []string, err error) {
 			"time (UTC)", "share of intervals that hold",
 			r.line(func(row TimeRow) float64 { return row.Coverage }),
 		},
-		{"time-calibration", "Calibration", "estimated share", "share of the labels", r.calibration},
+		{
+			"time-calibration", "Calibration", "estimated share", "share of the labels",
+			r.calibration,
+		},
 	} {
 		p := plot.New()
-		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = picture.title, picture.x, picture.y
+		p.Title.Text = picture.title
+		p.X.Label.Text = picture.x
+		p.Y.Label.Text = picture.y
 		p.Legend.Top = true
 		if picture.name == "time-calibration" {
 			p.Add(plotter.NewFunction(func(x float64) float64 { return x }))

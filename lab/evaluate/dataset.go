@@ -36,8 +36,11 @@ type dataset struct {
 // read loads the graph.
 func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	store, err := graphstore.New(graphstore.Config{
-		Classes: config.Core.Classes, Limits: config.Core.Limits, Communities: config.Core.Communities,
-		SwitchAt: config.Core.Models.SwitchAt, LapseAfter: config.Core.Models.LapseAfter,
+		Classes:     config.Core.Classes,
+		Limits:      config.Core.Limits,
+		Communities: config.Core.Communities,
+		SwitchAt:    config.Core.Models.SwitchAt,
+		LapseAfter:  config.Core.Models.LapseAfter,
 	})
 	if err != nil {
 		return nil, err
@@ -114,11 +117,8 @@ func (d *dataset) draw(
 			return nil, nil, err
 		}
 		drawn := slices.DeleteFunc(
-			protocol(
-				pool,
-				config,
-				rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))),
-			),
+			protocol(pool, config,
+				rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name)))),
 			func(d drawn) bool { return len(d.members) < config.MembersMin },
 		)
 		if len(drawn) == 0 {
@@ -246,7 +246,10 @@ func (d *dataset) splitBatch(
 		name := strconv.Itoa(i)
 		for _, m := range bag.members {
 			b.Members = append(b.Members, event.Member{
-				Community: name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity, Position: position,
+				Community:    name,
+				Vertex:       d.ids[m.vertex],
+				Multiplicity: m.multiplicity,
+				Position:     position,
 			})
 		}
 	}
@@ -274,33 +277,30 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 		if len(keys) > 0 {
 			of := event.Vertex{Vertex: d.ids[v], Position: next}
 			for _, key := range keys { // one that it does not have removes nothing
-				of.Attributes = append(
-					of.Attributes,
-					event.Attribute{Key: key, Value: d.view.Attribute(v, key)},
-				)
+				of.Attributes = append(of.Attributes,
+					event.Attribute{Key: key, Value: d.view.Attribute(v, key)})
 			}
 			b.Vertices = append(b.Vertices, of)
 			next++
 		}
 		if units := d.view.Prediction(v); units != nil {
 			b.Predictions = append(b.Predictions, event.Prediction{
-				Vertex: d.ids[v], Units: units, Version: d.view.Versions()[d.view.Version(v)], Position: next,
+				Vertex:   d.ids[v],
+				Units:    units,
+				Version:  d.view.Versions()[d.view.Version(v)],
+				Position: next,
 			})
 			next++
 		}
 		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Train {
-			b.Labels = append(
-				b.Labels,
-				event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next},
-			)
+			b.Labels = append(b.Labels,
+				event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next})
 			next++
 		}
 		for u, weight := range d.view.EdgesOf(v) {
 			if u > v { // else the other end asserts it
-				b.Edges = append(
-					b.Edges,
-					event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: weight, Position: next},
-				)
+				b.Edges = append(b.Edges,
+					event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: weight, Position: next})
 				next++
 			}
 		}

@@ -58,10 +58,8 @@ func (c Config) Validate() error {
 		{"members_min", c.MembersMin, c.Size},
 	} {
 		if bound.value < 1 || bound.value > bound.max {
-			errs = append(
-				errs,
-				fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max),
-			)
+			errs = append(errs,
+				fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max))
 		}
 	}
 	if c.LabelDraw != "" && !slices.Contains(labelDraws, c.LabelDraw) {
@@ -93,10 +91,8 @@ func (c Config) checkMethods() error {
 		errs = append(errs, once("methods", names, i))
 		if o.Confidence != c.Core.Estimates[0].Confidence ||
 			o.Simultaneous != c.Core.Estimates[0].Simultaneous {
-			errs = append(
-				errs,
-				fmt.Errorf("methods: %q has another kind of interval than the first", o.Method),
-			)
+			errs = append(errs,
+				fmt.Errorf("methods: %q has another kind of interval than the first", o.Method))
 		}
 	}
 	return errors.Join(errs...)

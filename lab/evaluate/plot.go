@@ -28,14 +28,21 @@ func (r *Report) Plot(dir string) (paths []string, err error) {
 		name, title, x string
 		value          func(Row) (mean, standardError float64)
 	}{
-		{"error", "Error by method", "mean absolute error", func(row Row) (float64, float64) { return row.AE, row.AEError }},
 		{
-			"coverage", fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence), "share of intervals that hold the truth",
+			"error", "Error by method", "mean absolute error",
+			func(row Row) (float64, float64) { return row.AE, row.AEError },
+		},
+		{
+			"coverage",
+			fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence),
+			"share of intervals that hold the truth",
 			func(row Row) (float64, float64) { return row.Coverage, row.CoverageError },
 		},
 	} {
 		p := plot.New()
-		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = picture.title, picture.x+" (bars: ± 2 standard errors)", "method"
+		p.Title.Text = picture.title
+		p.X.Label.Text = picture.x + " (bars: ± 2 standard errors)"
+		p.Y.Label.Text = "method"
 		p.Legend.Top, p.Legend.Padding = true, 3
 		shares := picture.name == "coverage"
 		if shares {

@@ -30,8 +30,9 @@ const (
 const (
 	walkSteps    = 10  // of a random walk
 	walkTeleport = 0.1 // chance to jump back to its root at each step
-	walksMax     = 100 // times the size, before a root without hidden vertices around it is given up
-	rootsMax     = 100 // that are tried for one community
+	// times the size, before a root without hidden vertices around it is given up
+	walksMax = 100
+	rootsMax = 100 // that are tried for one community
 )
 
 // drawn is a community as a protocol draws it: multiplicity by vertex.
@@ -66,9 +67,9 @@ func newProtocol(name string) (protocol, error) {
 		return known, nil
 	}
 	return nil, fmt.Errorf(
-		"protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and group:ATTRIBUTE",
-		name,
-	)
+		"protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and "+
+			"group:ATTRIBUTE",
+		name)
 }
 
 // pool is the hidden labelled vertices of one split.
@@ -201,10 +202,8 @@ func apportion(shares []float64, n int) []int {
 		left -= out[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(
-			shares[b]*float64(n)-float64(out[b]),
-			shares[a]*float64(n)-float64(out[a]),
-		)
+		return cmp.Compare(shares[b]*float64(n)-float64(out[b]),
+			shares[a]*float64(n)-float64(out[a]))
 	})
 	for i := range left {
 		out[order[i%len(order)]]++
@@ -242,7 +241,9 @@ func (p *pool) ball(
 	members := map[graphstore.Vertex]uint32{}
 	p.ballAt++
 	p.seen[root] = p.ballAt
-	for queue := []graphstore.Vertex{root}; len(queue) > 0 && len(members) < config.Size; queue = queue[1:] {
+	for queue := []graphstore.Vertex{
+		root,
+	}; len(queue) > 0 && len(members) < config.Size; queue = queue[1:] {
 		if p.hidden[queue[0]] {
 			members[queue[0]] = 1
 		}
@@ -296,10 +297,8 @@ func (p *pool) groups(attribute string) []drawn {
 			byValue[value].members[v] = 1
 		}
 	}
-	return slices.SortedFunc(
-		maps.Values(byValue),
-		func(a, b drawn) int { return strings.Compare(a.name, b.name) },
-	)
+	return slices.SortedFunc(maps.Values(byValue),
+		func(a, b drawn) int { return strings.Compare(a.name, b.name) })
 }
 
 func valueName(v event.Value) string {

@@ -35,17 +35,8 @@ func (r *Report) markdown(w io.Writer) error {
 				100*r.Confidence)
 			fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|")
 		}
-		fmt.Fprintf(
-			out,
-			"| `%s` | %.4f | %.4f | %.3f | %.1f %% | %.1f | %.3f |\n",
-			row.Method,
-			row.AE,
-			row.AEError,
-			row.RAE,
-			100*row.Coverage,
-			100*row.CoverageError,
-			row.Width,
-		)
+		fmt.Fprintf(out, "| `%s` | %.4f | %.4f | %.3f | %.1f %% | %.1f | %.3f |\n", row.Method,
+			row.AE, row.AEError, row.RAE, 100*row.Coverage, 100*row.CoverageError, row.Width)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()

@@ -61,10 +61,16 @@ type Outcome struct {
 
 func newReport(config Config, d *dataset) *Report {
 	return &Report{
-		Classes: d.classes, Vertices: d.view.Vertices(), Edges: d.view.Edges(),
-		Labelled: len(d.labelled), Calibration: d.calibrating(config.Share),
-		Splits: config.Splits, Seed: config.Seed, Kernel: config.Core.Kernel, MembersMin: config.MembersMin,
-		Confidence: cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
+		Classes:     d.classes,
+		Vertices:    d.view.Vertices(),
+		Edges:       d.view.Edges(),
+		Labelled:    len(d.labelled),
+		Calibration: d.calibrating(config.Share),
+		Splits:      config.Splits,
+		Seed:        config.Seed,
+		Kernel:      config.Core.Kernel,
+		MembersMin:  config.MembersMin,
+		Confidence:  cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
 	}
 }
 
@@ -83,8 +89,8 @@ func (r *Report) add(split int, bags []*bag) {
 	}
 }
 
-// score compares the estimate with the truth. The relative error smooths both first: (x + e)/(1 + K e) with
-// e = 1/(2T), T the size of the community (Forman, 2008; as QuaPy does).
+// score compares the estimate with the truth. The relative error smooths both first: (x + e)/(1 + K
+// e) with e = 1/(2T), T the size of the community (Forman, 2008; as QuaPy does).
 func (o *Outcome) score() {
 	const slack = 1e-12 // a share that is exactly a bound is inside
 	smooth := 1 / (2 * float64(o.Size))
@@ -124,10 +130,8 @@ func (r *Report) sumUp() {
 		r.Rows = append(r.Rows, rowOf(outcomes[c]))
 	}
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(order, a.Protocol), slices.Index(order, b.Protocol)),
-			cmp.Compare(a.AE, b.AE),
-		)
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Protocol), slices.Index(order, b.Protocol)),
+			cmp.Compare(a.AE, b.AE))
 	})
 	r.Advice = r.advice()
 }
@@ -161,26 +165,18 @@ const coverageSlack = 0.05
 
 // advice answers which method to use on this graph and whether its interval can be believed.
 func (r *Report) advice() string {
-	ranking := slices.DeleteFunc(
-		r.ranking(),
-		func(s standing) bool { return strings.Contains(s.name, afterAsk) },
-	) // no method
+	ranking := slices.DeleteFunc(r.ranking(),
+		func(s standing) bool { return strings.Contains(s.name, afterAsk) }) // no method
 	if len(ranking) == 0 {
 		return "Nothing was evaluated."
 	}
 	best := ranking[0]
 	text := fmt.Sprintf(
 		"Use `%s` here: its mean absolute error, protocols weighing the same, is %.4f",
-		best.name,
-		best.ae,
-	)
+		best.name, best.ae)
 	if len(ranking) > 1 {
-		text += fmt.Sprintf(
-			", the smallest of %d; next is `%s` with %.4f",
-			len(ranking),
-			ranking[1].name,
-			ranking[1].ae,
-		)
+		text += fmt.Sprintf(", the smallest of %d; next is `%s` with %.4f",
+			len(ranking), ranking[1].name, ranking[1].ae)
 	}
 	least := best.rows[0]
 	for _, row := range best.rows {

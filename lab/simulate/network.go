@@ -67,10 +67,8 @@ func newNetwork(config Config, rng *rand.Rand) network {
 	for g := range config.Communities {
 		total += (0.75 + 0.5*rng.Float64()) / math.Sqrt(float64(g+1))
 		n.sizes = append(n.sizes, total)
-		n.names = append(
-			n.names,
-			fmt.Sprintf("group-%0*d", len(fmt.Sprint(config.Communities-1)), g),
-		)
+		n.names = append(n.names,
+			fmt.Sprintf("group-%0*d", len(fmt.Sprint(config.Communities-1)), g))
 	}
 	return n
 }

@@ -41,7 +41,8 @@ func newOpinions(config Config, rng *rand.Rand) opinions {
 		rng:    rand.New(rand.NewPCG(config.Seed, 0x6a756d70)),
 	}
 	for range config.Communities {
-		base, phase := make([]float64, config.Classes), make([]float64, config.Classes)
+		base := make([]float64, config.Classes)
+		phase := make([]float64, config.Classes)
 		for k := range base {
 			base[k] = 0.15 + rng.ExpFloat64()
 			phase[k] = rng.Float64()
@@ -159,7 +160,8 @@ func (s *Network) swap(g uint32) {
 		if counts[b] == 0 {
 			continue
 		}
-		u, v := n.anyone(n.cell(g, a), s.rng), n.anyone(n.cell(g, b), s.rng)
+		u := n.anyone(n.cell(g, a), s.rng)
+		v := n.anyone(n.cell(g, b), s.rng)
 		s.changeMind(u, b)
 		s.changeMind(v, a)
 	}

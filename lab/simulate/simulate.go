@@ -24,26 +24,31 @@ type Config struct {
 	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; posts and labels come on top."`
 	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats), and arrivals spread over an hour."`
 	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
-	InitialShare   float64       `kong:"-"` // of the vertices that are there from the start; the others arrive evenly
-	StepEvery      time.Duration `kong:"-"` // simulated time of a tick, which ends a step; >= 1ms
-	StepEventsMax  int           `kong:"-"` // events of a step; >= 1
+	// of the vertices that are there from the start; the others arrive evenly
+	InitialShare  float64       `kong:"-"`
+	StepEvery     time.Duration `kong:"-"` // simulated time of a tick, which ends a step; >= 1ms
+	StepEventsMax int           `kong:"-"` // events of a step; >= 1
 
-	GroupHomophily   float64 `kong:"-"` // share of contacts sought inside the own group, 0..1
-	OpinionHomophily float64 `kong:"-"` // share of contacts sought among those of the same opinion, 0..1
-	MoveShare        float64 `kong:"-"` // share of the activity that is a vertex changing its community, 0..1
+	GroupHomophily float64 `kong:"-"` // share of contacts sought inside the own group, 0..1
+	// share of contacts sought among those of the same opinion, 0..1
+	OpinionHomophily float64 `kong:"-"`
+	// share of the activity that is a vertex changing its community, 0..1
+	MoveShare float64 `kong:"-"`
 
 	Drift       float64       `default:"0.4" help:"Amplitude of the smooth drift of a class, in log odds."`
 	DriftPeriod time.Duration `default:"5m" help:"Period of the drift, varied by community."`
-	Churn       float64       `kong:"-"` // share of the members that swap opinions an hour, leaving the prevalence
-	JumpEvery   time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
-	JumpSize    float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
+	// share of the members that swap opinions an hour, leaving the prevalence
+	Churn     float64       `kong:"-"`
+	JumpEvery time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
+	JumpSize  float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
 
-	LabelShare      float64       `default:"0.03" help:"Share of the vertices that are asked for their opinion once, soon after they arrive."`
-	LabelRate       float64       `default:"0.5" help:"Vertices asked a simulated second besides, drawn from all."`
-	LabelRenew      float64       `default:"0" help:"Share of changes of mind of labelled vertices that are a new label at once; 1 is the always-true panel."`
-	LabelDelay      time.Duration `kong:"-"` // mean, from arrival to the label
-	Accuracy        []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
-	Neighborly      float64       `kong:"-"` // how far agreeing neighbours raise the accuracy of a vertex, 0..1
+	LabelShare float64       `default:"0.03" help:"Share of the vertices that are asked for their opinion once, soon after they arrive."`
+	LabelRate  float64       `default:"0.5" help:"Vertices asked a simulated second besides, drawn from all."`
+	LabelRenew float64       `default:"0" help:"Share of changes of mind of labelled vertices that are a new label at once; 1 is the always-true panel."`
+	LabelDelay time.Duration `kong:"-"` // mean, from arrival to the label
+	Accuracy   []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
+	// how far agreeing neighbours raise the accuracy of a vertex, 0..1
+	Neighborly      float64       `kong:"-"`
 	PostRate        float64       `default:"1000" help:"Posts a simulated second; each makes a prediction of its author. Active vertices post more."`
 	Posts           bool          `help:"Write post events, some of which answer others, in place of predictions and edges."`
 	PredictionDelay time.Duration `kong:"-"` // mean, from arrival to the first prediction
@@ -99,16 +104,12 @@ func (c Config) Validate() error {
 	check(c.Communities >= 1 && c.Communities <= c.Vertices,
 		"communities: %d, want 1 to the number of vertices", c.Communities)
 	check(c.Classes >= 2 && c.Classes <= 1000, "classes: %d, want 2 to 1000", c.Classes)
-	check(
-		c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
+	check(c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
 		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices",
-		c.EdgesPerVertex,
-	)
-	check(
-		c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200,
+		c.EdgesPerVertex)
+	check(c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200,
 		"start: %v, want a year from 1700 to 2199",
-		c.Start,
-	)
+		c.Start)
 	c.checkRates(check)
 	check(c.Duration >= 0, "duration: %v is negative", c.Duration)
 	check(c.StepEvery >= time.Millisecond, "step every: %v, want at least 1ms", c.StepEvery)
@@ -136,12 +137,8 @@ func (c Config) Validate() error {
 	for _, delay := range []time.Duration{c.LabelDelay, c.PredictionDelay} {
 		check(delay >= 0 && delay <= delayMax, "delay: %v, want 0 to %v", delay, delayMax)
 	}
-	check(
-		len(c.Accuracy) == 1 || len(c.Accuracy) == c.Classes,
-		"accuracy: %d values, want 1 or %d",
-		len(c.Accuracy),
-		c.Classes,
-	)
+	check(len(c.Accuracy) == 1 || len(c.Accuracy) == c.Classes, "accuracy: %d values, want 1 or %d",
+		len(c.Accuracy), c.Classes)
 	for _, a := range c.Accuracy {
 		lowest := confidenceMin(c.Classes)
 		check(a > lowest && a < 1, "accuracy: %v, want more than %.3g and less than 1", a, lowest)
@@ -226,7 +223,9 @@ func (s *Network) population() int {
 // position of its own. What b holds stays valid until the next call.
 func (s *Network) Next(ctx context.Context, b *event.Batch) error {
 	b.Reset()
-	b.First, b.Last, b.Time = s.position+1, s.position, s.now
+	b.First = s.position + 1
+	b.Last = s.position
+	b.Time = s.now
 	if err := ctx.Err(); err != nil {
 		return err
 	}
