@@ -54,8 +54,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	switch {
 	case c.Publish && c.settings.NATS.URL == "":
 		return config.Usagef(
-			"ask: --publish needs a server; give --nats URL, or --config FILE with nats.url",
-		)
+			"ask: --publish needs a server; give --nats URL, or --config FILE with nats.url")
 	case c.any() && c.State != "":
 		return config.Usagef("ask: files and --state are given; choose one")
 	case !c.Publish && c.NATS != "":
@@ -114,13 +113,8 @@ func (c *askCmd) draw(
 		Seed:        c.Seed,
 	}
 	if !c.any() {
-		list, err := ask.OfState(
-			cmp.Or(c.settings.State, config.StateDefault),
-			settings.Classes,
-			0,
-			nil,
-			q,
-		)
+		list, err := ask.OfState(cmp.Or(c.settings.State, config.StateDefault), settings.Classes, 0,
+			nil, q)
 		if err != nil {
 			return nil, config.Usage(err)
 		}
@@ -164,37 +158,23 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 			fmt.Fprintln(out)
 		}
 	}
-	fmt.Fprintf(
-		out,
-		"to label: %d vertices; labelled before: %d\n",
-		list.Fresh,
-		len(list.Drawn)-list.Fresh,
-	)
+	fmt.Fprintf(out, "to label: %d vertices; labelled before: %d\n",
+		list.Fresh, len(list.Drawn)-list.Fresh)
 	for _, o := range list.Offers {
-		fmt.Fprintf(
-			out,
-			"%s: %d labels, the widest %.0f %% interval is ±%.3f\n",
-			o.Community,
-			o.Labels,
-			100*c.Confidence,
-			o.HalfWidth,
-		)
+		fmt.Fprintf(out, "%s: %d labels, the widest %.0f %% interval is ±%.3f\n",
+			o.Community, o.Labels, 100*c.Confidence, o.HalfWidth)
 	}
 	for _, a := range list.Advice {
-		fmt.Fprintf(
-			out,
-			"%s: calibration: %.0f %% of the variance is from labels of class %s, of which %.0f count here; %d more near it halve that part\n",
-			a.Community,
-			100*a.Share,
-			a.Name,
-			a.Effective,
-			a.More,
-		)
+		fmt.Fprintf(out,
+			"%s: calibration: %.0f %% of the variance is from labels of class %s, of which %.0f "+
+				"count here; %d more near it halve that part\n",
+			a.Community, 100*a.Share, a.Name, a.Effective, a.More)
 	}
 	return out.Flush()
 }
 
-// The bounds of the stream of questions: the oldest go first. It names people, so none stays for long.
+// The bounds of the stream of questions: the oldest go first. It names people, so none stays for
+// long.
 const (
 	askedBytesMax = 64 << 20
 	askedAgeMax   = 30 * 24 * time.Hour
@@ -239,16 +219,17 @@ func questions(
 ) (string, error) {
 	log, err := js.Stream(ctx, names.Log)
 	if err != nil {
-		return "", fmt.Errorf(
-			"the log %s of the pipeline (nats.prefix says which): %w",
-			names.Log,
-			err,
-		)
+		return "", fmt.Errorf("the log %s of the pipeline (nats.prefix says which): %w",
+			names.Log, err)
 	}
 	subject := questionSubject(names.Log)
 	stream, err := request.EnsureStream(ctx, js, jetstream.StreamConfig{
-		Name: questionStream(names.Log), MaxAge: askedAgeMax, Description: "gqlstream: vertices to label", Subjects: []string{subject},
-		MaxBytes: askedBytesMax, Replicas: cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas),
+		Name:        questionStream(names.Log),
+		MaxAge:      askedAgeMax,
+		Description: "gqlstream: vertices to label",
+		Subjects:    []string{subject},
+		MaxBytes:    askedBytesMax,
+		Replicas:    cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas),
 	})
 	if err != nil {
 		return "", err

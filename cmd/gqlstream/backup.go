@@ -81,7 +81,9 @@ func (c *backupCmd) Run(ctx context.Context, con console) error {
 		first, last := copied.Range()
 		fmt.Fprintf(con.Out, "%s: messages %d to %d, %d bytes\n", name, first, last, bytes)
 		if name == c.names.Log && newest > 0 && first > newest {
-			return fmt.Errorf("backup: the log was purged beyond checkpoint %d meanwhile; try again", newest)
+			return fmt.Errorf(
+				"backup: the log was purged beyond checkpoint %d meanwhile; try again",
+				newest)
 		}
 	}
 	if err := out.write(backupSums, strings.NewReader(strings.Join(out.sums, ""))); err != nil {
@@ -98,9 +100,11 @@ func (c *backupCmd) Run(ctx context.Context, con console) error {
 	return syncDir(filepath.Dir(c.Dir))
 }
 
-// pipelineStreams lists the streams of a pipeline, and the stores of its groups: the estimates and then
-// the log at the end. The bucket of latest values is a copy that the broker makes again.
-func pipelineStreams(ctx context.Context, b *broker.Broker, log, estimates string) ([]string, error) {
+// pipelineStreams lists the streams of a pipeline, and the stores of its groups: the estimates and
+// then the log at the end. The bucket of latest values is a copy that the broker makes again.
+func pipelineStreams(
+	ctx context.Context, b *broker.Broker, log, estimates string,
+) ([]string, error) {
 	var names []string
 	list := b.JS.StreamNames(ctx)
 	for name := range list.Name() {
@@ -116,18 +120,20 @@ func pipelineStreams(ctx context.Context, b *broker.Broker, log, estimates strin
 	return append(names, log), list.Err()
 }
 
-// copyState copies the newest two intact checkpoints and what the followers have saved, and returns the
-// position of the newest. A run may drop a checkpoint meanwhile, and then others are there.
+// copyState copies the newest two intact checkpoints and what the followers have saved, and returns
+// the position of the newest. A run may drop a checkpoint meanwhile, and then others are there.
 func (b *backup) copyState(state string) (newest uint64, err error) {
 	for _, name := range backupFiles {
-		if err := b.copyFile(filepath.Join(state, name), filepath.Join(backupState, name)); err != nil &&
+		if err := b.copyFile(filepath.Join(state, name),
+			filepath.Join(backupState, name)); err != nil &&
 			!errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
 	}
 	const triesMax, wanted = 3, 2
 	for range triesMax {
-		manifests := checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints")).Manifests()
+		manifests := checkpoint.Look(checkpoint.Disk{},
+			filepath.Join(state, "checkpoints")).Manifests()
 		copied := []uint64{}
 		for _, m := range manifests {
 			if err = b.copyCheckpoint(state, m); err == nil {
@@ -147,14 +153,16 @@ func (b *backup) copyState(state string) (newest uint64, err error) {
 // copyCheckpoint copies a checkpoint and verifies the copy.
 func (b *backup) copyCheckpoint(state string, m checkpoint.Manifest) error {
 	sub := filepath.Join("checkpoints", checkpoint.FileName(m.Position))
-	written, before := filepath.Join(b.dir, backupState, sub), len(b.sums)
+	written := filepath.Join(b.dir, backupState, sub)
+	before := len(b.sums)
 	names := []string{checkpoint.ManifestFile}
 	for _, s := range m.Sections {
 		names = append(names, s.Name)
 	}
 	var err error
 	for _, name := range names {
-		err = cmp.Or(err, b.copyFile(filepath.Join(state, sub, name), filepath.Join(backupState, sub, name)))
+		err = cmp.Or(err,
+			b.copyFile(filepath.Join(state, sub, name), filepath.Join(backupState, sub, name)))
 	}
 	if err == nil {
 		_, err = checkpoint.Look(checkpoint.Disk{}, filepath.Dir(written)).Verify(m.Position)

@@ -53,11 +53,8 @@ func (c *checkCmd) Run(con console) error {
 			settings.NATS.ValidateFiles())
 	}
 	if err != nil {
-		err = config.Usagef(
-			"%s: %s",
-			c.File,
-			strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "),
-		)
+		err = config.Usagef("%s: %s",
+			c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	if err = errors.Join(loadErr, err); err != nil {
 		return err
@@ -66,7 +63,8 @@ func (c *checkCmd) Run(con console) error {
 	settings.FillAlertDefaults(rules.Rules, targets)
 	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
 	settings.NATS.Answers.URL = broker.Redacted(settings.NATS.Answers.URL)
-	for i := range settings.Notify.Webhooks { // whoever has the path may post: Slack and Teams have no other password
+	// whoever has the path may post: Slack and Teams have no other password
+	for i := range settings.Notify.Webhooks {
 		hook := &settings.Notify.Webhooks[i]
 		hook.URL = afterHost.ReplaceAllString(hook.URL, "$1/xxxxx")
 	}
@@ -104,8 +102,10 @@ func noteSilentAlerts(w io.Writer, settings *config.Settings) {
 		if slices.Contains(a.Suppress, quant.FlagThin) {
 			fmt.Fprintf(
 				w,
-				"note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does"+
-					" while there are fewer than %d labels; leave the flag out of suppress: intervals allow for few labels\n",
+				"note: alert %s is silent where a class has fewer than 30 effective labels (flag "+
+					"%s), as every class does"+
+					" while there are fewer than %d labels; leave the flag out of suppress: "+
+					"intervals allow for few labels\n",
 				a.Name,
 				quant.FlagThin,
 				30*len(settings.Classes),

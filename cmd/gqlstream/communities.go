@@ -74,38 +74,26 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	begun := time.Now()
 	for i, gain := 1, 1.0; i <= passesMax && gain > passGainMin; i++ {
 		if ctx.Err() != nil {
-			return fmt.Errorf(
-				"communities: interrupted; nothing is written: %w",
-				context.Cause(ctx),
-			)
+			return fmt.Errorf("communities: interrupted; nothing is written: %w",
+				context.Cause(ctx))
 		}
 		gain = search.Pass()
-		fmt.Fprintf(
-			con.Err,
-			"pass %d: %s communities, modularity %.4f, after %v\n",
-			i,
-			grouped(search.Count()),
-			search.Modularity(1),
-			time.Since(begun).Round(10*time.Millisecond),
-		)
+		fmt.Fprintf(con.Err, "pass %d: %s communities, modularity %.4f, after %v\n", i,
+			grouped(search.Count()), search.Modularity(1),
+			time.Since(begun).Round(10*time.Millisecond))
 	}
-	found := search.Communities() // the largest first, between equals that of the lower first vertex
-	slices.SortStableFunc(
-		found,
-		func(a, b []graphstore.Vertex) int { return cmp.Compare(len(b), len(a)) },
-	)
+	// the largest first, between equals that of the lower first vertex
+	found := search.Communities()
+	slices.SortStableFunc(found,
+		func(a, b []graphstore.Vertex) int { return cmp.Compare(len(b), len(a)) })
 	if largest := len(found[0]); largest < c.MinSize {
 		return fmt.Errorf(
-			"communities: the largest of %s communities has %d members; nothing is written without --min-size %d or less",
-			grouped(search.Count()),
-			largest,
-			largest,
-		)
+			"communities: the largest of %s communities has %d members; nothing is written "+
+				"without --min-size %d or less",
+			grouped(search.Count()), largest, largest)
 	}
-	found = slices.DeleteFunc(
-		found,
-		func(members []graphstore.Vertex) bool { return len(members) < c.MinSize },
-	)
+	found = slices.DeleteFunc(found,
+		func(members []graphstore.Vertex) bool { return len(members) < c.MinSize })
 	if err := c.write(con.Out, store.View(), found); err != nil {
 		return err
 	}
@@ -115,7 +103,8 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 // load reads the graph. Rows that are refused fail the command unless flags allow them,
 // because communities of a part of the graph look like those of all of it.
 func (c *communitiesCmd) load(ctx context.Context, con console) (*graphstore.Store, error) {
-	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, readingFlags: c.readingFlags}, config.Settings{}
+	files := fileFlags{Edges: c.Edges, Log: c.Log, readingFlags: c.readingFlags}
+	settings := config.Settings{}
 	source, err := files.openFiles(con, &settings, ingest.StepConfig{Every: -1})
 	if err != nil {
 		return nil, err
@@ -125,17 +114,15 @@ func (c *communitiesCmd) load(ctx context.Context, con console) (*graphstore.Sto
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	err = errors.Join(
-		c.readFiles(
-			ctx,
-			source,
-			newMeter(con.Err, "events read"),
-			func(b *event.Batch) ([]event.Refusal, error) {
-				_, refused := store.Apply(b)
-				return refused, nil
-			},
-		),
-	)
+	err = errors.Join(c.readFiles(
+		ctx,
+		source,
+		newMeter(con.Err, "events read"),
+		func(b *event.Batch) ([]event.Refusal, error) {
+			_, refused := store.Apply(b)
+			return refused, nil
+		},
+	))
 	if err != nil {
 		store.Release()
 		return nil, fmt.Errorf("communities: nothing is written: %w", err)
@@ -187,40 +174,25 @@ func (c *communitiesCmd) summarise(
 	for _, members := range found {
 		kept += len(members)
 	}
-	fmt.Fprintf(
-		w,
-		"%s vertices, %s edges, modularity %.4f\ncommunities of %d members or more: %s, with %s vertices\n",
-		grouped(
-			view.Vertices(),
-		),
-		grouped(view.Edges()),
-		search.Modularity(1),
-		c.MinSize,
-		grouped(len(found)),
-		grouped(kept),
-	)
+	fmt.Fprintf(w,
+		"%s vertices, %s edges, modularity %.4f\ncommunities of %d members or more: %s, with %s "+
+			"vertices\n",
+		grouped(view.Vertices()), grouped(view.Edges()), search.Modularity(1), c.MinSize,
+		grouped(len(found)), grouped(kept))
 	if small := search.Count() - len(found); small > 0 {
 		left := view.Vertices() - kept
-		fmt.Fprintf(
-			w,
-			"left out: %s vertices (%.1f %%) in communities of fewer members, of which there are %s\n",
-			grouped(left),
-			100*float64(left)/float64(view.Vertices()),
-			grouped(small),
-		)
+		fmt.Fprintf(w,
+			"left out: %s vertices (%.1f %%) in communities of fewer members, of which there are "+
+				"%s\n",
+			grouped(left), 100*float64(left)/float64(view.Vertices()), grouped(small))
 	}
 	fmt.Fprintf(w, "members: largest %s, median %s, smallest %s\n\n", grouped(len(found[0])),
 		grouped(len(found[len(found)/2])), grouped(len(found[len(found)-1])))
 	t := newTable(w)
 	fmt.Fprintln(t, "community\tmembers\tmost connected")
 	for i, members := range found[:min(len(found), largestShown)] {
-		fmt.Fprintf(
-			t,
-			"%s\t%s\t%s\n",
-			c.name(i, len(found)),
-			grouped(len(members)),
-			hubsOf(view, members),
-		)
+		fmt.Fprintf(t, "%s\t%s\t%s\n",
+			c.name(i, len(found)), grouped(len(members)), hubsOf(view, members))
 	}
 	if more := len(found) - largestShown; more > 0 {
 		fmt.Fprintf(t, "and %s more\n", grouped(more))
@@ -232,10 +204,8 @@ func (c *communitiesCmd) summarise(
 // a community.
 func hubsOf(view graphstore.View, members []graphstore.Vertex) string {
 	byDegree := slices.Clone(members)
-	slices.SortStableFunc(
-		byDegree,
-		func(a, b graphstore.Vertex) int { return cmp.Compare(view.Degree(b), view.Degree(a)) },
-	)
+	slices.SortStableFunc(byDegree,
+		func(a, b graphstore.Vertex) int { return cmp.Compare(view.Degree(b), view.Degree(a)) })
 	var names []string
 	for _, v := range byDegree[:min(3, len(byDegree))] {
 		names = append(names, view.ID(v).String())

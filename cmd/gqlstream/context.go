@@ -25,7 +25,8 @@ type natsContext struct {
 	Domain   string `json:"jetstream_domain"`
 }
 
-// applyContext makes a connection that of a context of the command nats. What is configured besides wins.
+// applyContext makes a connection that of a context of the command nats. What is configured besides
+// wins.
 func applyContext(name string, c *broker.ConnectConfig) error {
 	dir, err := os.UserHomeDir()
 	if dir = filepath.Join(dir, ".config"); os.Getenv("XDG_CONFIG_HOME") != "" {
@@ -37,7 +38,8 @@ func applyContext(name string, c *broker.ConnectConfig) error {
 	path := filepath.Join(dir, "nats", "context", filepath.Base(name)+".json")
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return config.Usagef("--context %s: %w; nats context ls lists those that there are", name, err)
+		return config.Usagef("--context %s: %w; nats context ls lists those that there are",
+			name, err)
 	}
 	var found natsContext
 	if err := json.Unmarshal(data, &found); err != nil {

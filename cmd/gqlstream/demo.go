@@ -65,8 +65,8 @@ const (
 	demoPlain = "pcc"
 )
 
-// demo holds what is published against what is true at that moment: the time that the pipeline takes
-// counts as an error of the method, as it does for whoever watches.
+// demo holds what is published against what is true at that moment: the time that the pipeline
+// takes counts as an error of the method, as it does for whoever watches.
 type demo struct {
 	cmd        *demoCmd
 	simulation *simulate.Network
@@ -88,7 +88,10 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 		return config.Usagef("demo: --speed must be more than 0")
 	}
 	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Duration = c.Seed, c.Vertices, c.Communities, c.Duration
+	s.Seed = c.Seed
+	s.Vertices = c.Vertices
+	s.Communities = c.Communities
+	s.Duration = c.Duration
 	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
 	simulation, err := simulate.New(s)
 	if err != nil {
@@ -102,7 +105,10 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	d := &demo{cmd: c, simulation: simulation, latest: map[[2]string]quant.Estimate{}}
 	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
-		Out: con.Out, Log: slog.New(slog.DiscardHandler), Follow: map[string]pipeline.Take{"screen": d.take}, FreePort: true,
+		Out:      con.Out,
+		Log:      slog.New(slog.DiscardHandler),
+		Follow:   map[string]pipeline.Take{"screen": d.take},
+		FreePort: true,
 	})
 	if err != nil {
 		return err
@@ -147,7 +153,9 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 	defer cancel()
 	var wait sync.WaitGroup
 	ended := make(chan error, 2)
-	for _, run := range []func(context.Context) error{p.Run, func(ctx context.Context) error { return d.simulate(ctx, p) }} {
+	for _, run := range []func(context.Context) error{
+		p.Run, func(ctx context.Context) error { return d.simulate(ctx, p) },
+	} {
 		wait.Go(func() {
 			err := run(ctx)
 			if ctx.Err() != nil {
@@ -156,14 +164,8 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 			ended <- err
 		})
 	}
-	err := showUntil(
-		ctx,
-		view,
-		demoPaintEvery,
-		demoReportEvery,
-		ended,
-		func() ([]string, bool) { return d.lines(true), true },
-	)
+	err := showUntil(ctx, view, demoPaintEvery, demoReportEvery, ended,
+		func() ([]string, bool) { return d.lines(true), true })
 	cancel()
 	wait.Wait()
 	_, failed := fmt.Fprintln(view, strings.Join(d.lines(false), "\n"))
@@ -172,11 +174,8 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 
 // simulate publishes the simulation's events at its speed.
 func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
-	writer, err := newStreamWriter(
-		p.Broker.NC,
-		0,
-		ingest.PublisherConfig{Pending: demoPublishedMax},
-	)
+	writer, err := newStreamWriter(p.Broker.NC, 0,
+		ingest.PublisherConfig{Pending: demoPublishedMax})
 	if err != nil {
 		return err
 	}
@@ -264,12 +263,8 @@ func (d *demo) lines(running bool) []string {
 	}
 	lines := append([]string{title, ""}, tabled(func(table io.Writer) {
 		fmt.Fprintf(table, "mean absolute error, ours (%s)\t%s\n", demoOurs, meanText(d.ours))
-		fmt.Fprintf(
-			table,
-			"mean absolute error, plain counting (%s)\t%s\n",
-			demoPlain,
-			meanText(d.plain),
-		)
+		fmt.Fprintf(table, "mean absolute error, plain counting (%s)\t%s\n",
+			demoPlain, meanText(d.plain))
 		fmt.Fprintf(table, "truth in our interval\t%s\n", meanText(d.covered))
 	})...)
 	if !running || len(d.truth) == 0 {

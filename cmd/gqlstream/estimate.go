@@ -62,8 +62,7 @@ const toleranceOneShot = 1e-6
 func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef(
-			"estimate: no files; give --edges, --labels, --predictions and --members, or --log",
-		)
+			"estimate: no files; give --edges, --labels, --predictions and --members, or --log")
 	}
 	settings, err := c.read()
 	if err != nil {
@@ -74,13 +73,8 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return config.Usage(err)
 	}
-	core, estimates, err := c.drain(
-		ctx,
-		&settings,
-		ingest.StepConfig{Every: -1, Late: late},
-		&c.refusedFlags,
-		con,
-	)
+	core, estimates, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1, Late: late},
+		&c.refusedFlags, con)
 	if err != nil {
 		return err
 	}
@@ -93,8 +87,8 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
 		return config.Usagef(
-			"estimate: no community; give --members FILE, --config FILE, --everyone or --community NAME=KEY:VALUE",
-		)
+			"estimate: no community; give --members FILE, --config FILE, --everyone or " +
+				"--community NAME=KEY:VALUE")
 	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
@@ -144,22 +138,20 @@ func (f *fileFlags) drain(
 		return nil, nil, config.Usage(err)
 	}
 	latest := map[string][]quant.Estimate{}
-	err = errors.Join(
-		limit.readFiles(
-			ctx,
-			source,
-			newMeter(con.Err, "events read"),
-			func(b *event.Batch) ([]event.Refusal, error) {
-				result := core.Step(b)
-				emitted := map[string][]quant.Estimate{}
-				for _, e := range result.Estimates {
-					emitted[e.Community] = append(emitted[e.Community], e)
-				}
-				maps.Copy(latest, emitted)
-				return result.Refused, nil
-			},
-		),
-	)
+	err = errors.Join(limit.readFiles(
+		ctx,
+		source,
+		newMeter(con.Err, "events read"),
+		func(b *event.Batch) ([]event.Refusal, error) {
+			result := core.Step(b)
+			emitted := map[string][]quant.Estimate{}
+			for _, e := range result.Estimates {
+				emitted[e.Community] = append(emitted[e.Community], e)
+			}
+			maps.Copy(latest, emitted)
+			return result.Refused, nil
+		},
+	))
 	if err != nil {
 		core.Close()
 		return nil, nil, err
@@ -219,7 +211,8 @@ func namedFlags(flags, classes []string) []string {
 	named := make([]string, len(flags))
 	for i, flag := range flags {
 		name, detail, _ := strings.Cut(flag, ":")
-		for j, part := range strings.FieldsFunc(detail, func(r rune) bool { return r == ',' || r == '~' }) {
+		for j, part := range strings.FieldsFunc(detail,
+			func(r rune) bool { return r == ',' || r == '~' }) {
 			separator := ","
 			if j == 0 {
 				separator = ":"
@@ -277,24 +270,19 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 		rule := view.Rule(c)
 		list, _ := view.Members(c)
 		if n := view.Mismatches(c); n > 0 {
-			fmt.Fprintf(
-				w,
-				"warning: community %q: %d times the rule met a value of another type than it compares with\n",
-				rule.Name,
-				n,
-			)
+			fmt.Fprintf(w,
+				"warning: community %q: %d times the rule met a value of another type than it "+
+					"compares with\n",
+				rule.Name, n)
 		}
 		switch {
 		case rule.Kind == graphstore.Ego && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: there is no vertex %s\n", rule.Name, rule.Root)
 		case rule.Kind == graphstore.Ego && view.Hops(c) < rule.Hops:
-			fmt.Fprintf(
-				w,
-				"warning: community %q reaches %d hops of %d: more would be more members than members_max\n",
-				rule.Name,
-				view.Hops(c),
-				rule.Hops,
-			)
+			fmt.Fprintf(w,
+				"warning: community %q reaches %d hops of %d: more would be more members than "+
+					"members_max\n",
+				rule.Name, view.Hops(c), rule.Hops)
 		case rule.Kind == graphstore.ByExpression && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: the rule holds for no vertex\n", rule.Name)
 		case rule.Kind == graphstore.ByAttribute && len(list) == 0:

@@ -66,8 +66,7 @@ const toleranceEvaluate = 1e-4
 func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef(
-			"evaluate: no files; give --edges, --labels and --predictions, or --log",
-		)
+			"evaluate: no files; give --edges, --labels and --predictions, or --log")
 	}
 	if c.ByTime {
 		return c.byTime(ctx, con)
@@ -82,7 +81,8 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		}
 	}
 	progress := newMeter(con.Err, "communities estimated")
-	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error { // once
+	// once
+	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
 		refused, err := c.readFiles(ctx, source, newMeter(con.Err, "events read"), visit)
 		return errors.Join(refused, err, source.Close()) // the memory is wanted
 	}

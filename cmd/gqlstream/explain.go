@@ -55,11 +55,8 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 	case err != nil:
 		return config.Usage(err)
 	case len(methods) != 1:
-		return config.Usagef(
-			"explain: --method %s names %d methods; one is explained at a time",
-			c.Method,
-			len(methods),
-		)
+		return config.Usagef("explain: --method %s names %d methods; one is explained at a time",
+			c.Method, len(methods))
 	}
 	conf, err := c.settings.Core()
 	if err != nil {
@@ -71,12 +68,12 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 	}
 	e := pipeline.Explainer{
 		Config: conf, Settings: &c.settings, JS: b.JS, Named: c.Named,
-		Tell: func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) },
+		Tell: func(format string, args ...any) {
+			fmt.Fprintf(con.Err, "explain: "+format+"\n", args...)
+		},
 	}
-	x, err := e.Explain(
-		ctx,
-		web.ExplainQuery{Community: c.Community, Method: c.Method, From: c.From, To: c.To},
-	)
+	x, err := e.Explain(ctx,
+		web.ExplainQuery{Community: c.Community, Method: c.Method, From: c.From, To: c.To})
 	if err != nil {
 		return err
 	}
@@ -114,11 +111,8 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	}
 	own := "our own error"
 	if x.From.Published != nil {
-		own += fmt.Sprintf(
-			"; certificates of the records %.1g and %.1g",
-			x.From.Certificate,
-			x.To.Certificate,
-		)
+		own += fmt.Sprintf("; certificates of the records %.1g and %.1g",
+			x.From.Certificate, x.To.Certificate)
 	}
 	row("numerical", x.Numerical, "%+.2f", 2, own)
 	if n := len(x.Change) - len(shown); n > 0 {
@@ -127,10 +121,9 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	if !slices.ContainsFunc(x.Causes, func(c quant.Cause) bool { return len(c.Largest) > 0 }) {
 		return t.Flush()
 	}
-	fmt.Fprint(
-		t,
-		"\nLargest single changes: how the estimate at the end differs from what it would be without each alone\n",
-	)
+	fmt.Fprint(t,
+		"\nLargest single changes: how the estimate at the end differs from what it would be "+
+			"without each alone\n")
 	for _, c := range x.Causes {
 		head := c.Kind
 		for _, e := range c.Largest {
@@ -176,10 +169,8 @@ func detailText(c *quant.Cause) string {
 		return c.Details[0].What
 	}
 	list := slices.Clone(c.Details)
-	slices.SortStableFunc(
-		list,
-		func(a, b quant.Detail) int { return cmp.Compare(b.Count, a.Count) },
-	)
+	slices.SortStableFunc(list,
+		func(a, b quant.Detail) int { return cmp.Compare(b.Count, a.Count) })
 	parts := make([]string, len(list))
 	for i, d := range list {
 		parts[i] = fmt.Sprintf("%d %s", d.Count, d.What)

@@ -56,7 +56,9 @@ func (f *readingFlags) apply(conf *files.Config) error {
 	if f.Timezone != "" {
 		zone, err := time.LoadLocation(f.Timezone)
 		if err != nil || f.Timezone == "Local" {
-			return config.Usagef("--timezone %q: want the name of a time zone, such as Europe/Berlin or UTC", f.Timezone)
+			return config.Usagef(
+				"--timezone %q: want the name of a time zone, such as Europe/Berlin or UTC",
+				f.Timezone)
 		}
 		conf.Zone = zone
 	}
@@ -123,7 +125,8 @@ func (f *fileFlags) source(con console, conf files.Config) (*files.Source, error
 	return source, nil
 }
 
-// openFiles opens the files as a source. Classes that the settings do not name are those of the files.
+// openFiles opens the files as a source. Classes that the settings do not name are those of the
+// files.
 func (f *fileFlags) openFiles(
 	con console,
 	settings *config.Settings,
@@ -149,8 +152,8 @@ type refusals struct {
 	further  int
 }
 
-// readLog hands every batch that next reads to visit, which returns the events that it refuses, until
-// the end or until visit returns io.EOF. The meter says now and then how far it is.
+// readLog hands every batch that next reads to visit, which returns the events that it refuses,
+// until the end or until visit returns io.EOF. The meter says now and then how far it is.
 func readLog(
 	ctx context.Context,
 	next func(context.Context, *event.Batch) error,
@@ -185,8 +188,8 @@ func readLog(
 }
 
 // readFiles does readLog, and says what was read, unless it is to be quiet, and what the files held
-// that was not used: warnings, self-loops, and refused rows by reason with the first examples. The error refused says that more rows were
-// refused than the flags allow.
+// that was not used: warnings, self-loops, and refused rows by reason with the first examples. The
+// error refused says that more rows were refused than the flags allow.
 func (f *refusedFlags) readFiles(
 	ctx context.Context,
 	source *files.Source,
@@ -246,8 +249,7 @@ func (f *refusedFlags) allowed(rows int) (int, error) {
 	if err != nil || !(x >= 0) || percent && x > 100 || !percent && x != math.Trunc(x) {
 		return 0, config.Usagef(
 			"--max-refused: %q is neither a number of rows nor a share like 1%%",
-			f.MaxRefused,
-		)
+			f.MaxRefused)
 	}
 	if percent {
 		x = math.Floor(x / 100 * float64(rows))
@@ -272,10 +274,9 @@ func (f *refusedFlags) check(log *files.Source, further int) error {
 	allowed, err := f.allowed(rows)
 	if err == nil && refused > allowed {
 		err = fmt.Errorf(
-			"%d of %d rows were refused; to go on without them, --max-refused N|P%% or --skip-refused",
-			refused,
-			rows,
-		)
+			"%d of %d rows were refused; to go on without them, --max-refused N|P%% or "+
+				"--skip-refused",
+			refused, rows)
 	}
 	return err
 }

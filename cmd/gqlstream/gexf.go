@@ -117,7 +117,8 @@ func (g *gexf) write() {
 // node writes a vertex, unless nothing is known of it.
 func (g *gexf) node(v graphstore.Vertex) {
 	values := g.known(v)
-	if g.view.Degree(v) == 0 && !slices.ContainsFunc(values, func(x string) bool { return x != "" }) {
+	if g.view.Degree(v) == 0 &&
+		!slices.ContainsFunc(values, func(x string) bool { return x != "" }) {
 		return
 	}
 	id := g.view.ID(v).String()

@@ -43,17 +43,14 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	bucket := group.Bucket(c.settings.NATS.Prefix, c.Name)
 	switch {
 	case c.Action == "drain" && c.Worker != "":
-		fmt.Fprintf(
-			con.Err,
-			"group: %s ends when others publish its shards; gqlstream group %s shows how far they are\n",
-			c.Worker,
-			c.Name,
-		)
+		fmt.Fprintf(con.Err,
+			"group: %s ends when others publish its shards; gqlstream group %s shows how far "+
+				"they are\n",
+			c.Worker, c.Name)
 		return group.Drain(ctx, b.JS, bucket, c.Worker)
 	case c.Action != "":
 		return config.Usagef(
-			"group: want gqlstream group NAME, or gqlstream group NAME drain WORKER",
-		)
+			"group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
 	return pipeline.OnceElected(ctx, log, true, func() error {
 		return c.list(ctx, con.Out, b.JS, bucket)
@@ -81,39 +78,20 @@ func (c *groupCmd) list(
 		return err
 	}
 	table := newTable(w)
-	fmt.Fprintln(
-		table,
-		"WORKER\tPOSITION\tBEHIND\tSHARDS\tCONFIGURATION\tBUILD\tARCHITECTURE\tPAGE",
-	)
+	fmt.Fprintln(table,
+		"WORKER\tPOSITION\tBEHIND\tSHARDS\tCONFIGURATION\tBUILD\tARCHITECTURE\tPAGE")
 	for _, p := range workers {
 		shards := fmt.Sprint(p.Shards)
 		if p.Drains {
 			shards += " (hands over)"
 		}
-		fmt.Fprintf(
-			table,
-			"%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			p.Worker,
-			p.Position,
-			end-min(p.Position, end),
-			shards,
-			p.Config,
-			p.Build,
-			p.Arch,
-			p.Page,
-		)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", p.Worker, p.Position,
+			end-min(p.Position, end), shards, p.Config, p.Build, p.Arch, p.Page)
 	}
 	fmt.Fprintln(table, "\nSHARD\tWATERMARK\tBEHIND\tPUBLISHED BY")
 	for _, m := range marks {
-		fmt.Fprintf(
-			table,
-			"%d\t%d\t%d\t%s, process %d\n",
-			m.Shard,
-			m.Position,
-			end-min(m.Position, end),
-			m.Writer.Host,
-			m.Writer.PID,
-		)
+		fmt.Fprintf(table, "%d\t%d\t%d\t%s, process %d\n",
+			m.Shard, m.Position, end-min(m.Position, end), m.Writer.Host, m.Writer.PID)
 	}
 	return table.Flush()
 }

@@ -2,9 +2,9 @@
 // current while the graph, the labels and the predictions change. GQL is graph
 // quantification learning.
 //
-// Reading the source: package pipeline holds the only loop (next, step, refuse, publish, checkpoint);
-// incremental.Core.Step is one batch through the core; estimate.go and replay.go
-// drive the same core from files.
+// Reading the source: package pipeline holds the only loop (next, step, refuse, publish,
+// checkpoint); incremental.Core.Step is one batch through the core; estimate.go and replay.go drive
+// the same core from files.
 package main
 
 import (
@@ -90,11 +90,9 @@ const stopWaitMax = 10 * time.Second
 func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	<-ctx.Done()
 	time.Sleep(wait)
-	fmt.Fprintf(
-		os.Stderr,
+	fmt.Fprintf(os.Stderr,
 		"gqlstream: ends in the middle of its work, %v after it was told to end\n",
-		wait,
-	)
+		wait)
 	exit(exitFailed)
 }
 
@@ -111,8 +109,7 @@ func execute(ctx context.Context, args []string, con console) int {
 		&cli{},
 		kong.Name("gqlstream"),
 		kong.Description(
-			"Keeps label-prevalence estimates of communities current while a graph changes.",
-		),
+			"Keeps label-prevalence estimates of communities current while a graph changes."),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
 		words,
@@ -166,14 +163,8 @@ func (versionCmd) Help() string { return "Example:\n  gqlstream version" }
 
 // Run prints the version in one line.
 func (versionCmd) Run(con console) error {
-	_, err := fmt.Fprintf(
-		con.Out,
-		"gqlstream %s %s %s/%s event schema 1\n",
-		version,
-		runtime.Version(),
-		runtime.GOOS,
-		runtime.GOARCH,
-	)
+	_, err := fmt.Fprintf(con.Out, "gqlstream %s %s %s/%s event schema 1\n",
+		version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

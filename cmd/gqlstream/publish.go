@@ -72,8 +72,8 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 	return errors.Join(err, refused)
 }
 
-// openOrdered opens the files. Where nobody says the classes, they are those of the run that follows
-// the stream, if there are estimates of one, and those of the files else.
+// openOrdered opens the files. Where nobody says the classes, they are those of the run that
+// follows the stream, if there are estimates of one, and those of the files else.
 func (c *publishCmd) openOrdered(
 	ctx context.Context,
 	con console,
@@ -88,8 +88,7 @@ func (c *publishCmd) openOrdered(
 		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil, fmt.Errorf(
 				"publish: which classes the run has is not known: %w; give them with --classes",
-				err,
-			)
+				err)
 		}
 		for _, m := range marks {
 			if len(m.Classes) > 0 && m.Log == broker.LogName(log) {
@@ -138,26 +137,19 @@ func (c *publishCmd) publishFiles(
 		return nil, err
 	}
 	defer p.out.publisher.Close()
-	refused, err = c.readFiles(
-		ctx,
-		source,
-		newMeter(con.Err, "events read"),
-		func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) },
-	)
+	refused, err = c.readFiles(ctx, source, newMeter(con.Err, "events read"),
+		func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.settings.NATS.URL), b.Where))
 	if ctx.Err() != nil {
-		err = fmt.Errorf(
-			"publish: interrupted; what was published stays in the stream: %w",
-			ctx.Err(),
-		)
+		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w",
+			ctx.Err())
 	}
 	switch {
 	case err != nil:
 	case p.events == 0 && refused == nil:
 		refused = errors.New(
-			"publish: nothing was published: the files have no rows that say something",
-		)
+			"publish: nothing was published: the files have no rows that say something")
 	case p.events > 0 && refused != nil:
 		refused = fmt.Errorf("publish: the other rows are published, but %w", refused)
 	}
@@ -186,11 +178,8 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
-		return conf, config.Usagef(
-			"publish: --note has %d bytes, at most %d",
-			len(c.Note),
-			event.IDBytesLimit,
-		)
+		return conf, config.Usagef("publish: --note has %d bytes, at most %d",
+			len(c.Note), event.IDBytesLimit)
 	case !c.any() && c.Note == "":
 		return conf, config.Usagef(
 			"publish: no files; give --edges, --labels, --predictions, --members, " +
@@ -198,8 +187,7 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 		)
 	case c.settings.NATS.URL == "" && c.settings.State == "":
 		return conf, config.Usagef(
-			"publish: no stream; give --nats URL, --state DIR or --config FILE",
-		)
+			"publish: no stream; give --nats URL, --state DIR or --config FILE")
 	case c.settings.NATS.URL != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")
 	case !(c.Rate >= 0):
@@ -212,19 +200,22 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 
 // publishing is one run of publish.
 type publishing struct {
-	out     streamWriter
-	rejects *json.Encoder // of refused rows, which the log and its quarantine never see; nil: nobody asks for them
-	events  int           // published
+	out streamWriter
+	// of refused rows, which the log and its quarantine never see; nil: nobody asks for them
+	rejects *json.Encoder
+	events  int // published
 }
 
-// send publishes the rows of a batch, in their order. A message holds events of one kind that follow
-// each other in the log.
+// send publishes the rows of a batch, in their order. A message holds events of one kind that
+// follow each other in the log.
 func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 	for _, r := range b.Refused {
 		if p.rejects == nil {
 			break
 		}
-		if err := p.rejects.Encode(rejected{r.Kind.String(), r.Position, r.Reason, r.Detail, string(r.Original)}); err != nil {
+		if err := p.rejects.Encode(rejected{
+			r.Kind.String(), r.Position, r.Reason, r.Detail, string(r.Original),
+		}); err != nil {
 			return err
 		}
 	}
@@ -264,5 +255,6 @@ func (p *publishing) summary(w io.Writer, log *files.Source, stream, where strin
 	}
 	messages, last := p.out.publisher.Stored()
 	fmt.Fprintf(w, "published %s events in %s messages to stream %s at %s, now at position %d; "+
-		"refused %s rows\n", grouped(p.events), grouped(int(messages)), stream, where, last, grouped(refused))
+		"refused %s rows\n", grouped(p.events), grouped(int(messages)), stream, where, last,
+		grouped(refused))
 }

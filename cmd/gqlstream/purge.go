@@ -50,7 +50,8 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 		con:     con,
 		dir:     checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints")),
 	}
-	if positions, err := p.dir.List(); err == nil && len(positions) == 0 { // no server is to be started there
+	// no server is to be started there
+	if positions, err := p.dir.List(); err == nil && len(positions) == 0 {
 		return fmt.Errorf("purge: there is no checkpoint in %s, and two are needed", state)
 	}
 	var err error
@@ -87,8 +88,10 @@ func (p *purge) tellGraph() {
 	if upTo := p.kept.Checkpoints[1].Position; p.kept.From() < upTo {
 		fmt.Fprintf(
 			p.con.Out,
-			"the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
-				"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n",
+			"the log is kept from %d on, although the checkpoints here need it from %d on only: "+
+				"a worker of the group "+
+				"in object bucket %s may go on from there, until its next graph, one in %d "+
+				"checkpoints\n",
 			p.kept.Graph,
 			upTo,
 			p.kept.Bucket,
@@ -125,14 +128,8 @@ func (p *purge) log(ctx context.Context) error {
 			return fmt.Errorf("purge: %w", err)
 		}
 	}
-	fmt.Fprintf(
-		p.con.Out,
-		"%s messages %d to %d of %d\n",
-		p.deleted(),
-		before.FirstSeq,
-		p.upTo-1,
-		before.LastSeq,
-	)
+	fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n",
+		p.deleted(), before.FirstSeq, p.upTo-1, before.LastSeq)
 	return nil
 }
 
@@ -169,10 +166,7 @@ func (p *purge) tellErased() {
 			erased,
 		)
 	default:
-		fmt.Fprintf(
-			p.con.Out,
-			"the log holds nothing any more from before the erasure at %d\n",
-			erased,
-		)
+		fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n",
+			erased)
 	}
 }

@@ -86,11 +86,9 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	})
 	fmt.Fprintf(con.Err, "%d entries\n", n)
 	if more > 0 {
-		fmt.Fprintf(
-			con.Err,
+		fmt.Fprintf(con.Err,
 			"%d more were refused beside them and have no entry; the log has them\n",
-			more,
-		)
+			more)
 	}
 	if gone := q.Discarded(); gone > 0 {
 		fmt.Fprintf(con.Err, "%d older entries were deleted or discarded\n", gone)
@@ -126,9 +124,10 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	object := json.NewEncoder(printer{con.Out})
 	object.SetEscapeHTML(false)
 	object.SetIndent("", "  ")
-	return object.Encode(
-		web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)},
-	)
+	return object.Encode(web.QuarantineEntry{
+		QuarantineEntry: e,
+		Original:        fmt.Sprintf("%.4096s", e.Original),
+	})
 }
 
 type quarantineRetryCmd struct {
@@ -197,7 +196,11 @@ func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 	}
 	correction.Payload = data
 	correction.ContentType = map[string]string{
-		".json": wire.JSON, ".ndjson": wire.NDJSON, ".jsonl": wire.NDJSON, ".arrow": wire.Arrow, ".arrows": wire.Arrow,
+		".json":   wire.JSON,
+		".ndjson": wire.NDJSON,
+		".jsonl":  wire.NDJSON,
+		".arrow":  wire.Arrow,
+		".arrows": wire.Arrow,
 	}[strings.ToLower(filepath.Ext(c.File))]
 	return correction, nil
 }
@@ -220,10 +223,8 @@ func (c *quarantineRetryCmd) entries(
 			return nil, err
 		}
 		if e.Retried && !c.Again {
-			return nil, fmt.Errorf(
-				"entry %d was retried before; --again retries it once more",
-				number,
-			)
+			return nil, fmt.Errorf("entry %d was retried before; --again retries it once more",
+				number)
 		}
 		entries = append(entries, e)
 	}

@@ -18,9 +18,9 @@ import (
 func questionStream(log string) string  { return log + "_ASK" }
 func questionSubject(log string) string { return strings.ToLower(log) + "ask" }
 
-// forgetQuestions deletes the questions about vertices that the log erases, as far as it still has the
-// erasures, and returns how many there are. Where dry is set it deletes none. The broker overwrites what
-// is deleted.
+// forgetQuestions deletes the questions about vertices that the log erases, as far as it still has
+// the erasures, and returns how many there are. Where dry is set it deletes none. The broker
+// overwrites what is deleted.
 func forgetQuestions(
 	ctx context.Context, js jetstream.JetStream, names broker.StreamNames, dry bool,
 ) (n int, err error) {

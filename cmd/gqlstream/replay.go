@@ -111,14 +111,16 @@ func (c *replayCmd) openLog(
 	if err != nil {
 		return nil, err
 	}
-	from.Step, from.Until, from.UntilLast = steps, to, to == 0
+	from.Step = steps
+	from.Until = to
+	from.UntilLast = to == 0
 	source, err := pipeline.OpenLog(ctx, b.JS, settings, from)
 	if errors.Is(err, ingest.ErrWrongHistory) && from.Identity == nil {
 		if log, e := b.JS.Stream(ctx, c.names.Log); e == nil {
 			err = fmt.Errorf(
-				"replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
-				log.CachedInfo().State.FirstSeq,
-			)
+				"replay: the beginning of the log was purged: it begins at %d; --use-checkpoint "+
+					"begins at a checkpoint of --state",
+				log.CachedInfo().State.FirstSeq)
 		}
 	}
 	if err != nil {
@@ -150,11 +152,8 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 	}
 	if to.Position > 0 && from.Position >= to.Position ||
 		to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
-		return nil, config.Usagef(
-			"replay: nothing lies between --from %s and --to %s",
-			c.From,
-			c.To,
-		)
+		return nil, config.Usagef("replay: nothing lies between --from %s and --to %s",
+			c.From, c.To)
 	}
 	if c.UseCheckpoint && c.any() {
 		return nil, config.Usagef("replay: --use-checkpoint is of --state, and files are given")
@@ -206,10 +205,9 @@ func (c *replayCmd) begin(
 	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
 		if has := saved.Manifest.Watermarks; has != nil && len(has) < max(conf.Shards, 1) {
 			err = fmt.Errorf(
-				"replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w",
-				saved.Manifest.Position,
-				err,
-			)
+				"replay: checkpoint %d is that of one worker of a group, with its shards only; "+
+					"leave --use-checkpoint out: %w",
+				saved.Manifest.Position, err)
 		}
 		return from, err
 	}
@@ -269,8 +267,8 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	}
 	if c.UseCheckpoint {
 		return config.Usagef(
-			"replay: --alerts needs the log from its beginning, since checkpoints hold no alerts; leave --use-checkpoint out",
-		)
+			"replay: --alerts needs the log from its beginning, since checkpoints hold no " +
+				"alerts; leave --use-checkpoint out")
 	}
 	conf, err := settings.AlertRules()
 	if err != nil {
@@ -304,7 +302,8 @@ func (r *replay) write(b *event.Batch, estimates []quant.Estimate, shown bool) e
 	if !b.Emit || !r.beats.Publishes(&e) {
 		return nil
 	}
-	for _, change := range r.alerts.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time, Notes: e.Notes}, estimates) {
+	for _, change := range r.alerts.Evaluate(
+		alerts.Moment{Position: e.Position, Time: e.Time, Notes: e.Notes}, estimates) {
 		if !shown {
 			continue
 		}

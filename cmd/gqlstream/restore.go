@@ -36,7 +36,8 @@ Examples:
   gqlstream restore --state gqlstream-state --nats nats://broker:4222 /mnt/backups/friday`
 }
 
-// Run checks the backup, and then puts it back, the log first: a state without its log would be refused.
+// Run checks the backup, and then puts it back, the log first: a state without its log would be
+// refused.
 func (c *restoreCmd) Run(ctx context.Context, con console) error {
 	begun := time.Now()
 	files, err := checkBackup(c.Dir)
@@ -45,7 +46,8 @@ func (c *restoreCmd) Run(ctx context.Context, con console) error {
 	}
 	c.settings.State = cmp.Or(c.settings.State, config.StateDefault)
 	for _, name := range append([]string{"checkpoints"}, backupFiles...) {
-		if info, err := os.Stat(filepath.Join(c.settings.State, name)); err == nil && info.Size() > 0 {
+		if info, err := os.Stat(filepath.Join(c.settings.State, name)); err == nil &&
+			info.Size() > 0 {
 			return config.Usagef("restore: %s has %s already: move the directory away",
 				c.settings.State, name)
 		}
@@ -59,7 +61,9 @@ func (c *restoreCmd) Run(ctx context.Context, con console) error {
 		if name, is := strings.CutSuffix(name, streamSuffix); is {
 			name = strings.TrimPrefix(name, backupStreams+"/")
 			if _, err := b.JS.Stream(ctx, name); err == nil {
-				return config.Usagef("restore: the server has a stream %s already: nats stream rm %s", name, name)
+				return config.Usagef(
+					"restore: the server has a stream %s already: nats stream rm %s",
+					name, name)
 			}
 			streams = append(streams, name)
 		}
@@ -113,7 +117,8 @@ func (c *restoreCmd) restoreStream(
 		return err
 	}
 	first, last := copied.Range()
-	if now := stream.CachedInfo().State; now.LastSeq < last || now.FirstSeq > first && now.Msgs > 0 {
+	if now := stream.CachedInfo().State; now.LastSeq < last ||
+		now.FirstSeq > first && now.Msgs > 0 {
 		return fmt.Errorf("restore: stream %s has the messages %d to %d, and the backup %d to %d",
 			name, now.FirstSeq, now.LastSeq, first, last)
 	}
@@ -121,8 +126,8 @@ func (c *restoreCmd) restoreStream(
 	return nil
 }
 
-// checkBackup verifies every file of a backup, and returns their names in the order in which they were
-// written.
+// checkBackup verifies every file of a backup, and returns their names in the order in which they
+// were written.
 func checkBackup(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, backupSums))
 	if err != nil {

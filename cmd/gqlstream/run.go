@@ -76,8 +76,7 @@ func (c *runCmd) configure() (config.Settings, error) {
 	}
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef(
-			"run: --listen is for the embedded server, and --nats is another one",
-		)
+			"run: --listen is for the embedded server, and --nats is another one")
 	}
 	return settings, nil
 }

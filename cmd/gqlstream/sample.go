@@ -60,12 +60,21 @@ func sampleBatch(classes, step int) *event.Batch {
 			}
 			if v%2 == 0 {
 				b.Members = append(b.Members, event.Member{
-					Community: "sample", Vertex: id, Multiplicity: 1, Time: at, Position: position, Index: next(),
+					Community:    "sample",
+					Vertex:       id,
+					Multiplicity: 1,
+					Time:         at,
+					Position:     position,
+					Index:        next(),
 				})
 			}
 			if v%3 == 0 {
 				b.Labels = append(b.Labels, event.Label{
-					Vertex: id, Class: event.Class(class), Time: at, Position: position, Index: next(),
+					Vertex:   id,
+					Class:    event.Class(class),
+					Time:     at,
+					Position: position,
+					Index:    next(),
 				})
 			}
 		} else if v%5 != 0 {
@@ -82,7 +91,12 @@ func sampleBatch(classes, step int) *event.Batch {
 		}
 		units[said] = event.One - rest*uint32(classes-1)
 		b.Predictions = append(b.Predictions, event.Prediction{
-			Vertex: id, Units: units, Version: "sample", Time: at, Position: position, Index: next(),
+			Vertex:   id,
+			Units:    units,
+			Version:  "sample",
+			Time:     at,
+			Position: position,
+			Index:    next(),
 		})
 	}
 	return b

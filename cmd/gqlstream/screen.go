@@ -102,12 +102,8 @@ const nameMax = 32
 // communityTable returns the lines of a table of communities; further are heads.
 func communityTable(class, further string, rows []communityRow) []string {
 	return tabled(func(table io.Writer) {
-		fmt.Fprintf(
-			table,
-			"community\tmembers\tshare of %s\tinterval\t%s\n",
-			harmless(class),
-			further,
-		)
+		fmt.Fprintf(table, "community\tmembers\tshare of %s\tinterval\t%s\n",
+			harmless(class), further)
 		for _, r := range rows {
 			name := cut(harmless(r.name), nameMax)
 			switch e := r.estimate; {
@@ -120,15 +116,8 @@ func communityTable(class, further string, rows []communityRow) []string {
 				if r.class < min(len(e.Low), len(e.High)) {
 					interval = fmt.Sprintf("[%.3f %.3f]", e.Low[r.class], e.High[r.class])
 				}
-				fmt.Fprintf(
-					table,
-					"%s\t%s\t%.3f\t%s\t%s\n",
-					name,
-					grouped(r.members),
-					e.Prevalence[r.class],
-					interval,
-					r.further,
-				)
+				fmt.Fprintf(table, "%s\t%s\t%.3f\t%s\t%s\n",
+					name, grouped(r.members), e.Prevalence[r.class], interval, r.further)
 			}
 		}
 	})
@@ -167,10 +156,8 @@ func showUntil(
 		lines, more := next()
 		text := strings.Join(lines, "\n") + "\n"
 		if width, height, terminal := terminalSize(w); terminal {
-			text = homeCursor + strings.Join(
-				fitted(lines, width, height),
-				clearLine+"\r\n",
-			) + clearLine + clearBelow
+			text = homeCursor + strings.Join(fitted(lines, width, height),
+				clearLine+"\r\n") + clearLine + clearBelow
 		}
 		if _, err := io.WriteString(w, text); err != nil || !more {
 			return err
@@ -214,16 +201,9 @@ func (m *meter) add(n int) {
 // show says what was counted so far, or in all if it is called at the end.
 func (m *meter) show() {
 	elapsed := time.Since(m.begun)
-	fmt.Fprintf(
-		m.w,
-		"%s %s in %v, %s a second\n",
-		grouped(m.count),
-		m.what,
-		elapsed.Round(
-			10*time.Millisecond,
-		),
-		grouped(int(float64(m.count)/max(elapsed.Seconds(), 1e-3))),
-	)
+	fmt.Fprintf(m.w, "%s %s in %v, %s a second\n", grouped(m.count), m.what,
+		elapsed.Round(10*time.Millisecond),
+		grouped(int(float64(m.count)/max(elapsed.Seconds(), 1e-3))))
 }
 
 // grouped writes n with commas between the thousands.

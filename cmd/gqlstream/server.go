@@ -57,14 +57,15 @@ func (f *serverFlags) load() (config.Settings, error) {
 	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
 	c.State = cmp.Or(f.State, c.State)
 	if strings.HasPrefix(c.State, "~/") {
-		err = cmp.Or(err, config.Usagef("--state %q: ~ is no directory here: write the path in full", c.State))
+		err = cmp.Or(err,
+			config.Usagef("--state %q: ~ is no directory here: write the path in full", c.State))
 	}
 	return c, err
 }
 
-// open connects to the server, or starts the embedded one of a state directory. It waits a while for a
-// server that takes no connections yet. A run on the directory is named, with what can be done. It is
-// closed when the command ends.
+// open connects to the server, or starts the embedded one of a state directory. It waits a while
+// for a server that takes no connections yet. A run on the directory is named, with what can be
+// done. It is closed when the command ends.
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
 	f.settings.NATS.Listen = "" // nobody else shall reach it meanwhile
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -79,9 +80,9 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 	)
 	if errors.Is(err, broker.ErrLocked) {
 		err = fmt.Errorf(
-			"%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page",
-			err,
-		)
+			"%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has "+
+				"a page",
+			err)
 	}
 	if err == nil {
 		con.atEnd(b.Close)
@@ -89,8 +90,8 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 	return b, err
 }
 
-// openExisting is open for commands that read what is there: it makes no state directory, and misses
-// a log that nobody has published to.
+// openExisting is open for commands that read what is there: it makes no state directory, and
+// misses a log that nobody has published to.
 func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Broker, error) {
 	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)
 	if _, err := os.Stat(f.settings.State); err != nil && f.settings.NATS.URL == "" {
@@ -98,15 +99,12 @@ func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Br
 	}
 	b, err := f.open(ctx, con)
 	if err == nil {
-		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(
-			missing,
-			jetstream.ErrStreamNotFound,
-		) {
+		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(missing,
+			jetstream.ErrStreamNotFound) {
 			err = config.Usagef(
-				"there is no log %s at %s; --state, --nats and --prefix say where the pipeline has it",
-				f.names.Log,
-				cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State),
-			)
+				"there is no log %s at %s; --state, --nats and --prefix say where the pipeline "+
+					"has it",
+				f.names.Log, cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State))
 		}
 	}
 	return b, err
@@ -118,7 +116,8 @@ const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
 
 // awaitStart waits until away returns false, for serverWaitMax at most.
 func awaitStart(ctx context.Context, diagnostics io.Writer, what string, away func() bool) {
-	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) && request.Pause(ctx, serverLookEvery) == nil; looks++ {
+	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) &&
+		request.Pause(ctx, serverLookEvery) == nil; looks++ {
 		if looks == 0 {
 			fmt.Fprintf(diagnostics, "waiting for %s\n", what)
 		}

@@ -150,9 +150,9 @@ func (c *simulateCmd) answer(s *simulate.Network) error {
 		return nil
 	}
 	text := []byte("vertex,label\n")
-	s.VisitClasses(
-		func(v event.ID, class event.Class) { text = fmt.Appendf(text, "%v,%d\n", v, class) },
-	)
+	s.VisitClasses(func(v event.ID, class event.Class) {
+		text = fmt.Appendf(text, "%v,%d\n", v, class)
+	})
 	return os.WriteFile(c.Answers, text, 0o644)
 }
 

@@ -82,18 +82,9 @@ func (c *snapshotListCmd) Run(con console) error {
 		for _, s := range m.Sections {
 			bytes += s.Bytes
 		}
-		fmt.Fprintf(
-			table,
-			"%d\t%s\t%s\t%d\t%s\t%s\tyes\n",
-			m.Position,
-			event.Time(m.LogTime),
-			m.Written.Format(
-				"2006-01-02T15:04:05Z",
-			),
-			bytes,
-			m.Config,
-			checkpoint.Digest(m.Sections),
-		)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\tyes\n", m.Position, event.Time(m.LogTime),
+			m.Written.Format("2006-01-02T15:04:05Z"), bytes, m.Config,
+			checkpoint.Digest(m.Sections))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -133,12 +124,8 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
-		return config.Usagef(
-			"snapshot export: there is no table %q; there are %s and %v",
-			c.Table,
-			edgesTable,
-			graphstore.Tables(),
-		)
+		return config.Usagef("snapshot export: there is no table %q; there are %s and %v",
+			c.Table, edgesTable, graphstore.Tables())
 	}
 	dir, positions, err := c.open()
 	if err != nil {
@@ -166,14 +153,8 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(
-		con.Err,
-		"%s: %d rows of %s at position %d\n",
-		c.Out,
-		rows,
-		c.Table,
-		read.Manifest.Position,
-	)
+	fmt.Fprintf(con.Err, "%s: %d rows of %s at position %d\n",
+		c.Out, rows, c.Table, read.Manifest.Position)
 	return nil
 }
 

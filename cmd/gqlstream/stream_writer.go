@@ -24,8 +24,8 @@ type streamWriter struct {
 	limiter   *rate.Limiter
 }
 
-// newStreamWriter returns a writer to the server at nc of so many events a second; 0 is no limit. Its
-// publisher is the caller's to close.
+// newStreamWriter returns a writer to the server at nc of so many events a second; 0 is no limit.
+// Its publisher is the caller's to close.
 func newStreamWriter(
 	nc *nats.Conn,
 	perSecond float64,
@@ -56,8 +56,8 @@ func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 	return nil
 }
 
-// publish publishes the events [from, to) of a kind, in halves if the message would be too large, and
-// waits until the rate allows as many more.
+// publish publishes the events [from, to) of a kind, in halves if the message would be too large,
+// and waits until the rate allows as many more.
 func (s *streamWriter) publish(
 	ctx context.Context,
 	kind event.Kind,
@@ -72,7 +72,8 @@ func (s *streamWriter) publish(
 		}
 		return s.publish(ctx, kind, b, middle, to)
 	}
-	if err := s.publisher.Publish(ctx, ingest.Outgoing{Kind: kind, ContentType: form, Payload: payload}); err != nil {
+	if err := s.publisher.Publish(ctx,
+		ingest.Outgoing{Kind: kind, ContentType: form, Payload: payload}); err != nil {
 		return err
 	}
 	return s.limiter.WaitN(ctx, to-from)

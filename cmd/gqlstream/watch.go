@@ -95,8 +95,7 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return config.Usagef(
 			"watch: --url %q: want the address of a page, such as http://127.0.0.1:8090",
-			c.URL,
-		)
+			c.URL)
 	}
 	w := &watch{watchCmd: *c, base: strings.TrimRight(at.String(), "/"), con: con}
 	if password, given := at.User.Password(); given { // a token, which is not for the screen
@@ -118,10 +117,8 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		return fmt.Errorf("watch: %w", w.problem)
 	}
 	if w.list.Total == 0 {
-		fmt.Fprintln(
-			con.Err,
-			"watch: no estimates yet; publish edges, labels, predictions and members",
-		)
+		fmt.Fprintln(con.Err,
+			"watch: no estimates yet; publish edges, labels, predictions and members")
 	}
 	looked := 0
 	return showUntil(ctx, con.Out, c.Every, c.Every, nil, func() ([]string, bool) {
@@ -147,11 +144,8 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 		return seen, err
 	}
 	if seen.class = slices.Index(seen.info.Classes, w.Class); seen.class < 0 && w.Class != "" {
-		return seen, config.Usagef(
-			"there is no class %q; there are %s",
-			w.Class,
-			strings.Join(seen.info.Classes, ", "),
-		)
+		return seen, config.Usagef("there is no class %q; there are %s",
+			w.Class, strings.Join(seen.info.Classes, ", "))
 	}
 	seen.class = max(seen.class, 0)
 	if err := w.get(ctx, "/api/v1/status", nil, &seen.status); err != nil {
@@ -160,7 +154,11 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 	query := url.Values{
 		"sort": {
 			w.Sort,
-		}, "limit": {"all"}, "class": {strconv.Itoa(seen.class)}, "q": {w.Filter}, "method": {w.Method},
+		},
+		"limit":  {"all"},
+		"class":  {strconv.Itoa(seen.class)},
+		"q":      {w.Filter},
+		"method": {w.Method},
 	}
 	if _, _, terminal := terminalSize(w.con.Out); terminal {
 		query.Set("limit", strconv.Itoa(watchRowsMax))
@@ -190,14 +188,8 @@ func (w *watch) lines() []string {
 				members:  int(e.Members),
 				estimate: e,
 				class:    w.class,
-				further: fmt.Sprintf(
-					"%v\t%s",
-					max(
-						now.Sub(r.Updated),
-						0,
-					).Truncate(time.Second),
-					harmless(strings.Join(e.Flags, " ")),
-				),
+				further: fmt.Sprintf("%v\t%s", max(now.Sub(r.Updated), 0).Truncate(time.Second),
+					harmless(strings.Join(e.Flags, " "))),
 			},
 		)
 	}
@@ -214,26 +206,17 @@ func (w *watch) state() string {
 	if w.problem != nil {
 		return "trying again: " + w.problem.Error()
 	}
-	return fmt.Sprintf(
-		"%s, position %s, %s behind, %s communities, by %s",
-		harmless(w.status.State),
-		grouped(int(w.status.Position)),
-		grouped(int(w.status.Lag)),
-		grouped(w.list.Total),
-		w.Sort,
-	)
+	return fmt.Sprintf("%s, position %s, %s behind, %s communities, by %s",
+		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
+		grouped(w.list.Total), w.Sort)
 }
 
 // get reads one answer of the API.
 func (w *watch) get(ctx context.Context, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.wait, watchWaitMax))
 	defer cancel()
-	request, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodGet,
-		w.base+path+"?"+query.Encode(),
-		nil,
-	)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+path+"?"+query.Encode(),
+		nil)
 	if err != nil {
 		return err
 	}
@@ -242,11 +225,8 @@ func (w *watch) get(ctx context.Context, path string, query url.Values, into any
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf(
-			"no page at %s, start gqlstream run or name its address with --url: %w",
-			w.base,
-			err,
-		)
+		return fmt.Errorf("no page at %s, start gqlstream run or name its address with --url: %w",
+			w.base, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, watchBytesMax))
@@ -257,13 +237,8 @@ func (w *watch) get(ctx context.Context, path string, query url.Values, into any
 	case response.StatusCode == http.StatusUnauthorized:
 		return errors.New("the page asks for a token; give it with --token-file")
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf(
-			"%s answers %s to %s: %.200s",
-			w.base,
-			response.Status,
-			path,
-			harmless(strings.TrimSpace(string(body))),
-		)
+		return fmt.Errorf("%s answers %s to %s: %.200s",
+			w.base, response.Status, path, harmless(strings.TrimSpace(string(body))))
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("%s is not the page of a gqlstream: %w", w.base, err)
