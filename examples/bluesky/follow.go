@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	batchEventsMax = 1000             // a batch is published when it has as many events
-	batchWaitMax   = time.Second      // or when its first frame is so old
-	frameBytesMax  = 1 << 20          // a longer frame ends the connection
-	pauseMax       = time.Minute      // between two tries to connect
-	rewind         = 5 * time.Second  // servers' clocks differ, so a new connection begins a bit earlier
-	gapMin         = 30 * time.Second // a later beginning than this after the cursor is reported
+	batchEventsMax = 1000        // a batch is published when it has as many events
+	batchWaitMax   = time.Second // or when its first frame is so old
+	frameBytesMax  = 1 << 20     // a longer frame ends the connection
+	pauseMax       = time.Minute // between two tries to connect
+	// servers' clocks differ, so a new connection begins a bit earlier
+	rewind = 5 * time.Second
+	gapMin = 30 * time.Second // a later beginning than this after the cursor is reported
 )
 
 // follower reads a Jetstream server, over any number of connections, and publishes.
@@ -52,11 +53,8 @@ func (f *follower) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, errCursor):
-			f.report(
-				"%v, %s: goes on with what happens now; what happened since is not published",
-				err,
-				moment(f.cursor),
-			)
+			f.report("%v, %s: goes on with what happens now; what happened since is not published",
+				err, moment(f.cursor))
 			f.cursor = 0
 		case f.cursor != before:
 			pause = f.pauseMin
@@ -80,7 +78,8 @@ func (f *follower) read(ctx context.Context) error {
 		return err
 	}
 	defer conn.CloseNow()
-	frames, ended := make(chan *frame, batchEventsMax), make(chan struct{})
+	frames := make(chan *frame, batchEventsMax)
+	ended := make(chan struct{})
 	reading, stop := context.WithCancel(ctx)
 	var cause error // why the connection ended; set when ended is closed
 	go func() {
@@ -122,11 +121,8 @@ func (f *follower) read(ctx context.Context) error {
 // what came after the cursor; the first one of all is where to begin if it is lost.
 func (f *follower) add(b *batch, received *frame) error {
 	if !f.begun && f.cursor != 0 && received.TimeUS-f.cursor > gapMin.Microseconds() {
-		f.report(
-			"nothing between %s and %s is to be had",
-			moment(f.cursor),
-			moment(received.TimeUS),
-		)
+		f.report("nothing between %s and %s is to be had",
+			moment(f.cursor), moment(received.TimeUS))
 	}
 	f.begun = true
 	if f.cursor == 0 {
@@ -165,11 +161,8 @@ func (f *follower) connect(ctx context.Context) (*websocket.Conn, error) {
 // receive hands over the frames of a connection until it ends or stalls.
 func (f *follower) receive(ctx context.Context, conn *websocket.Conn, frames chan<- *frame) error {
 	for {
-		waiting, cancel := context.WithTimeoutCause(
-			ctx,
-			f.stallMax,
-			fmt.Errorf("nothing came for %v", f.stallMax),
-		)
+		waiting, cancel := context.WithTimeoutCause(ctx, f.stallMax,
+			fmt.Errorf("nothing came for %v", f.stallMax))
 		_, text, err := conn.Read(waiting)
 		if err != nil && waiting.Err() != nil {
 			err = context.Cause(waiting)

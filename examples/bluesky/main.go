@@ -1,5 +1,6 @@
-// Command bluesky publishes who likes, reposts and answers whom on Bluesky, and what a
-// classifier says of posts, to a gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS and a websocket client.
+// Command bluesky publishes who likes, reposts and answers whom on Bluesky, and what a classifier
+// says of posts, to a gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS
+// and a websocket client.
 //
 //	gqlstream run --classes left,right --listen 127.0.0.1:4222
 //	go run ./examples/bluesky -url nats://127.0.0.1:4222
@@ -43,28 +44,20 @@ import (
 )
 
 func main() {
-	from := flag.String(
-		"jetstream",
-		"wss://jetstream2.us-east.bsky.network/subscribe",
-		"the Jetstream server to read",
-	)
-	url := flag.String(
-		"url",
-		"nats://127.0.0.1:4222",
-		"the server that gqlstream run listens on, or its own --nats",
-	)
+	from := flag.String("jetstream", "wss://jetstream2.us-east.bsky.network/subscribe",
+		"the Jetstream server to read")
+	url := flag.String("url", "nats://127.0.0.1:4222",
+		"the server that gqlstream run listens on, or its own --nats")
 	dir := flag.String("dir", "bluesky-state", "folder of the key and the cursor")
 	plain := flag.Bool("plain", false, "publish account identifiers as they are")
 	ttl := flag.Duration("ttl", 30*24*time.Hour, "how long a like, a repost or an answer counts")
-	classifier := flag.String(
-		"classify",
-		"",
-		"URL of a classifier of texts; without it no posts are published",
-	)
+	classifier := flag.String("classify", "",
+		"URL of a classifier of texts; without it no posts are published")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *from, *url, *dir, *classifier, *plain, *ttl); err != nil && ctx.Err() == nil {
+	if err := run(ctx, *from, *url, *dir, *classifier, *plain, *ttl); err != nil &&
+		ctx.Err() == nil {
 		log.Fatal(err)
 	}
 }
@@ -95,9 +88,11 @@ func run(
 	cursor := filepath.Join(dir, "cursor")
 	f := follower{
 		url: from, translator: translator, stallMax: 30 * time.Second, pauseMin: time.Second,
-		publish: func(ctx context.Context, b *batch) error { return publish(ctx, js, b, classifier) },
-		save:    func(at int64) error { return writeFile(cursor, strconv.FormatInt(at, 10)) },
-		report:  log.Printf,
+		publish: func(ctx context.Context, b *batch) error {
+			return publish(ctx, js, b, classifier)
+		},
+		save:   func(at int64) error { return writeFile(cursor, strconv.FormatInt(at, 10)) },
+		report: log.Printf,
 	}
 	if f.cursor, err = readCursor(cursor); err != nil {
 		return err
@@ -113,7 +108,9 @@ func publish(ctx context.Context, js jetstream.JetStream, b *batch, classifier s
 	if err := publishPosts(ctx, js, b.posts, classifier); err != nil {
 		return err
 	}
-	for _, m := range []*nats.Msg{{Subject: "gql.edge", Data: b.edges}, {Subject: "gql.vertex", Data: b.vertices}} {
+	for _, m := range []*nats.Msg{
+		{Subject: "gql.edge", Data: b.edges}, {Subject: "gql.vertex", Data: b.vertices},
+	} {
 		if len(m.Data) == 0 {
 			continue
 		}

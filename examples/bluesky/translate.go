@@ -81,10 +81,8 @@ func (t *translator) add(b *batch, f *frame) error {
 	at := float64(f.TimeUS) / 1e6
 	switch {
 	case f.Kind == "account" && f.Account.Status == "deleted":
-		return b.line(
-			&b.vertices,
-			map[string]any{"vertex": t.name(f.DID), "erase": true, "time": at},
-		)
+		return b.line(&b.vertices,
+			map[string]any{"vertex": t.name(f.DID), "erase": true, "time": at})
 	case f.Kind != "commit" || f.Commit.Operation != "create":
 		return nil
 	}

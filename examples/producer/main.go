@@ -61,15 +61,18 @@ func batches(now time.Time) []batch {
 			{"src": "ann", "dst": "bob", "weight": 2.0, "time": at},
 			{"src": "bob", "dst": "cem", "time": at},
 			{"op": "remove", "src": "ann", "dst": "cem", "time": at},
-		}, table(column("op", text), column("src", text), column("dst", text), column("weight", double), column("time", arrow.FixedWidthTypes.Timestamp_us))},
+		}, table(column("op", text), column("src", text), column("dst", text),
+			column("weight", double), column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"label", []map[string]any{
 			{"vertex": "ann", "class": "left", "time": at},
 			{"vertex": "cem", "class": "right", "role": "train", "time": at},
-		}, table(column("vertex", text), column("class", text), column("role", text), column("time", arrow.FixedWidthTypes.Timestamp_us))},
+		}, table(column("vertex", text), column("class", text), column("role", text),
+			column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"prediction", []map[string]any{
 			{"vertex": "ann", "probabilities": []float64{0.9, 0.1}, "version": "v3", "time": at},
 			{"vertex": "bob", "probabilities": []float64{0.3, 0.7}, "version": "v3", "time": at},
-		}, table(column("vertex", text), column("probabilities", arrow.FixedSizeListOf(2, double)), column("version", text), column("time", arrow.FixedWidthTypes.Timestamp_us))},
+		}, table(column("vertex", text), column("probabilities", arrow.FixedSizeListOf(2, double)),
+			column("version", text), column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"post", []map[string]any{
 			{
 				"author": "ann", "probabilities": []float64{0.2, 0.8}, "version": "v3",
@@ -88,7 +91,9 @@ func batches(now time.Time) []batch {
 			{"community": "berlin", "vertex": "ann", "multiplicity": 1.0, "time": at},
 			{"community": "berlin", "vertex": "bob", "multiplicity": 3.0, "time": at},
 			{"op": "leave", "community": "berlin", "vertex": "cem", "time": at},
-		}, table(column("op", text), column("community", text), column("vertex", text), column("multiplicity", arrow.PrimitiveTypes.Int64), column("time", arrow.FixedWidthTypes.Timestamp_us))},
+		}, table(column("op", text), column("community", text), column("vertex", text),
+			column("multiplicity", arrow.PrimitiveTypes.Int64),
+			column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"vertex", []map[string]any{
 			{
 				"vertex":     "ann",
@@ -96,7 +101,9 @@ func batches(now time.Time) []batch {
 				"time":       at,
 			},
 			{"vertex": "bob", "attributes": map[string]any{"language": "tr"}, "time": at},
-		}, table(column("vertex", text), column("language", text), column("age", double), column("time", arrow.FixedWidthTypes.Timestamp_us))}, // an attribute is a column
+			// an attribute is a column
+		}, table(column("vertex", text), column("language", text), column("age", double),
+			column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"control", []map[string]any{
 			{"op": "flush"}, // publish what has changed at once
 		}, table(column("op", text))},
@@ -138,11 +145,8 @@ func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, _, err := array.RecordFromJSON(
-		memory.DefaultAllocator,
-		schema,
-		bytes.NewReader(text),
-	) // what a row lacks is null, the default
+	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema,
+		bytes.NewReader(text)) // what a row lacks is null, the default
 	if err != nil {
 		return nil, err
 	}
@@ -203,16 +207,10 @@ func run(url, producer string) (int, error) {
 }
 
 func main() {
-	url := flag.String(
-		"url",
-		"nats://127.0.0.1:4222",
-		"the server that gqlstream run listens on, or its own --nats",
-	)
-	producer := flag.String(
-		"producer",
-		fmt.Sprint("example-", time.Now().UnixNano()),
-		"name of this producer, for message ids",
-	)
+	url := flag.String("url", "nats://127.0.0.1:4222",
+		"the server that gqlstream run listens on, or its own --nats")
+	producer := flag.String("producer", fmt.Sprint("example-", time.Now().UnixNano()),
+		"name of this producer, for message ids")
 	flag.Parse()
 	n, err := run(*url, *producer)
 	if err != nil {
