@@ -40,7 +40,8 @@ type told struct {
 	ended time.Time // by the wall clock; zero: it fires
 }
 
-// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu and target guard.
+// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu and target
+// guard.
 type manager struct {
 	config Alertmanager
 	token  string
@@ -67,8 +68,8 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
-// set replaces what fires. What has begun or ended since the last time is told at once. An alert that fires no
-// longer is told with its end.
+// set replaces what fires. What has begun or ended since the last time is told at once. An alert
+// that fires no longer is told with its end.
 func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +78,8 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 		if a.State == alerts.Firing && (len(m.config.Rules) == 0 || m.config.Rules.Match(a.Rule)) {
 			before, known := m.told[a.Alert]
 			changed = changed || !known || !before.ended.IsZero()
-			m.told[a.Alert], fires[a.Alert] = told{Transition: a.Transition}, true
+			m.told[a.Alert] = told{Transition: a.Transition}
+			fires[a.Alert] = true
 		}
 	}
 	ends := map[string]*alerts.Transition{}
@@ -193,13 +195,8 @@ func (m *manager) post(ctx context.Context) error {
 			if m.token != "" {
 				header.Set("Authorization", "Bearer "+m.token)
 			}
-			err = post(
-				ctx,
-				m.client,
-				strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts",
-				header,
-				body,
-			)
+			err = post(ctx, m.client, strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts",
+				header, body)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -207,13 +204,8 @@ func (m *manager) post(ctx context.Context) error {
 		if err != nil {
 			m.count(outcomeFailed, err)
 			if !m.away { // once: whatever begins or ends is another attempt
-				m.log.Warn(
-					"alertmanager: cannot be told, and is tried until it can",
-					"alertmanager",
-					m.config.Name,
-					"error",
-					err,
-				)
+				m.log.Warn("alertmanager: cannot be told, and is tried until it can",
+					"alertmanager", m.config.Name, "error", err)
 			}
 			m.away = true
 			return err

@@ -50,9 +50,8 @@ func post(
 		return hideURL(err)
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(
-		io.LimitReader(answer.Body, answerBytesMax),
-	) // whether it is complete does not matter
+	// whether it is complete does not matter
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
 	switch answer.StatusCode / 100 {
 	case 2:
 		return nil

@@ -22,13 +22,16 @@ type Config struct {
 
 // Webhook is an address that gets every transition of its rules.
 type Webhook struct {
-	Name       string          `yaml:"name"`
-	URL        string          `yaml:"url"`
-	SecretFile string          `yaml:"secret_file"` // with the key; empty: not signed
-	Template   string          `yaml:"template"`    // of the body (text/template), "slack" or "teams"; empty: the transition's JSON
-	Rules      alerts.Patterns `yaml:"rules"`       // none: every rule
-	RetryFor   time.Duration   `yaml:"retry_for"`   // since the transition was stored; 0: RetryForDefault
-	MaxAge     time.Duration   `yaml:"max_age"`     // transitions whose log time is older are left out; 0: none is
+	Name       string `yaml:"name"`
+	URL        string `yaml:"url"`
+	SecretFile string `yaml:"secret_file"` // with the key; empty: not signed
+	// of the body (text/template), "slack" or "teams"; empty: the transition's JSON
+	Template string          `yaml:"template"`
+	Rules    alerts.Patterns `yaml:"rules"` // none: every rule
+	// since the transition was stored; 0: RetryForDefault
+	RetryFor time.Duration `yaml:"retry_for"`
+	// transitions whose log time is older are left out; 0: none is
+	MaxAge time.Duration `yaml:"max_age"`
 }
 
 // Alertmanager is the address of an Alertmanager, without /api/v2.
@@ -57,14 +60,9 @@ func (c Config) Validate() error {
 	}
 	check := func(where, name, address string, seen map[string]bool) {
 		if name == "" || seen[name] || len(name) > 64 {
-			errs = append(
-				errs,
-				fmt.Errorf(
-					"%s.name: %q is empty, longer than 64 bytes, or given twice",
-					where,
-					name,
-				),
-			)
+			errs = append(errs, fmt.Errorf(
+				"%s.name: %q is empty, longer than 64 bytes, or given twice",
+				where, name))
 		}
 		seen[name] = true
 		if err := checkURL(address); err != nil {
@@ -95,11 +93,15 @@ const bodyBytesMax = 64 << 10
 // templates are the bodies that a name stands for.
 var templates = map[string]string{
 	"slack": `{"text": {{json (print .Mark " *" .Rule "* " .State ": " .Text "\n" .Link)}}}`,
-	"teams": `{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {` +
-		`"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": [` +
-		`{"type": "TextBlock", "weight": "bolder", "wrap": true, "text": {{json (print .Mark " " .Rule " " .State)}}}, ` +
+	"teams": `{"type": "message", "attachments": [{` +
+		`"contentType": "application/vnd.microsoft.card.adaptive", "content": {` +
+		`"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", ` +
+		`"type": "AdaptiveCard", "version": "1.4", "body": [` +
+		`{"type": "TextBlock", "weight": "bolder", "wrap": true, ` +
+		`"text": {{json (print .Mark " " .Rule " " .State)}}}, ` +
 		`{"type": "TextBlock", "wrap": true, "text": {{json .Text}}}]` +
-		`{{if .Link}}, "actions": [{"type": "Action.OpenUrl", "title": "Open", "url": {{json .Link}}}]{{end}}}}]}`,
+		`{{if .Link}}, "actions": [{"type": "Action.OpenUrl", "title": "Open", ` +
+		`"url": {{json .Link}}}]{{end}}}}]}`,
 }
 
 // content is the data of a template: the fields of the transition and two more.
@@ -109,7 +111,8 @@ type content struct {
 	Mark string // a sign: it rings, it is back, or it ended for another reason
 }
 
-// parseTemplate reads a template of the body of a webhook, or the name of one, and tries it. None is nil.
+// parseTemplate reads a template of the body of a webhook, or the name of one, and tries it. None
+// is nil.
 func parseTemplate(text string) (*template.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -128,16 +131,18 @@ func parseTemplate(text string) (*template.Template, error) {
 		return nil, err
 	}
 	sample := sampleAlert(time.Unix(0, 0))
-	sample.Community, sample.Reason, sample.Text = "\"quoted\"\n", "\\ <b>", "\\ <b>"
+	sample.Community = "\"quoted\"\n"
+	sample.Reason = "\\ <b>"
+	sample.Text = "\\ <b>"
 	body, err := execute(parsed, &sample, "https://example.org")
 	if err != nil {
 		return nil, err
 	}
 	if !json.Valid(body) && strings.HasPrefix(strings.TrimSpace(text), "{\"") {
 		return nil, fmt.Errorf(
-			"with a name that has quotes it makes %.200q, which is not JSON: write {{json .Community}} where {{.Community}} is",
-			body,
-		)
+			"with a name that has quotes it makes %.200q, which is not JSON: write {{json "+
+				".Community}} where {{.Community}} is",
+			body)
 	}
 	return parsed, nil
 }

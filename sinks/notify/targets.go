@@ -81,7 +81,8 @@ type Stats struct {
 	Name     string            `json:"name"` // webhook/NAME or alertmanager/NAME
 	Outcomes map[string]uint64 `json:"outcomes"`
 	Queue    uint64            `json:"queue"` // transitions that wait, or alerts that are told
-	Error    string            `json:"error"` // of the last attempt, or why there is none; empty: it went well
+	// of the last attempt, or why there is none; empty: it went well
+	Error string `json:"error"`
 }
 
 func (t *target) stats() Stats {
@@ -212,8 +213,8 @@ func (t *Targets) Close() error {
 	return nil
 }
 
-// delivers reports whether a webhook has something to do now: there is more, and the last attempt is
-// not one that is to be made again after a pause.
+// delivers reports whether a webhook has something to do now: there is more, and the last attempt
+// is not one that is to be made again after a pause.
 func (h *hook) delivers(ctx context.Context) bool {
 	h.mu.Lock()
 	pauses := h.pauses
@@ -231,10 +232,19 @@ func consumerName(webhook string) string { return "webhook-" + sinks.Token(webho
 func sampleAlert(at time.Time) alerts.Transition {
 	text := at.UTC().Format(time.RFC3339Nano)
 	return alerts.Transition{
-		ID: "trial-" + text, Alert: "gqlstream-trial", Rule: "gqlstream-trial", Community: "trial", Class: "trial", State: alerts.Firing,
-		Time: text, Since: text, Reason: "this is a trial of gqlstream; no community is concerned",
-		Text:  "this is a trial of gqlstream; no community is concerned",
-		Point: 0.5, Low: 0.4, High: 0.6,
+		ID:        "trial-" + text,
+		Alert:     "gqlstream-trial",
+		Rule:      "gqlstream-trial",
+		Community: "trial",
+		Class:     "trial",
+		State:     alerts.Firing,
+		Time:      text,
+		Since:     text,
+		Reason:    "this is a trial of gqlstream; no community is concerned",
+		Text:      "this is a trial of gqlstream; no community is concerned",
+		Point:     0.5,
+		Low:       0.4,
+		High:      0.6,
 	}
 }
 

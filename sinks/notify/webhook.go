@@ -93,9 +93,10 @@ func (h *hook) settings() jetstream.ConsumerConfig {
 // change those that are there, and a queue with another filter would say nothing for good.
 func (h *hook) intact(have jetstream.ConsumerConfig) bool {
 	want := h.settings()
-	return have.Durable == want.Durable && have.FilterSubject == "" && len(have.FilterSubjects) == 0 &&
-		have.AckPolicy == want.AckPolicy && have.AckWait == want.AckWait &&
-		have.MaxDeliver == want.MaxDeliver && have.MaxAckPending == want.MaxAckPending &&
+	return have.Durable == want.Durable && have.FilterSubject == "" &&
+		len(have.FilterSubjects) == 0 && have.AckPolicy == want.AckPolicy &&
+		have.AckWait == want.AckWait && have.MaxDeliver == want.MaxDeliver &&
+		have.MaxAckPending == want.MaxAckPending &&
 		have.InactiveThreshold == want.InactiveThreshold && len(have.BackOff) == 0 &&
 		have.ReplayPolicy == jetstream.ReplayInstantPolicy && have.RateLimit == 0 &&
 		!have.HeadersOnly && have.DeliverSubject == "" && have.PauseUntil == nil &&
@@ -108,7 +109,8 @@ func (h *hook) open(ctx context.Context) error {
 	name := consumerName(h.config.Name)
 	consumer, err := h.stream.Consumer(ctx, name)
 	if err == nil && !h.intact(consumer.CachedInfo().Config) {
-		h.done = cmp.Or(h.done, consumer.CachedInfo().AckFloor.Stream) // which a filter can have moved
+		// which a filter can have moved
+		h.done = cmp.Or(h.done, consumer.CachedInfo().AckFloor.Stream)
 		h.log.Warn("webhook: somebody changed the settings of its queue, which is made again",
 			"webhook", h.config.Name, "consumer", name, "from", h.done+1)
 		if err = h.stream.DeleteConsumer(ctx, name); err == nil {
@@ -117,10 +119,12 @@ func (h *hook) open(ctx context.Context) error {
 	}
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		c := h.settings()
-		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &h.seen
+		c.DeliverPolicy = jetstream.DeliverByStartTimePolicy
+		c.OptStartTime = &h.seen
 		if info, err := h.stream.Info(ctx); err == nil && h.done > 0 &&
 			info.State.LastSeq >= h.done { // else the stream is another one
-			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartSequencePolicy, nil
+			c.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
+			c.OptStartTime = nil
 			c.OptStartSeq = h.done + 1
 		}
 		consumer, err = h.stream.CreateConsumer(ctx, c)
@@ -157,13 +161,8 @@ func (h *hook) run(ctx context.Context) {
 			h.reads(nil)
 		default:
 			if h.reads(err) {
-				h.log.Warn(
-					"webhook: its queue cannot be read",
-					"webhook",
-					h.config.Name,
-					"error",
-					err,
-				)
+				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error",
+					err)
 			}
 			_ = request.Pause(ctx, brokenWait)
 			_ = h.open(ctx) // the stream may have been made anew; else the next look fails again
@@ -207,17 +206,8 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		h.drop(m, t.ID, err)
 	default:
 		h.count(outcomeFailed, err)
-		h.log.Warn(
-			"webhook: will be tried again",
-			"webhook",
-			h.config.Name,
-			"id",
-			t.ID,
-			"try",
-			meta.NumDelivered,
-			"error",
-			err,
-		)
+		h.log.Warn("webhook: will be tried again", "webhook", h.config.Name, "id", t.ID, "try",
+			meta.NumDelivered, "error", err)
 		_ = m.NakWithDelay(min(retryWaitMax, retryWaitMin<<min(max(meta.NumDelivered, 1)-1, 20)))
 	}
 }
