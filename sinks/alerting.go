@@ -56,24 +56,21 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	if unread == nil {
 		return a, nil
 	}
-	a.begin, err = Newest(
-		ctx,
-		c.JS,
-		ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log},
-	)
+	a.begin, err = Newest(ctx, c.JS,
+		ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
 	if err != nil {
 		return nil, fmt.Errorf("sinks: alerts: %w", err)
 	}
 	if errors.Is(unread, os.ErrNotExist) { // else Open learns whether there is one
-		_ = a.save(
-			ctx,
-			a.begin,
-		) // Open tries again; a run may end before it, and the next one must begin here too
+		_ = a.save(ctx,
+			// Open tries again; a run may end before it, and the next one must begin here too
+			a.begin)
 	}
 	return a, nil
 }
 
-// StandBy leaves storing and saving to another worker of a group, or not. It must not be called while the alerts follow.
+// StandBy leaves storing and saving to another worker of a group, or not. It must not be called
+// while the alerts follow.
 func (a *Alerting) StandBy(standby bool) { a.standby = standby }
 
 // Open opens the follower, as a FollowConfig wants it.
@@ -191,8 +188,8 @@ func (a *Alerting) save(ctx context.Context, after Cursor) error {
 	return writeShelf(ctx, a.config.Shelf, progress{Log: a.config.Log, Cursor: after, State: state})
 }
 
-// Newest returns the place of the newest alert of this log that is stored. The caller knows that the
-// follower has taken all that is published.
+// Newest returns the place of the newest alert of this log that is stored. The caller knows that
+// the follower has taken all that is published.
 func (a *Alerting) Newest() Place { return a.stored.last }
 
 // Close implements Follower. Alerts can be opened again.

@@ -14,14 +14,13 @@
 // is no emission, such as a message of somebody else, is passed over with a warning. A
 // Cursor says how far it is, and recognises a stream that has lost its end.
 //
-// A Follower takes emissions and makes them durable together with the cursor, so that its
-// output holds each record once after a crash anywhere: the lines file and the parts
-// cut back what is beyond the cursor, Alerting evaluates again and leaves out what the
-// stream of alerts has, and so do Rollups with the stream of history. A Runner feeds one follower: one that fails, because its disk is
-// full, say, is opened again after a pause and catches up, and nobody waits for it,
-// unless the stream would discard what it has not taken; then the Writer waits, and its
-// State says for whom. The bucket of latest values is no follower but a copy that
-// the broker keeps.
+// A Follower takes emissions and makes them durable together with the cursor, so that its output
+// holds each record once after a crash anywhere: the lines file and the parts cut back what is
+// beyond the cursor, Alerting evaluates again and leaves out what the stream of alerts has, and so
+// do Rollups with the stream of history. A Runner feeds one follower: one that fails, because its
+// disk is full, say, is opened again after a pause and catches up, and nobody waits for it, unless
+// the stream would discard what it has not taken; then the Writer waits, and its State says for
+// whom. The bucket of latest values is no follower but a copy that the broker keeps.
 //
 // Names hang on one prefix. Subjects and keys hold the names of communities and methods
 // as Token writes them. Positions count in the log in, whose identity every mark, record

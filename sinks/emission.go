@@ -26,9 +26,10 @@ type Emission struct {
 // The log time between two marks of a shard without records grows with the time since its last
 // records, so that an idle pipeline writes little.
 const (
-	heartbeatEvery = int64(time.Second)      // at least
-	heartbeatMost  = int64(45 * time.Second) // below markFreshMax, so that the writer is seen to live
-	heartbeatShare = 8                       // one part in so many of the time since the last records
+	heartbeatEvery = int64(time.Second) // at least
+	// below markFreshMax, so that the writer is seen to live
+	heartbeatMost  = int64(45 * time.Second)
+	heartbeatShare = 8 // one part in so many of the time since the last records
 )
 
 // Heartbeats decides which emissions without records are in the log out. Whoever folds
@@ -39,9 +40,9 @@ type Heartbeats struct {
 	active int64 // log time of the newest mark with records, or of the first of the log
 }
 
-// Publishes reports whether an emission is published: one with records or notes, one that
-// cuts, or one a second or more behind the newest mark, longer the longer nothing was said. It must be
-// asked about each, in order.
+// Publishes reports whether an emission is published: one with records or notes, one that cuts, or
+// one a second or more behind the newest mark, longer the longer nothing was said. It must be asked
+// about each, in order.
 func (h *Heartbeats) Publishes(e *Emission) bool {
 	says := len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut
 	if h.active == 0 || says {
@@ -122,10 +123,8 @@ func joined(parts []*part) *Stored {
 	for i, one := range estimates {
 		rows[i] = row{e.Records[i], one}
 	}
-	slices.SortStableFunc(
-		rows,
-		func(a, b row) int { return cmp.Compare(a.estimate.Community, b.estimate.Community) },
-	)
+	slices.SortStableFunc(rows,
+		func(a, b row) int { return cmp.Compare(a.estimate.Community, b.estimate.Community) })
 	for i, one := range rows {
 		e.Records[i], estimates[i] = one.record, one.estimate
 	}
@@ -160,9 +159,11 @@ func (e *Stored) Estimates() ([]quant.Estimate, error) {
 	return decoded, nil
 }
 
-// Ordinal returns how many records of an emission before the i-th are of the same community and method.
+// Ordinal returns how many records of an emission before the i-th are of the same community and
+// method.
 func Ordinal(list []quant.Estimate, i int) (n int) {
-	for j := i - 1; j >= 0 && list[j].Community == list[i].Community && list[j].Position == list[i].Position; j-- {
+	for j := i - 1; j >= 0 && list[j].Community == list[i].Community &&
+		list[j].Position == list[i].Position; j-- {
 		if list[j].Method == list[i].Method {
 			n++
 		}

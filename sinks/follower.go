@@ -16,9 +16,11 @@ import (
 
 // Limits of a follower's life.
 const (
-	followSyncEvery    = time.Second
-	followSyncShare    = 50          // and to make durable takes at most one part in so many of the time
-	followSyncWaitMax  = time.Minute // but this is waited at most: where the log out is full, the worker waits too
+	followSyncEvery = time.Second
+	// and to make durable takes at most one part in so many of the time
+	followSyncShare = 50
+	// but this is waited at most: where the log out is full, the worker waits too
+	followSyncWaitMax  = time.Minute
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
@@ -121,9 +123,10 @@ func (r *Runner) follow(ctx context.Context) (err error) {
 	return r.sync(last, f, r.Taken())
 }
 
-// feed takes emissions until ctx ends, which is no error, and has them made durable when a while has
-// passed, whether or not more come. A follower that fails, or is ended, while it takes one may have
-// taken a part of it: its state must not be saved then, and it is opened again from the saved one.
+// feed takes emissions until ctx ends, which is no error, and has them made durable when a while
+// has passed, whether or not more come. A follower that fails, or is ended, while it takes one may
+// have taken a part of it: its state must not be saved then, and it is opened again from the saved
+// one.
 func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last Cursor) error {
 	durable, syncAt := last, time.Time{}
 	for {
@@ -207,7 +210,9 @@ func (r *Runner) State() request.State {
 	s := r.tracker.State(r.config.Name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Follows, s.Behind, s.Position = true, r.behind, r.durable.Position
+	s.Follows = true
+	s.Behind = r.behind
+	s.Position = r.durable.Position
 	if r.config.End != nil {
 		s.Behind = max(r.config.End(), r.taken.Sequence) - r.taken.Sequence
 	}
@@ -223,7 +228,9 @@ func Slowest(runners []*Runner) (name string, taken uint64) {
 	for _, r := range runners {
 		at, now := r.After().Sequence, r.Taken().Sequence
 		if name == "" || at < taken || at == taken && now < read {
-			name, taken, read = r.config.Name, at, now
+			name = r.config.Name
+			taken = at
+			read = now
 		}
 	}
 	return name, taken

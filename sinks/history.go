@@ -61,8 +61,9 @@ type RecordsQuery struct {
 }
 
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
-// included. Unless whole is set there are older ones. It reads some more than it returns: a part of the stream
-// that would have them were all records spread evenly, and twice as much until they are there.
+// included. Unless whole is set there are older ones. It reads some more than it returns: a part of
+// the stream that would have them were all records spread evenly, and twice as much until they are
+// there.
 func (s *History) Read(
 	ctx context.Context,
 	q RecordsQuery,
@@ -85,14 +86,8 @@ func (s *History) Read(
 		end = last.sequence
 	}
 	most := min(cmp.Or(q.Most, recordsMax), recordsMax)
-	span := (state.LastSeq-state.FirstSeq)/max(
-		state.Subjects[records.subjects[0]],
-		1,
-	)*uint64(
-		most,
-	) + uint64(
-		most,
-	)
+	span := (state.LastSeq-state.FirstSeq)/max(state.Subjects[records.subjects[0]], 1)*
+		uint64(most) + uint64(most)
 	for ; len(list) <= most && !whole; span *= 2 {
 		after := end - min(end, span)
 		if list, whole, err = s.readAfter(ctx, records, q, after, most); err != nil {
@@ -106,8 +101,8 @@ func (s *History) Read(
 	return list, whole, nil
 }
 
-// readAfter returns the newest records in [From, To] that come after a sequence, one more than are wanted at
-// most or some more, and whether there is one before them.
+// readAfter returns the newest records in [From, To] that come after a sequence, one more than are
+// wanted at most or some more, and whether there is one before them.
 func (s *History) readAfter(
 	ctx context.Context,
 	records reading[quant.Estimate],
@@ -115,7 +110,8 @@ func (s *History) readAfter(
 	after uint64,
 	most int,
 ) (list []quant.Estimate, begun bool, err error) {
-	estimated := after > 0 // else what was suppressed before the first estimate is no history of the method
+	// else what was suppressed before the first estimate is no history of the method
+	estimated := after > 0
 	records.subjects = append(records.subjects, s.names.EstimateSubject(q.Community, "", 0))
 	err = records.each(ctx, after, func(e quant.Estimate) (further bool) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
@@ -165,9 +161,8 @@ func inForce(
 	position uint64,
 	at time.Time,
 ) (last stored[quant.Estimate], ok bool, err error) {
-	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(
-		min(position, math.MaxInt64),
-	)
+	key := func(e *quant.Estimate) int64 { return int64(e.Position) }
+	bound := int64(min(position, math.MaxInt64))
 	if position == 0 {
 		key, bound = func(e *quant.Estimate) int64 {
 			t, _ := time.Parse(time.RFC3339Nano, e.Time)
@@ -183,8 +178,9 @@ func inForce(
 	return records.lastUpTo(ctx, key, bound)
 }
 
-// reading reads what a stream has now of some subjects. Each message is the JSON of a T, packed or not;
-// what is of another log, or nothing of ours, is passed over. A stream that is not there is empty.
+// reading reads what a stream has now of some subjects. Each message is the JSON of a T, packed or
+// not; what is of another log, or nothing of ours, is passed over. A stream that is not there is
+// empty.
 type reading[T any] struct {
 	js       jetstream.JetStream
 	stream   string
@@ -194,22 +190,15 @@ type reading[T any] struct {
 
 // each calls visit for every message after a sequence, until visit returns false.
 func (r reading[T]) each(ctx context.Context, after uint64, visit func(T) bool) error {
-	return r.visit(
-		ctx,
-		&request.Feed{JS: r.js, Stream: r.stream, Subjects: slices.Compact(r.subjects)},
-		after,
-		visit,
-	)
+	return r.visit(ctx,
+		&request.Feed{JS: r.js, Stream: r.stream, Subjects: slices.Compact(r.subjects)}, after,
+		visit)
 }
 
 // newest calls visit for the newest message of each subject, until visit returns false.
 func (r reading[T]) newest(ctx context.Context, visit func(T) bool) error {
-	return r.visit(
-		ctx,
-		&request.Feed{JS: r.js, Stream: r.stream, Subjects: r.subjects, Newest: true},
-		0,
-		visit,
-	)
+	return r.visit(ctx,
+		&request.Feed{JS: r.js, Stream: r.stream, Subjects: r.subjects, Newest: true}, 0, visit)
 }
 
 func (r reading[T]) visit(
@@ -238,10 +227,10 @@ type stored[T any] struct {
 	value    T
 }
 
-// lastUpTo returns the last message of the first subject whose key is at most a bound; keys never fall. Where
-// there is none, the sequence is that of the last foreign one. It halves what is left of the stream until nothing
-// is: to guess where evenly growing keys would be takes a quarter of the looks and as much time, since the
-// broker has what is looked at first in memory.
+// lastUpTo returns the last message of the first subject whose key is at most a bound; keys never
+// fall. Where there is none, the sequence is that of the last foreign one. It halves what is left
+// of the stream until nothing is: to guess where evenly growing keys would be takes a quarter of
+// the looks and as much time, since the broker has what is looked at first in memory.
 func (r reading[T]) lastUpTo(
 	ctx context.Context,
 	key func(*T) int64,
@@ -255,7 +244,8 @@ func (r reading[T]) lastUpTo(
 		return last, false, fmt.Errorf("sinks: stream %s: %w", r.stream, err)
 	}
 	state := stream.CachedInfo().State
-	for low, high := state.FirstSeq, state.LastSeq+1; low < high; { // from high on keys are beyond the bound
+	// from high on keys are beyond the bound
+	for low, high := state.FirstSeq, state.LastSeq+1; low < high; {
 		middle := low + (high-low)/2
 		s, found, err := r.first(ctx, stream, middle)
 		switch {
@@ -272,7 +262,8 @@ func (r reading[T]) lastUpTo(
 	return last, ok, nil
 }
 
-// first returns the first message of the first subject from a sequence on. What is nothing of ours, or damaged, is passed over.
+// first returns the first message of the first subject from a sequence on. What is nothing of ours,
+// or damaged, is passed over.
 func (r reading[T]) first(
 	ctx context.Context,
 	stream jetstream.Stream,

@@ -57,8 +57,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	}
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err == nil {
 		err = filelock.Acquire(
-			s.file,
-		) // a worker of a group that hands it over may still be writing
+			s.file) // a worker of a group that hands it over may still be writing
 	}
 	if err != nil {
 		return after, err
@@ -70,7 +69,8 @@ func (s *linesFile) open() (after Cursor, err error) {
 	p, err := readShelf(context.Background(), s.shelf, s.log)
 	none := errors.Is(err, os.ErrNotExist)
 	switch {
-	case end == 0 && (none || err != nil && p.Log != ""): // nothing of another log there to be mixed with
+	case end == 0 && (none || err != nil && p.Log != ""):
+		// nothing of another log there to be mixed with
 		p = progress{Log: s.log}
 	case none:
 		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)
@@ -86,7 +86,8 @@ func (s *linesFile) open() (after Cursor, err error) {
 	}
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
 	if none ||
-		p.Cursor == (Cursor{}) { // the position file must name the log before the first record is written
+		// the position file must name the log before the first record is written
+		p.Cursor == (Cursor{}) {
 		return p.Cursor, writeShelf(context.Background(), s.shelf, p)
 	}
 	return p.Cursor, nil

@@ -53,16 +53,18 @@ type shardMark struct {
 	Records  int      `json:"records"` // of this part, which follow the mark directly
 	Config   string   `json:"config"`  // digest of the configuration
 	Classes  []string `json:"classes,omitempty"`
-	Log      string   `json:"log"`             // identity of the log in
-	Cut      bool     `json:"cut,omitempty"`   // as Emission has it
-	Notes    []string `json:"notes,omitempty"` // as Emission has them; with the first part of shard 0
-	Closed   bool     `json:"closed,omitempty"`
+	Log      string   `json:"log"`           // identity of the log in
+	Cut      bool     `json:"cut,omitempty"` // as Emission has it
+	// as Emission has them; with the first part of shard 0
+	Notes  []string `json:"notes,omitempty"`
+	Closed bool     `json:"closed,omitempty"`
 
 	// Quiet marks move the watermark of a shard that has nothing to say, and are no emission:
 	// readers of other shards wait for them. Their time is that of the newest mark that is one.
 	Quiet bool `json:"quiet,omitempty"`
 
-	// Active is the log time of the newest mark with records, nanoseconds since 1970; see Heartbeats.
+	// Active is the log time of the newest mark with records, nanoseconds since 1970; see
+	// Heartbeats.
 	Active int64 `json:"active,omitempty"`
 }
 
@@ -121,8 +123,8 @@ func leader(
 	return stream, request.Leader(stream), nil
 }
 
-// lastMark reads the last mark of a shard. What is on its subject and no mark is
-// passed over with its sequence. known is an earlier mark, or a zero one: nothing before it is read.
+// lastMark reads the last mark of a shard. What is on its subject and no mark is passed over with
+// its sequence. known is an earlier mark, or a zero one: nothing before it is read.
 func lastMark(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -277,19 +279,15 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 				newest.Digest = found.Digest
 			}
 		}
-		newest.Position, newest.Sequence = min(
-			newest.Position,
-			position,
-		), min(
-			newest.Sequence,
-			sequence,
-		)
+		newest.Position = min(newest.Position, position)
+		newest.Sequence = min(newest.Sequence, sequence)
 	}
 	stream, _, err := leader(ctx, js, c.Names.Estimates)
 	if err != nil {
 		return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 	}
-	if m, err := stream.GetMsg(ctx, newest.Sequence); err == nil { // else the feed reads from the beginning
+	// else the feed reads from the beginning
+	if m, err := stream.GetMsg(ctx, newest.Sequence); err == nil {
 		newest.Stamp = m.Time.UnixNano()
 	}
 	return newest, nil

@@ -65,13 +65,8 @@ func columnType(name string, t reflect.Type) arrow.DataType {
 	case reflect.Slice:
 		return arrow.ListOfNonNullable(columnType("", t.Elem()))
 	}
-	panic(
-		fmt.Sprintf(
-			"sinks: field %s of an estimate has type %v, for which there is no column",
-			name,
-			t,
-		),
-	)
+	panic(fmt.Sprintf("sinks: field %s of an estimate has type %v, for which there is no column",
+		name, t))
 }
 
 // partTable gathers the rows of a part.

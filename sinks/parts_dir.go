@@ -74,7 +74,8 @@ func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	return s, s.durable, nil
 }
 
-// PartsPositionFile returns the name of the file that says which log the parts in a directory are of.
+// PartsPositionFile returns the name of the file that says which log the parts in a directory are
+// of.
 func PartsPositionFile(dir string) string { return filepath.Join(dir, partsPositionName) }
 
 func (s *partsDir) open() error {
@@ -88,11 +89,8 @@ func (s *partsDir) open() error {
 	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
-		return fmt.Errorf(
-			"there are parts but no %s, which says of which log they are: %w",
-			partsPositionName,
-			ErrNotOurs,
-		)
+		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w",
+			partsPositionName, ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
 		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
 	case err != nil:
@@ -162,7 +160,8 @@ func (s *partsDir) cut(ctx context.Context) error {
 }
 
 func (s *partsDir) writePosition(ctx context.Context) error {
-	if err := writeShelf(ctx, s.shelf, progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
+	if err := writeShelf(ctx, s.shelf,
+		progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
 		return err
 	}
 	s.durable = s.taken

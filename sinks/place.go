@@ -17,7 +17,8 @@ import (
 // log out: the ordinal is that among those of the position, from 1.
 type Place struct {
 	Position uint64 `json:"position"`
-	Ordinal  int    `json:"shard"` // as earlier builds wrote it: files of alerts go on behind the same one
+	// as earlier builds wrote it: files of alerts go on behind the same one
+	Ordinal int `json:"shard"`
 }
 
 // Compare returns -1, 0 or 1 as a place is before, at or behind another one.
@@ -91,17 +92,13 @@ func (s *placedStream) append(
 	}
 	for next < len(messages) {
 		n, bytes := next+1, len(messages[next].Data)
-		for n < len(messages) && n-next < batchMessagesMax && bytes+len(messages[n].Data) <= placedBytesMax {
+		for n < len(messages) && n-next < batchMessagesMax &&
+			bytes+len(messages[n].Data) <= placedBytesMax {
 			bytes += len(messages[n].Data)
 			n++
 		}
-		sequence, err := publishAfter(
-			ctx,
-			s.js.Conn(),
-			jetstream.ExpectedLastSeqHeader,
-			s.sequence,
-			messages[next:n],
-		)
+		sequence, err := publishAfter(ctx, s.js.Conn(), jetstream.ExpectedLastSeqHeader, s.sequence,
+			messages[next:n])
 		if wrongSequence(err) { // an earlier attempt, or an equal run, was first
 			if err := s.open(ctx); err != nil {
 				return err
@@ -111,12 +108,15 @@ func (s *placedStream) append(
 		if err != nil {
 			return err
 		}
-		s.sequence, s.last, next = sequence, Place{position, n}, n
+		s.sequence = sequence
+		s.last = Place{position, n}
+		next = n
 	}
 	return nil
 }
 
-const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.BatchMessagesMax - 1 // beside the mark
+// beside the mark
+const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.BatchMessagesMax - 1
 
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
@@ -129,8 +129,8 @@ func newMessage(subject, log string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerLog: []string{log}}}
 }
 
-// publishAfter stores all messages, or none, directly after a message. The name of the header says of what
-// that is the last one. Messages may be published again in the same batch.
+// publishAfter stores all messages, or none, directly after a message. The name of the header says
+// of what that is the last one. Messages may be published again in the same batch.
 func publishAfter(
 	ctx context.Context,
 	nc *nats.Conn,

@@ -47,7 +47,8 @@ func decodeProgress(data []byte) (p progress, err error) {
 	if at < 0 {
 		return p, nil
 	}
-	if want := fmt.Sprintf(checksumKey+"%016x\"}\n", xxhash.Sum64(data[:at])); want != string(data[at:]) {
+	if want := fmt.Sprintf(checksumKey+"%016x\"}\n",
+		xxhash.Sum64(data[:at])); want != string(data[at:]) {
 		return progress{}, errors.New("it does not match its checksum")
 	}
 	return p, nil
@@ -91,8 +92,8 @@ type Shelf interface {
 	String() string // for people
 }
 
-// readShelf reads the progress on a shelf; if it is empty the error is os.ErrNotExist, and ErrNotOurs if it is
-// damaged, or of another log, whose progress is returned.
+// readShelf reads the progress on a shelf; if it is empty the error is os.ErrNotExist, and
+// ErrNotOurs if it is damaged, or of another log, whose progress is returned.
 func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error) {
 	data, err := s.Read(ctx)
 	if err != nil {
@@ -101,10 +102,7 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 	if p, err = decodeProgress(data); err != nil {
 		return progress{}, fmt.Errorf(
 			"%s is damaged (%w); it says what the output beside it holds: %w",
-			s,
-			err,
-			ErrNotOurs,
-		)
+			s, err, ErrNotOurs)
 	}
 	if p.Log != log {
 		return p, fmt.Errorf("%s is of another log: %w", s, ErrNotOurs)
@@ -143,7 +141,8 @@ func (f fileShelf) Write(_ context.Context, data []byte) error {
 
 // disk writes files; tests let its steps fail.
 type disk struct {
-	fault func(step string) error     // called before every step that a crash can precede; nil: nothing
+	// called before every step that a crash can precede; nil: nothing
+	fault func(step string) error
 	write func(w io.Writer) io.Writer // what writes to a file; nil: the file
 }
 

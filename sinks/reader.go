@@ -24,11 +24,11 @@ type ReaderConfig struct {
 	Report *slog.Logger // gets a warning of messages that are passed over; nil: none
 }
 
-// logReader yields whole emissions of the log out, in the order of positions and with the
-// records of all shards: each once, none before all shards are complete up to it. What
-// is no emission, such as a message of somebody else on our subjects, or a batch of
-// which the end is missing, is passed over with a warning. While a shard is silent it keeps what others publish; of
-// more than heldMessagesMax only the marks, and it reads the records again. It has one owner.
+// logReader yields whole emissions of the log out, in the order of positions and with the records
+// of all shards: each once, none before all shards are complete up to it. What is no emission, such
+// as a message of somebody else on our subjects, or a batch of which the end is missing, is passed
+// over with a warning. While a shard is silent it keeps what others publish; of more than
+// heldMessagesMax only the marks, and it reads the records again. It has one owner.
 type logReader struct {
 	config ReaderConfig
 	feed   request.Feed
@@ -46,7 +46,8 @@ type logReader struct {
 
 const (
 	passedReportEvery = time.Minute // at least between reports of what a reader passes over
-	heldMessagesMax   = 50_000      // how far a reader that waits for a shard keeps records ahead of what it has returned
+	// how far a reader that waits for a shard keeps records ahead of what it has returned
+	heldMessagesMax = 50_000
 )
 
 // shardFeed holds what was read of one shard and not returned yet.
@@ -59,12 +60,13 @@ type shardFeed struct {
 // part is a part of an emission: a mark with its records.
 type part struct {
 	shardMark
-	shard   int
-	id      string          // of the batch
-	end     uint64          // sequence of the last record
-	before  request.Message // from after which it is read again
-	mark    request.Message // the same of its records
-	records [][]byte        // empty although the mark says that there are some: they are to be read again
+	shard  int
+	id     string          // of the batch
+	end    uint64          // sequence of the last record
+	before request.Message // from after which it is read again
+	mark   request.Message // the same of its records
+	// empty although the mark says that there are some: they are to be read again
+	records [][]byte
 }
 
 // lacksRecords reports whether records of the part are to be read again, or were discarded.
@@ -132,13 +134,8 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 	}
 	if missed {
 		r.missed = true
-		r.config.Report.Warn(
-			"messages of the log out were discarded before they were read",
-			"after",
-			from,
-			"until",
-			to-1,
-		)
+		r.config.Report.Warn("messages of the log out were discarded before they were read",
+			"after", from, "until", to-1)
 	}
 }
 
@@ -183,17 +180,8 @@ func (r *logReader) passOver(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
-	r.config.Report.Warn(
-		"messages in the log out are passed over",
-		"messages",
-		r.passed,
-		"newest",
-		m.Sequence,
-		"subject",
-		m.Subject(),
-		"because",
-		why,
-	)
+	r.config.Report.Warn("messages in the log out are passed over", "messages", r.passed, "newest",
+		m.Sequence, "subject", m.Subject(), "because", why)
 	r.passed, r.reported = 0, time.Now()
 }
 
@@ -259,7 +247,8 @@ func (r *logReader) complete(p *part) {
 // forgetBegun forgets the parts of an emission that is not complete.
 func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
-// load reads the records of a part again, and goes on where those of the one before end. Some may have been discarded.
+// load reads the records of a part again, and goes on where those of the one before end. Some may
+// have been discarded.
 func (r *logReader) load(ctx context.Context, p *part) error {
 	if at := r.reload.Last; len(p.records) == 0 &&
 		(at.Stamp == 0 || p.mark.Sequence-at.Sequence > r.most) { // or it is before
@@ -271,7 +260,8 @@ func (r *logReader) load(ctx context.Context, p *part) error {
 		if err != nil {
 			return err // what was read is kept
 		}
-		if m.Sequence <= before { // the stream was made anew, and need not have so many messages for long
+		// the stream was made anew, and need not have so many messages for long
+		if m.Sequence <= before {
 			r.reload.Last.Stamp = 0 // so that the next part is looked for where it was
 			return nil
 		}
@@ -318,7 +308,10 @@ func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
 		Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp,
 		Digest: parts[0].Digest,
 	}
-	e.Missed, e.Behind, r.cursor, r.missed = r.missed, r.behind, e.Cursor, false
+	e.Missed = r.missed
+	e.Behind = r.behind
+	r.cursor = e.Cursor
+	r.missed = false
 	return e, nil
 }
 

@@ -35,8 +35,7 @@ var resolutions = [...]resolutionRow{
 }
 
 const notes = len(
-	resolutions,
-) - 1 // index of the resolution whose stream has the notes, for good as well
+	resolutions) - 1 // index of the resolution whose stream has the notes, for good as well
 
 // rollupDecimals is one over the unit to which shares in roll-ups are rounded.
 const rollupDecimals = 1e6
@@ -82,7 +81,9 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
 	addTo(sums.Shares, e.Prevalence)
 	addTo(sums.Moved, e.Moved)
 	addTo(sums.Revised, e.Revised)
-	r.Until, r.Position, r.Count = time.Unix(0, at).UTC(), e.Position, r.Count+1
+	r.Until = time.Unix(0, at).UTC()
+	r.Position = e.Position
+	r.Count = r.Count + 1
 	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sums.Shares, float64(r.Count))
 	if len(e.Moved) > 0 {
 		r.Moved, r.Revised = rounded(sums.Moved, 1), rounded(sums.Revised, 1)
@@ -91,7 +92,8 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
 	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(r.Last) &&
 		len(high) == len(r.Last) {
 		for k := range r.Low {
-			low[k], high[k] = min(low[k], r.Low[k]), max(high[k], r.High[k])
+			low[k] = min(low[k], r.Low[k])
+			high[k] = max(high[k], r.High[k])
 		}
 		r.Low, r.High = low, high
 	}

@@ -86,7 +86,8 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 		return nil, Cursor{}, err // it is there, and cannot be read now
 	}
 	if err != nil || json.Unmarshal(p.State, &r.state) != nil {
-		p, r.state = progress{}, rollupState{} // what the log out still has is rolled up again
+		p = progress{}
+		r.state = rollupState{} // what the log out still has is rolled up again
 	}
 	r.openOnce.Do(func() { close(r.opened) })
 	return r, p.Cursor, nil
@@ -110,13 +111,11 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	}
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
 		data, failed := json.Marshal(n)
-		messages[notes], err = append(
-			messages[notes],
-			&nats.Msg{Subject: r.config.Streams.Names.noteSubject(), Data: data},
-		), errors.Join(
-			err,
-			failed,
-		)
+		messages[notes], err = append(messages[notes],
+			&nats.Msg{
+				Subject: r.config.Streams.Names.noteSubject(),
+				Data:    data,
+			}), errors.Join(err, failed)
 	}
 	for i := range messages {
 		if err == nil && len(messages[i]) > 0 {
@@ -126,8 +125,8 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	return err
 }
 
-// add takes in the records of an emission. What is suppressed has no shares, and of a method that is
-// configured twice the first counts.
+// add takes in the records of an emission. What is suppressed has no shares, and of a method that
+// is configured twice the first counts.
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	for i := range estimates {
 		if e := &estimates[i]; !e.Suppressed && Ordinal(estimates, i) == 0 {
@@ -136,7 +135,8 @@ func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	}
 }
 
-// advance returns the chunks that are complete, by resolution and in the order of community and method.
+// advance returns the chunks that are complete, by resolution and in the order of community and
+// method.
 func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, err error) {
 	minute := begin(now, resolutions[0].period)
 	if minute <= r.state.Minute {
@@ -160,10 +160,8 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 	r.state.Series = slices.DeleteFunc(
 		r.state.Series,
 		func(s *rolled) bool { // communities come and go
-			return !slices.ContainsFunc(
-				s.Rollups[:],
-				func(list []Rollup) bool { return len(list) > 0 },
-			)
+			return !slices.ContainsFunc(s.Rollups[:],
+				func(list []Rollup) bool { return len(list) > 0 })
 		},
 	)
 	return messages, nil
@@ -203,11 +201,8 @@ func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	state, err := json.Marshal(r.state)
 	r.mu.Unlock()
 	if err == nil {
-		err = writeShelf(
-			ctx,
-			r.config.Shelf,
-			progress{Log: r.config.Log, Cursor: taken, State: state},
-		)
+		err = writeShelf(ctx, r.config.Shelf,
+			progress{Log: r.config.Log, Cursor: taken, State: state})
 	}
 	return taken, err
 }

@@ -20,8 +20,8 @@ type RollupAnswer struct {
 	Rollups    []Rollup
 }
 
-// Read returns the roll-ups of the finest resolution that has no more than what is asked
-// for, and reaches as far back as the next one. Anyone may call it at any time. It reads a few messages for
+// Read returns the roll-ups of the finest resolution that has no more than what is asked for, and
+// reaches as far back as the next one. Anyone may call it at any time. It reads a few messages for
 // every hour, day or month that it returns.
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
 	for i, row := range resolutions {
@@ -43,8 +43,8 @@ func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer,
 	return answer, nil
 }
 
-// read returns the roll-ups of one resolution that are there; fits is false if they are too many, and
-// those that follow may be missing then.
+// read returns the roll-ups of one resolution that are there; fits is false if they are too many,
+// and those that follow may be missing then.
 func (r *Rollups) read(
 	ctx context.Context,
 	i int,
@@ -60,12 +60,9 @@ func (r *Rollups) read(
 	if row.keep == 0 {
 		most = math.MaxInt
 	}
-	stored, after := r.reading(
-		i,
-		r.config.Streams.Names.historySubject(row.name, q.Community, q.Method),
-	), uint64(
-		0,
-	)
+	stored := r.reading(i,
+		r.config.Streams.Names.historySubject(row.name, q.Community, q.Method))
+	after := uint64(0)
 	if !q.From.IsZero() {
 		before, _, err := stored.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
 		if err != nil {
@@ -76,7 +73,8 @@ func (r *Rollups) read(
 	err = stored.each(ctx, after, func(c rollupChunk) (further bool) {
 		for _, one := range c.Rollups {
 			if q.covers(&one) &&
-				(len(under) == 0 || one.Time.Before(under[0].Time)) { // the chunk may have been published meanwhile
+				// the chunk may have been published meanwhile
+				(len(under) == 0 || one.Time.Before(under[0].Time)) {
 				list = append(list, one)
 			}
 		}
@@ -102,8 +100,9 @@ func (r *Rollups) reading(i int, subject string) reading[rollupChunk] {
 	return reading[rollupChunk]{r.config.JS, r.stored[i].name, r.config.Log, []string{subject}}
 }
 
-// Recent visits the roll-ups of the last day or two of log time of each community by each method, oldest
-// first: of hours, and of minutes in the hour under way. It waits until the roll-ups are open.
+// Recent visits the roll-ups of the last day or two of log time of each community by each method,
+// oldest first: of hours, and of minutes in the hour under way. It waits until the roll-ups are
+// open.
 func (r *Rollups) Recent(
 	ctx context.Context,
 	visit func(community, method string, list []Rollup),
@@ -117,7 +116,9 @@ func (r *Rollups) Recent(
 	under := map[[2]string][]Rollup{}
 	r.mu.Lock()
 	for _, s := range r.state.Series {
-		underWay := func(one Rollup) bool { return len(s.Rollups[0]) > 0 && !one.Until.Before(s.Rollups[0][0].Time) }
+		underWay := func(one Rollup) bool {
+			return len(s.Rollups[0]) > 0 && !one.Until.Before(s.Rollups[0][0].Time)
+		}
 		under[[2]string{s.Community, s.Method}] = append(
 			slices.DeleteFunc(slices.Clone(s.Rollups[hour]), underWay),
 			s.Rollups[0]...)

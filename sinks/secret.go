@@ -21,26 +21,22 @@ func ReadSecret(path string, bytesMin int) ([]byte, error) {
 	mode := info.Mode().Perm()
 	switch readable := mode&0o040 != 0; {
 	case mode&0o037 != 0:
-		return nil, fmt.Errorf("%s has mode %#o, others can read or change it: chmod 600 it", path, mode)
+		return nil,
+			fmt.Errorf("%s has mode %#o, others can read or change it: chmod 600 it", path, mode)
 	case readable && !ownedByRoot(info):
-		return nil, fmt.Errorf("%s has mode %#o, its group can read it: chmod 600 it, or give it to root",
-			path, mode)
+		return nil,
+			fmt.Errorf("%s has mode %#o, its group can read it: chmod 600 it, or give it to root",
+				path, mode)
 	case info.Size() > secretBytesMax:
-		return nil, fmt.Errorf(
-			"%s has %d bytes, at most %d are read",
-			path,
-			info.Size(),
-			secretBytesMax,
-		)
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read",
+			path, info.Size(), secretBytesMax)
 	}
 	data, err := os.ReadFile(path)
 	if data = bytes.TrimSpace(data); err == nil && len(data) < bytesMin {
 		err = fmt.Errorf(
-			"the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'",
-			path,
-			len(data),
-			bytesMin,
-		)
+			"the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand "+
+				"-hex 32'",
+			path, len(data), bytesMin)
 	}
 	return data, err
 }

@@ -19,7 +19,8 @@ import (
 const (
 	EstimatesBytesDefault = 1 << 30
 	alertsBytesMax        = 64 << 20
-	derivedBytesMax       = 256 << 20 // of what is made from the log, where an account requires a limit
+	// of what is made from the log, where an account requires a limit
+	derivedBytesMax = 256 << 20
 )
 
 // StreamsConfig configures the streams of the log out and of its followers.
@@ -46,9 +47,9 @@ func tooOld(version string) bool {
 func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
 	if version := js.Conn().ConnectedServerVersion(); tooOld(version) {
 		return fmt.Errorf(
-			"sinks: the NATS server has version %q, and estimates need atomic batches, which begin with 2.12.0: upgrade the server",
-			version,
-		)
+			"sinks: the NATS server has version %q, and estimates need atomic batches, which "+
+				"begin with 2.12.0: upgrade the server",
+			version)
 	}
 	of, err := ensureStream(ctx, js, c.estimates())
 	if err != nil {
@@ -59,8 +60,10 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 	}
 	have, err := js.Stream(ctx, c.latest().Name)
 	if err == nil &&
-		(have.CachedInfo().Created.Before(of.CachedInfo().Created) || // it waits for sequences of another stream
-			have.CachedInfo().Config.PersistMode != c.latest().PersistMode) { // which cannot be changed
+		// it waits for sequences of another stream
+		(have.CachedInfo().Created.Before(of.CachedInfo().Created) ||
+			// which cannot be changed
+			have.CachedInfo().Config.PersistMode != c.latest().PersistMode) {
 		if err := js.DeleteStream(ctx, c.latest().Name); err != nil &&
 			!errors.Is(err, jetstream.ErrStreamNotFound) {
 			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
@@ -75,38 +78,36 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
-	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, cmp.Or(
-		c.Bytes,
-		EstimatesBytesDefault,
-	)
+	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, cmp.Or(c.Bytes,
+		EstimatesBytesDefault)
 	return s
 }
 
 func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	s := c.stream(c.Names.Alerts, "beginnings and ends of alerts")
 	s.Subjects = []string{c.Names.alertSubjects()}
-	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, alertsBytesMax
+	s.AllowAtomicPublish = true
+	s.Discard = jetstream.DiscardOld
+	s.MaxBytes = alertsBytesMax
 	return s
 }
 
-// history holds the roll-ups of a resolution. Of each community and method the broker keeps so many as span the time
-// that they are to be kept, which does not depend on how fast a log is read. By age go those of communities
-// that nothing is published of any more.
+// history holds the roll-ups of a resolution. Of each community and method the broker keeps so many
+// as span the time that they are to be kept, which does not depend on how fast a log is read. By
+// age go those of communities that nothing is published of any more.
 func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 	r := row.name
 	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
 	s.Subjects = []string{c.Names.historySubjects(r)}
 	if row.keep > 0 {
-		s.MaxMsgsPerSubject, s.MaxAge = int64(
-			int(row.keep/row.chunk)+1,
-		)*row.messages(
-			c.Classes,
-		), row.keep+row.chunk
+		s.MaxMsgsPerSubject = int64(int(row.keep/row.chunk)+1) * row.messages(c.Classes)
+		s.MaxAge = row.keep + row.chunk
 	}
 	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
 	}
-	s.AllowAtomicPublish = true // and no compression, which costs copies; see TestNoStreamIsCompressed
+	// and no compression, which costs copies; see TestNoStreamIsCompressed
+	s.AllowAtomicPublish = true
 	return s
 }
 
@@ -122,7 +123,9 @@ func (c *StreamsConfig) latest() jetstream.StreamConfig {
 		}},
 	}}
 	s.Discard, s.MaxMsgsPerSubject = jetstream.DiscardNew, 1
-	s.AllowRollup, s.DenyDelete, s.AllowDirect = true, true, true
+	s.AllowRollup = true
+	s.DenyDelete = true
+	s.AllowDirect = true
 	if s.Replicas <= 1 && c.Embedded {
 		s.PersistMode = jetstream.AsyncPersistMode
 	}
@@ -131,7 +134,10 @@ func (c *StreamsConfig) latest() jetstream.StreamConfig {
 
 func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name: name, Description: "gqlstream: " + description, Storage: jetstream.FileStorage, Replicas: max(c.Replicas, 1),
+		Name:        name,
+		Description: "gqlstream: " + description,
+		Storage:     jetstream.FileStorage,
+		Replicas:    max(c.Replicas, 1),
 	}
 }
 
@@ -157,17 +163,23 @@ func ensureStream(
 		slices.Equal(have.Subjects, want.Subjects) &&
 		len(have.Sources) == len(want.Sources) &&
 		(have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) &&
-		(want.MaxAge == 0 || have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject) {
+		(want.MaxAge == 0 ||
+			have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject) {
 		return stream, nil
 	}
 	if want.MaxAge > 0 {
-		have.MaxAge, have.MaxMsgsPerSubject = want.MaxAge, want.MaxMsgsPerSubject
+		have.MaxAge = want.MaxAge
+		have.MaxMsgsPerSubject = want.MaxMsgsPerSubject
 	}
-	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
-	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
+	have.AllowAtomicPublish = want.AllowAtomicPublish
+	have.Subjects = want.Subjects
+	have.PersistMode = want.PersistMode
+	have.Sources = want.Sources
+	have.Compression = want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
 		return nil, fmt.Errorf(
-			"sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
+			"sinks: stream %s was made with settings of an earlier version, which cannot be "+
+				"changed (%w):"+
 				" delete the stream, or choose another prefix; it is made from the log again",
 			want.Name,
 			err,
@@ -199,9 +211,7 @@ func NewNames(prefix string) (Names, error) {
 	if len(prefix) > prefixBytesMax || Token(prefix) != prefix {
 		return Names{}, fmt.Errorf(
 			"sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"",
-			prefix,
-			prefixBytesMax,
-		)
+			prefix, prefixBytesMax)
 	}
 	upper, lower := strings.ToUpper(prefix), strings.ToLower(prefix)
 	return Names{
@@ -276,5 +286,6 @@ func Token(name string) string {
 	return cmp.Or(escapedBytes.Replace(url.QueryEscape(name)), "=")
 }
 
-// escapedBytes turns the escapes of a query, which has three more bytes that stand for themselves, into those of a token.
+// escapedBytes turns the escapes of a query, which has three more bytes that stand for themselves,
+// into those of a token.
 var escapedBytes = strings.NewReplacer("%", "=", "+", "=20", ".", "=2E", "~", "=7E")

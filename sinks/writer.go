@@ -32,8 +32,9 @@ type WriterConfig struct {
 	// follower still needs. Nil: the writer never waits.
 	Needed func() (follower string, taken uint64)
 
-	// Awaited returns the newest position at which any shard has published records, so that readers wait
-	// for the others to be complete up to there. Nil: it is not known, and the watermark always moves.
+	// Awaited returns the newest position at which any shard has published records, so that readers
+	// wait for the others to be complete up to there. Nil: it is not known, and the watermark
+	// always moves.
 	Awaited func() uint64
 }
 
@@ -45,7 +46,9 @@ type Writer struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 
-	known   Mark // the last one of the shard as far as this writer knows; its Part is how many parts of the position are stored
+	// the last one of the shard as far as this writer knows; its Part is how many parts of the
+	// position are stored
+	known   Mark
 	beats   Heartbeats
 	passed  Emission  // the newest that Due was asked about, without its records
 	free    int64     // bytes that the stream takes, before anything is discarded; at least
@@ -99,7 +102,8 @@ func (w *Writer) sameWork(m *shardMark) bool {
 		(len(m.Classes) == 0 || slices.Equal(m.Classes, w.config.Classes))
 }
 
-// Before returns the configuration and the classes with which this log was published last, or nothing.
+// Before returns the configuration and the classes with which this log was published last, or
+// nothing.
 func (w *Writer) Before() (config string, classes []string) {
 	return w.known.Config, w.known.Classes
 }
@@ -110,7 +114,8 @@ func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
 		what = "log " + m.Log
 	}
 	return fmt.Errorf(
-		"another run publishes here: host %s, process %d, with the %s since %s; its last sign of life"+
+		"another run publishes here: host %s, process %d, with the %s since %s; its last sign of "+
+			"life"+
 			" was %v ago: %w",
 		m.Writer.Host,
 		m.Writer.PID,
@@ -130,10 +135,8 @@ func (w *Writer) adopt(found Mark) {
 		return
 	}
 	w.known = found
-	w.beats.last = max(
-		w.beats.last,
-		found.nanoseconds(),
-	) // later emissions may have been found due already
+	w.beats.last = max(w.beats.last,
+		found.nanoseconds()) // later emissions may have been found due already
 	w.beats.active = max(w.beats.active, found.Active)
 	switch {
 	case found.Config != w.config.Config && (found.torn || found.Part < found.Parts):
@@ -164,8 +167,9 @@ func (w *Writer) Due(e *Emission) bool {
 }
 
 // Store stores an emission that was found due, perhaps a while ago, and returns when the broker has
-// acknowledged all of it. While the broker is away it waits. An error that matches ErrLost means that
-// the broker has lost what it had acknowledged: the run must go on from a checkpoint, with a new writer.
+// acknowledged all of it. While the broker is away it waits. An error that matches ErrLost means
+// that the broker has lost what it had acknowledged: the run must go on from a checkpoint, with a
+// new writer.
 func (w *Writer) Store(ctx context.Context, e Emission) error {
 	if e.Position <= w.Published() {
 		return nil
@@ -175,9 +179,16 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 		return err
 	}
 	mark := shardMark{
-		Writer: w.config.Writer, Position: e.Position, Digest: e.Digest, Time: alerts.TimeText(e.Time),
-		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
-		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut, Active: e.Active,
+		Writer:   w.config.Writer,
+		Position: e.Position,
+		Digest:   e.Digest,
+		Time:     alerts.TimeText(e.Time),
+		Parts:    max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
+		Config:   w.config.Config,
+		Classes:  w.config.Classes,
+		Log:      w.config.Log,
+		Cut:      e.Cut,
+		Active:   e.Active,
 	}
 	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
 		from := (mark.Part - 1) * partRecordsMax
@@ -187,12 +198,8 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 			mark.Notes = e.Notes
 		}
 		if err := w.store(ctx, mark, part); err != nil {
-			return fmt.Errorf(
-				"sinks: stream %s: position %d: %w",
-				w.config.Streams.Names.Estimates,
-				e.Position,
-				err,
-			)
+			return fmt.Errorf("sinks: stream %s: position %d: %w",
+				w.config.Streams.Names.Estimates, e.Position, err)
 		}
 	}
 	return nil
@@ -209,9 +216,7 @@ func (w *Writer) records(estimates []quant.Estimate) ([]*nats.Msg, error) {
 		}
 		records[i] = newMessage(
 			w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)),
-			w.config.Log,
-			data,
-		)
+			w.config.Log, data)
 	}
 	return records, nil
 }
@@ -260,13 +265,8 @@ func (w *Writer) attempt(
 
 // send sends a batch. It is stored only if the last mark is the one that is known.
 func (w *Writer) send(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
-	last, err := publishAfter(
-		ctx,
-		w.nc,
-		jetstream.ExpectedLastSubjSeqHeader,
-		w.known.Sequence,
-		batch,
-	)
+	last, err := publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence,
+		batch)
 	switch {
 	case err == nil:
 		return true, w.accept(m, last, len(batch))

@@ -73,7 +73,8 @@ func (w *Writer) Audit(ctx context.Context) error {
 
 // moveWatermark says that a shard is complete up to what has passed without being due.
 func (w *Writer) moveWatermark(ctx context.Context) error {
-	if w.config.Shards <= 1 || w.passed.Position <= w.Published() || time.Since(w.renewed) < markQuietEvery {
+	if w.config.Shards <= 1 || w.passed.Position <= w.Published() ||
+		time.Since(w.renewed) < markQuietEvery {
 		return nil
 	}
 	if w.config.Awaited != nil && w.config.Awaited() <= w.Published() {
@@ -83,7 +84,10 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	if !w.sameWork(&m) {
 		m.Time = ""
 	}
-	m.Writer, m.Config, m.Classes, m.Log = w.config.Writer, w.config.Config, w.config.Classes, w.config.Log
+	m.Writer = w.config.Writer
+	m.Config = w.config.Config
+	m.Classes = w.config.Classes
+	m.Log = w.config.Log
 	m.Closed, m.Cut = false, false
 	m.Position, m.Digest = w.passed.Position, w.passed.Digest
 	m.Part, m.Parts, m.Quiet = 1, 1, true
@@ -111,9 +115,11 @@ func (w *Writer) audit(ctx context.Context) error {
 }
 
 const (
-	roomLookEvery = 200 * time.Millisecond // how often a writer that waits for a follower looks again
-	// roomReserve is one over the part of a stream that is left to the shard that is furthest behind. Followers
-	// merge all shards: while one is silent they take nothing, and it must find room when it goes on.
+	// how often a writer that waits for a follower looks again
+	roomLookEvery = 200 * time.Millisecond
+	// roomReserve is one over the part of a stream that is left to the shard that is furthest
+	// behind. Followers merge all shards: while one is silent they take nothing, and it must find
+	// room when it goes on.
 	roomReserve = 16
 )
 
@@ -147,14 +153,9 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		s, bytesMax := info.State, info.Config.MaxBytes
 		fits := func(most int64) bool {
 			over := int64(s.Bytes) + int64(bytes) - most
-			w.free = max(
-				-over,
-				0,
-			) / int64(
-				max(w.config.Shards, 1),
-			) // others publish meanwhile
-			// At most, whatever the oldest messages are.
-			discarded := uint64(max(over, 0)/leastBytes) + margin
+			// Other shards publish meanwhile, so this one counts on its share of the free bytes alone.
+			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))
+			discarded := uint64(max(over, 0)/leastBytes) + margin // at most, whatever their sizes
 			return w.free > 0 || taken >= s.FirstSeq+discarded
 		}
 		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq ||
@@ -162,13 +163,9 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 			w.isAwaited(ctx) && fits(bytesMax) {
 			return nil
 		}
-		w.tracker.Hold(
-			fmt.Sprintf(
-				"the stream is full, and %s has not taken message %d and those after it",
-				follower,
-				taken+1,
-			),
-		)
+		w.tracker.Hold(fmt.Sprintf(
+			"the stream is full, and %s has not taken message %d and those after it",
+			follower, taken+1))
 		if err := request.Pause(ctx, roomLookEvery); err != nil {
 			return err
 		}
