@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline/group"
-	"gqlstream/sinks"
 )
 
 // membership is a worker's part in a group. It is nil, and does nothing, in a run alone.
@@ -63,29 +59,6 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	p.group = &membership{member: member, copies: max(p.settings.Group.Copies, 1), p: p}
 	p.group.store, err = member.OpenStore(ctx, p.shards)
 	return err
-}
-
-// architecture names what decides the last bits of floating-point numbers beside the program.
-func architecture() string {
-	arch := runtime.GOARCH
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return arch
-	}
-	for _, s := range info.Settings {
-		if s.Key == "GOAMD64" || s.Key == "GOARM64" {
-			arch += " " + s.Value
-		}
-	}
-	return arch
-}
-
-func identity(since time.Time) sinks.Identity {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return sinks.Identity{Host: host, PID: os.Getpid(), Since: cmp.Or(since, time.Now().UTC())}
 }
 
 // leads reports whether this worker does what one of the group does at a time.
