@@ -153,7 +153,8 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		s, bytesMax := info.State, info.Config.MaxBytes
 		fits := func(most int64) bool {
 			over := int64(s.Bytes) + int64(bytes) - most
-			// Other shards publish meanwhile, so this one counts on its share of the free bytes alone.
+			// Other shards publish meanwhile, so this one counts on its share of the free bytes
+			// alone.
 			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))
 			discarded := uint64(max(over, 0)/leastBytes) + margin // at most, whatever their sizes
 			return w.free > 0 || taken >= s.FirstSeq+discarded
