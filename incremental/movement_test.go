@@ -96,3 +96,100 @@ func TestLabelsReviseAndPredictionsMove(t *testing.T) {
 		t.Errorf("labels moved a share by %v and revised one by %v", moved, revised)
 	}
 }
+
+// People change their minds all over the graph, and the labels, which are what they said before, do
+// not follow. The labels' own shares are corrected for that when coefficients are fitted again, and
+// this correction follows the graph: it is movement, in the community of every vertex as well.
+func TestCorrectionThatFollowsTheGraphMoves(t *testing.T) {
+	everyone := graphstore.Rule{Name: "everyone", Kind: graphstore.Everyone}
+	core := newCore(t, Config{
+		Classes: 2, Communities: []graphstore.Rule{everyone},
+		Emit: Emit{Threshold: 0.01, AtLeastEvery: time.Second},
+	})
+	defer core.Close()
+	log := newTown(11, 2, 3000, 2)
+	for i := range 4 {
+		b := log.step
+		if i == 0 {
+			b = log.start
+		}
+		core.Step(b())
+	}
+	view, at, moved, revised, epochs := core.View(), log.next, 0.0, 0.0, 0
+	say := func(list ...event.Prediction) {
+		b := &event.Batch{First: at, Last: at, Time: core.time + 60e9, Emit: true, Predictions: list}
+		at++
+		began := core.Coefficients().Version
+		for _, e := range core.Step(b).Estimates {
+			if e.Community == "everyone" && len(e.Moved) > 0 {
+				moved, revised = moved+e.Moved[1], revised+e.Revised[1]
+			}
+		}
+		epochs += int(core.Coefficients().Version - began)
+	}
+	for range 65 { // what was there is read, with coefficients of its own
+		say()
+	}
+	moved, revised, epochs = 0, 0, 0
+	var news []event.Prediction
+	for v := range graphstore.Vertex(view.Vertices()) {
+		units := view.Prediction(v)
+		if units != nil && units[0] > units[1] && v%3 > 0 {
+			news = append(news, event.Prediction{
+				Vertex: view.ID(v), Version: view.Versions()[view.Version(v)],
+				Units: []uint32{units[1], units[0]},
+			})
+		}
+	}
+	for i := range 50 {
+		say(news[i*len(news)/50 : (i+1)*len(news)/50]...)
+	}
+	for range 30 {
+		say()
+	}
+	t.Logf("moved %.3f, revised %.3f in %d epochs", moved, revised, epochs)
+	if moved < 0.08 || math.Abs(revised) > moved/2 || epochs == 0 {
+		t.Errorf("two thirds of one side changed their minds: moved %.3f, revised %.3f, %d epochs",
+			moved, revised, epochs)
+	}
+}
+
+// A label of a vertex with many neighbours changes how all of these are read, and moves none of them.
+func TestLabelOfAHubMovesNobody(t *testing.T) {
+	core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.001, AtLeastEvery: time.Second}})
+	defer core.Close()
+	const n, hubs = 400, 4
+	b := &event.Batch{First: 1, Last: 1, Time: 1e9, Emit: true}
+	id := func(v int) event.ID { return event.NumberID(uint64(v)) }
+	for v := range n {
+		units := []uint32{event.One / 4, event.One - event.One/4}
+		if v%2 == 0 {
+			units[0], units[1] = units[1], units[0]
+		}
+		b.Predictions = append(b.Predictions, event.Prediction{Vertex: id(v), Units: units})
+		b.Members = append(b.Members, event.Member{Community: "c", Vertex: id(v), Multiplicity: 1})
+		b.Edges = append(b.Edges, event.Edge{Src: id(v), Dst: id((v + 2) % n), Weight: 1})
+		if v >= hubs {
+			b.Edges = append(b.Edges, event.Edge{Src: id(v), Dst: id(v % hubs), Weight: 1})
+		}
+		if v%8 < 2 && v >= hubs {
+			b.Labels = append(b.Labels, event.Label{Vertex: id(v), Class: event.Class(v % 2)})
+		}
+	}
+	core.Step(b)
+	next := func(label int, class event.Class) quant.Estimate {
+		b = &event.Batch{First: b.Last + 1, Last: b.Last + 1, Time: b.Time + 2e9, Emit: true}
+		b.Labels = append(b.Labels, event.Label{Vertex: id(label), Class: class})
+		list := core.Step(b).Estimates
+		if len(list) != 1 {
+			t.Fatalf("%d records", len(list))
+		}
+		return list[0]
+	}
+	next(11, 1)
+	epoch := core.Coefficients().Version
+	if e := next(2, 1); core.Coefficients().Version != epoch || math.Abs(e.Moved[0]) > 0.002 ||
+		math.Abs(e.Revised[0]) < 0.002 {
+		t.Errorf("moved %v, revised %v", e.Moved, e.Revised)
+	}
+}

@@ -93,13 +93,18 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 	}
 	weights := p.core.tallies.LabelWeights(view)
 	computed, began := p.state.Ready(view, p.core.sums, weights, p.core.time,
-		func() { p.carry(view) })
+		func(computed []graphstore.Vertex) {
+			p.touch(view, computed)
+			p.learn(view)
+			p.carry(view)
+		})
 	if began {
 		p.core.republishAll()
 	}
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.sample = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 	p.touch(view, computed)
+	p.learn(view)
 	p.countResiduals(view)
 	most := toldShare * p.core.config.Emit.Threshold
 	if all {
@@ -147,6 +152,7 @@ func (p *posteriors) touchByResidual(most float64) {
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.touch(view, p.state.Flush(view, p.core.sums))
+		p.learn(view)
 		p.countResiduals(view)
 		p.touchByResidual(0)
 	}
@@ -156,6 +162,7 @@ func (p *posteriors) flush(view graphstore.View) {
 // record: its cells are about to be others.
 func (p *posteriors) carry(view graphstore.View) {
 	var solver quant.Solver
+	followed := p.state.Followed(view)
 	for id := range p.core.published {
 		last, c := &p.core.published[id], graphstore.Community(id)
 		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them
@@ -163,14 +170,29 @@ func (p *posteriors) carry(view graphstore.View) {
 			if before == nil || before.Posterior != uint64(p.state.Epoch().Version) {
 				continue
 			}
-			s := &quant.Statistics{
-				K: p.core.config.Classes, Members: p.core.tallies.Members(c), Posterior: p.counts(c, view),
-			}
-			now := *before
-			now.Carried = solver.Carry(s, before)
+			counts, then, now := p.counts(c, view), *p.counts(c, view), *before
+			counts.Means, counts.Prior = followed.Means, followed.Shares
+			counts.LabelWeights, counts.Atypical = followed.LabelWeights(), followed.Atypical
+			now.Carried = solver.CarryCorrection(&then, counts, p.core.tallies.Members(c), before)
 			last.snapshots[i] = &now
 		}
 	}
+}
+
+// learn takes out of the movement since the last record of every community by how much labels alone
+// have changed how its members are read.
+func (p *posteriors) learn(view graphstore.View) {
+	var solver quant.Solver
+	p.state.Learned(func(id graphstore.Community, without []float64) {
+		if int(id) >= len(p.core.published) || len(p.core.published[id].snapshots) == 0 {
+			return
+		}
+		last, counts := &p.core.published[id], p.counts(id, view)
+		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them
+		for i, before := range last.snapshots {
+			last.snapshots[i] = solver.Learn(counts, without, before)
+		}
+	})
 }
 
 // counts returns what the cells and the edges say of a community.

@@ -17,6 +17,9 @@ const (
 	// evidenceWeight is the weight of a member in the judgement of how members were selected:
 	// members that are neighbours have much of their posteriors in common.
 	evidenceWeight = 0.5
+	// settledRecords is the number of records that evidence is averaged over, and evidenceMost the
+	// most of it that one counts.
+	settledRecords, evidenceMost = 50, 8
 	// clusteredBelow is the gate of the labels below which they are flagged.
 	clusteredBelow = 0.5
 	// modelError is the standard deviation per direction of what no other term knows.
@@ -113,6 +116,22 @@ func (p *Posterior) evidence(u *mixture, squares float64) float64 {
 		}
 	}
 	return evidence * evidenceWeight * u.all * u.all / squares
+}
+
+// settled averages the evidence for a selection over the records of a community, so that gamma does
+// not flip between two values while labels come: each counts alike at first, and later ones
+// settledRecords times as much as the average of those before. Evidence beyond evidenceMost decides
+// by itself, and counts as that. last is the record before; nil: there is none.
+func (p *Posterior) settled(evidence float64, last *Snapshot) (average, records float64) {
+	if math.IsInf(evidence, 0) {
+		return evidence, 0
+	}
+	evidence = max(-evidenceMost, min(evidenceMost, evidence))
+	if last == nil || !(last.Seen > 0) {
+		return evidence, 1
+	}
+	records = min(last.Seen+1, settledRecords)
+	return last.Evidence + (evidence-last.Evidence)/records, records
 }
 
 // byClassOf returns the probability of a selection by class with this evidence, at most gammaMax.
@@ -338,6 +357,17 @@ func (a *answer) divideAmongLabels(s *Statistics, scale float64) {
 	}
 }
 
+// shareOfLabels returns the shares of calibration labels, which are weighed where they are not typical
+// of the graph.
+func (p *Posterior) shareOfLabels(labels []float64) []float64 {
+	shares := slices.Clone(labels)
+	if p.LabelWeights != nil && p.Atypical > atypicalAbove { // else the labels' own are surer
+		floats.Mul(shares, p.LabelWeights)
+	}
+	scaleTo(shares, 1/sum(shares), shares)
+	return shares
+}
+
 // leanOnLabels mixes the shares of the calibration labels into ans where the community
 // is more than half of the vertices that the labels were drawn from. Of a share c of
 // them, the labels' own shares miss what makes the rest different, which has the weight
@@ -352,11 +382,7 @@ func (w *Solver) leanOnLabels(ans *answer, s *Statistics) {
 	odds := (p.Vertices - p.Distinct) / p.Distinct
 	lean := p.LabelGate * (1 - odds*odds)
 	ans.auto.lean = lean
-	labels, shares := sum(s.ClassN), slices.Clone(w.shares)
-	if p.LabelWeights != nil && p.Atypical > atypicalAbove { // else the labels' own are surer
-		floats.Mul(shares, p.LabelWeights)
-		scaleTo(shares, 1/sum(shares), shares)
-	}
+	labels, shares := sum(s.ClassN), p.shareOfLabels(s.ClassN)
 	for a, x := range shares {
 		sampling := x * (1 - x) * (1/labels + 1/p.Distinct)
 		apart := square(ans.Share[a] - x)

@@ -31,6 +31,10 @@ type Snapshot struct {
 	Lean      float64   // weight of the answer next to labels' own shares and audit labels
 	Flow      []float64 // K: q(gamma) of all members with a prediction; see Divide
 	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
+	ToLabels  float64   // weight of the labels' own shares in the answer
+	Counted   []float64 // K: calibration labels, each with its weight
+	Evidence  float64   // for a selection by class, averaged over Seen records; see settled
+	Seen      float64
 	CoefficientError
 
 	Profile []float64 // of other methods: the mean profile of the members
@@ -69,7 +73,9 @@ func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
 	if a := ans.auto; a != nil {
 		kept.Posterior, kept.Gamma = uint64(s.Posterior.Version), a.reading.gamma
 		kept.Likely, kept.Residual = a.reading.likely, a.residual
-		kept.Lean = (1 - a.lean) * (1 - ans.auditWeight)
+		kept.Lean, kept.ToLabels = (1-a.lean)*(1-ans.auditWeight), a.lean*(1-ans.auditWeight)
+		kept.Counted = slices.Clone(s.ClassN)
+		kept.Evidence, kept.Seen = a.reading.evidence, a.reading.seen
 		kept.CoefficientError = a.CoefficientError
 	}
 	return kept

@@ -28,7 +28,8 @@ type reading struct {
 	tempered   []float64 // q(gamma)
 	gamma      float64
 	allowed    float64 // the most that the edges inside let gamma be
-	evidence   float64 // for a selection by class: a logarithm of odds
+	evidence   float64 // for a selection by class: a logarithm of odds, averaged over records
+	seen       float64 // records that it is averaged over
 	byClass    float64 // the most that the evidence lets gamma be
 
 	inverse       []float64 // K x K: J⁺ at q(gamma), which turns a change of mean R into one of q
@@ -78,7 +79,7 @@ func (u *histogram) read(p *Posterior, last *Snapshot) *reading {
 	}
 	r.likely = u.solve(slices.Clone(start), r.mean, p.Prior, 1)
 	u.temper(r.likely, p.Prior, 1)
-	r.evidence = p.evidence(&u.mixture, r.squares)
+	r.evidence, r.seen = p.settled(p.evidence(&u.mixture, r.squares), last)
 	r.byClass = byClassOf(r.evidence)
 	r.allowed = p.allowed(r.likely)
 	r.gamma = p.gamma(r.allowed, r.byClass)

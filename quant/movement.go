@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Divide writes to the record that Estimate made just before how its shares differ from those of
 // last, the record before, in two parts that sum to the change exactly. Moved is the part that
@@ -8,8 +11,11 @@ import "math"
 // Revised is the part that was learned: labels, coefficients, gamma, masses of the kernel. Each has
 // its standard error, SEChange and SERevised. It does nothing if last is nil.
 //
-// For auto the calibration is that of last: the posterior's coefficients and gamma. Members count by
-// their predictions, whether they have a label by now or not, since a label moves nobody. For other
+// For auto the calibration is that of last: the posterior's coefficients, its correction, and gamma.
+// Members count by their predictions, whether they have a label by now or not, since a label moves
+// nobody. While labels stay the same, so is what their residuals say: it changes with predictions
+// near them, as the community does. Of what happened before coefficients were fitted again, no more
+// counts than the estimate followed. For other
 // methods it is that of now, which reads the profiles that last kept. If another model made the
 // predictions, or there was no answer before, all of the change is revised.
 func (w *Solver) Divide(e *Estimate, s *Statistics, o Options, last *Snapshot, t Turnover) {
@@ -43,9 +49,16 @@ func (w *Solver) moved(s *Statistics, o Options, r recipe, last *Snapshot) []flo
 	moved := make([]float64, k)
 	switch {
 	case w.ans.auto != nil && now.Posterior != last.Posterior:
-		copy(moved, last.Carried) // the cells of then are gone
+		for i, x := range last.Carried { // the cells of then are gone
+			moved[i] = common(x, now.Prevalence[i]-last.Prevalence[i])
+		}
 	case w.ans.auto != nil:
-		copy(moved, w.Carry(s, last))
+		copy(moved, w.Carry(s.Posterior, s.Members, last))
+		if len(last.Residual) == k && slices.Equal(now.Counted, last.Counted) {
+			for i, d := range now.Residual {
+				moved[i] += last.Lean * (1 - last.Gamma) * (d - last.Residual[i])
+			}
+		}
 	case len(now.Profile) > 0 && len(now.Profile) == len(last.Profile):
 		then, ans := w.again(s, o, r, last.Profile), w.ans
 		for i := range moved {
@@ -53,6 +66,17 @@ func (w *Solver) moved(s *Statistics, o Options, r recipe, last *Snapshot) []flo
 		}
 	}
 	return moved
+}
+
+// common returns the smaller of two changes if they have one sign, else 0.
+func common(a, b float64) float64 {
+	if a*b <= 0 {
+		return 0
+	}
+	if math.Abs(a) < math.Abs(b) {
+		return a
+	}
+	return b
 }
 
 // again returns the shares that the method gives for another profile of the members.
@@ -77,25 +101,55 @@ func (w *Solver) again(s *Statistics, o Options, r recipe, profile []float64) []
 	return w.ans.Share
 }
 
-// Carry returns how far the shares of auto have moved since last, as its calibration sees it. The
-// coefficients must be those of last.
-func (w *Solver) Carry(s *Statistics, last *Snapshot) []float64 {
-	p, moved := s.Posterior, make([]float64, s.K)
-	if p == nil || len(last.Flow) != s.K {
-		return moved
+// Carry returns how far the shares of auto of a community of so many members have moved since last,
+// as its calibration sees it. The coefficients must be those of last. The correction for labels that
+// are not typical may be another one, where it follows the graph.
+func (w *Solver) Carry(p *Posterior, members float64, last *Snapshot) []float64 {
+	if p == nil || len(last.Flow) != len(p.Prior) {
+		return make([]float64, len(last.Prevalence))
 	}
-	flow := w.posterior.flowAt(p, last.Gamma, last.Flow)
+	moved := make([]float64, len(p.Prior))
 	covered := 1.0
-	if s.Members > 0 {
-		covered = min(1, sum(p.All)/s.Members)
+	if members > 0 {
+		covered = min(1, sum(p.All)/members)
 	}
-	for i, q := range flow {
+	for i, q := range w.posterior.flowAt(p, last.Gamma, last.Flow) {
 		moved[i] = covered * last.Lean * (q - last.Flow[i])
 		if len(last.Carried) > 0 {
 			moved[i] += last.Carried[i]
 		}
 	}
 	return moved
+}
+
+// CarryCorrection returns the same where the correction for labels that are not typical has followed
+// the graph, from p to followed: it weighs members and the labels' own shares.
+func (w *Solver) CarryCorrection(p, followed *Posterior, members float64, last *Snapshot) []float64 {
+	moved := w.Carry(followed, members, last)
+	if !(last.ToLabels > 0 && sum(last.Counted) > 0) {
+		return moved
+	}
+	then, now := p.shareOfLabels(last.Counted), followed.shareOfLabels(last.Counted)
+	for i := range moved {
+		moved[i] += last.ToLabels * (now[i] - then[i])
+	}
+	return moved
+}
+
+// Learn returns last as it would be if it had known of the labels since: those that came or went near
+// members changed how all of them are read, which without gives otherwise, and moved nobody.
+func (w *Solver) Learn(p *Posterior, without []float64, last *Snapshot) *Snapshot {
+	if last == nil || last.Posterior != uint64(p.Version) || len(last.Flow) != len(p.Prior) {
+		return last
+	}
+	now, other := *last, *p
+	other.All = without
+	before := w.posterior.flowAt(&other, last.Gamma, last.Flow)
+	now.Flow = w.posterior.flowAt(p, last.Gamma, last.Flow)
+	for i, q := range before {
+		now.Flow[i] += last.Flow[i] - q
+	}
+	return &now
 }
 
 // flow returns q(gamma) of all members with a prediction, labelled or not, where r is the reading of

@@ -37,7 +37,7 @@ func TestStateEqualsRecount(t *testing.T) {
 			pairs.Update(view, delta, sums)
 			state.Update(view, delta, sums, votes)
 			if batch.Emit {
-				state.Ready(view, sums, nil, batch.Time, func() {})
+				state.Ready(view, sums, nil, batch.Time, func([]Vertex) {})
 			}
 			if i%5 == 4 {
 				state.Flush(view, sums)
@@ -116,10 +116,10 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 	twin.compute(view, sums, func() { twin.sortVertices(view, sums) })
 	for v := range Vertex(view.Vertices()) {
 		same := s.kept[v] == twin.kept[v] && slices.Equal(s.labelPi[v], twin.labelPi[v])
-		if s.dirty[v] || twin.kept[v].cell == 0 || same {
+		if s.dirty[v] != 0 || twin.kept[v].cell == 0 || same {
 			continue // one that nobody reads any more stays as it was
 		}
-		changed := func(u Vertex) bool { return s.spoke[u] }
+		changed := func(u Vertex) bool { return s.spoke[u] != 0 }
 		if !slices.ContainsFunc(view.Neighbors(v), changed) || s.kept[v].cell == 0 {
 			return 0, fmt.Errorf("posterior: vertex %d is in %v with %v, computed again %v, %v",
 				v, s.kept[v], s.labelPi[v], twin.kept[v], twin.labelPi[v])

@@ -34,6 +34,8 @@ type Epoch struct {
 	Labels     float64    // N: their number, or the sum of their weights
 	Shares     []float64  // K: q_G, the shares of the graph that posteriors are corrected to; see judge
 	Atypical   float64    // T: how far labels are from typical, in standard errors; see judge
+	Said       []float64  // K x K: mean posteriors of the labels by class, sums over them; see judge
+	SaidNoise  []float64  // K: variances of the mean posterior of the labels
 
 	Mass      []float64 // K: sum of pi over the unlabelled vertices
 	Pairs     []float64 // K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours

@@ -1,6 +1,7 @@
 package posterior
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -24,6 +25,7 @@ type Histogram struct {
 	tops    []uint64 // K: by the class that the prediction is for
 	all     []uint64 // B, in units of one: whether a label says what a member is or not
 	squares [2]uint64
+	learned []int64 // B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
 }
 
 // Cells returns the multiplicities by cell, B.
@@ -98,6 +100,7 @@ func topOf(view graphstore.View, v Vertex) uint16 {
 
 // countMembers counts the members of all communities from nothing, as they are kept.
 func (s *State) countMembers(view graphstore.View) {
+	clear(s.inside.learned)
 	for id := range s.inside.histograms {
 		h := newHistogram(s.classes)
 		s.inside.histograms[id] = h
@@ -109,7 +112,7 @@ func (s *State) countMembers(view graphstore.View) {
 
 // countAs has the communities of a vertex count it as it is now, in place of as it was kept. It
 // returns how far its cell has moved, 1 if it had none or has none.
-func (s *State) countAs(view graphstore.View, v Vertex, now kept) (moved float64) {
+func (s *State) countAs(view graphstore.View, v Vertex, now kept, why causes) (moved float64) {
 	was := s.kept[v]
 	s.kept[v] = now
 	if was == now {
@@ -119,11 +122,40 @@ func (s *State) countAs(view graphstore.View, v Vertex, now kept) (moved float64
 		h := s.inside.histograms[m.Community]
 		h.count(was, m.Multiplicity, true)
 		h.count(now, m.Multiplicity, false)
+		if why == byLabels && was.cell > 0 && now.cell > 0 {
+			h.learn(int(was.cell)-1, int(now.cell)-1, int64(m.Multiplicity))
+			s.inside.learned[m.Community] = struct{}{}
+		}
 	}
 	if was.cell == 0 || now.cell == 0 {
 		return 1
 	}
 	return s.epoch.moved(int(was.cell)-1, int(now.cell)-1, s.classes)
+}
+
+// learn notes that a member is in another cell by what labels said of its neighbours.
+func (h *Histogram) learn(from, to int, multiplicity int64) {
+	if h.learned == nil {
+		h.learned = make([]int64, len(h.all))
+	}
+	h.learned[from] -= multiplicity
+	h.learned[to] += multiplicity
+}
+
+// Learned calls visit for the communities, in order, in which members are in other cells since the
+// last call because labels of their neighbours came or went, and for nothing else. without is All
+// as it would be otherwise.
+func (s *State) Learned(visit func(id graphstore.Community, without []float64)) {
+	for _, id := range slices.Sorted(maps.Keys(s.inside.learned)) {
+		h := s.inside.histograms[id]
+		without := h.All()
+		for z, n := range h.learned {
+			without[z] = max(0, without[z]-float64(n))
+		}
+		h.learned = nil
+		visit(id, without)
+	}
+	clear(s.inside.learned)
 }
 
 // move takes a vertex off the histograms of the communities that it was a member of, and adds it to

@@ -28,7 +28,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		votes := sums.Update(store.View(), delta)
 		labels.Update(store.View(), delta, sums)
 		state.Update(store.View(), delta, sums, votes)
-		state.Ready(store.View(), sums, nil, batch.Time, func() {})
+		state.Ready(store.View(), sums, nil, batch.Time, func([]Vertex) {})
 		batch.Reset()
 	}
 	next := func() event.Position {

@@ -19,6 +19,7 @@ type inside struct {
 	open            int          // open vertices of the graph
 	histograms      []*Histogram // by community
 	classes         int
+	learned         map[graphstore.Community]struct{} // whose histograms have learned; see Learned
 
 	before map[Vertex]past // of the vertices that the update changes
 	order  []Vertex        // they, sorted
@@ -48,7 +49,9 @@ type membership = graphstore.Membership
 func byCommunity(a, b membership) int { return cmp.Compare(a.Community, b.Community) }
 
 func newInside(classes int) inside {
-	return inside{classes: classes, before: map[Vertex]past{}}
+	return inside{
+		classes: classes, learned: map[graphstore.Community]struct{}{}, before: map[Vertex]past{},
+	}
 }
 
 // grow makes room for new communities.
@@ -106,7 +109,7 @@ func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 	for _, v := range n.order {
 		was := n.before[v]
 		if len(was.list) == 0 {
-			s.touch(v)
+			s.touch(v, byNews)
 			if s.labelPi[v] == nil {
 				s.kept[v] = kept{}
 			}

@@ -45,8 +45,8 @@ type State struct {
 	kept    []kept               // n: how communities count the vertex
 	labelPi map[Vertex][]float64 // K each: posteriors of the labels
 
-	spoke    []bool    // n: g or c1/d may be another one than at the last Flush
-	dirty    []bool    // n: inputs changed since the posterior was computed, or it is read from now on
+	spoke    []causes  // n: why g or c1/d may be another one than at the last Flush
+	dirty    []causes  // n: why the posterior may be another one than was computed, 0: it is not
 	touched  []Vertex  // those that are dirty
 	computed []Vertex  // by the last computeTouched
 	moves    []float64 // how far each of them moved
@@ -81,9 +81,9 @@ func (s *State) recount(view graphstore.View) {
 
 func (s *State) grow(n int) {
 	if have := len(s.kept); n > have {
-		s.spoke = append(s.spoke, make([]bool, n-have)...)
+		s.spoke = append(s.spoke, make([]causes, n-have)...)
 		s.kept = append(s.kept, make([]kept, n-have)...)
-		s.dirty = append(s.dirty, make([]bool, n-have)...)
+		s.dirty = append(s.dirty, make([]causes, n-have)...)
 	}
 }
 
@@ -171,9 +171,11 @@ func moved(now int, then uint64) bool {
 
 // Ready computes the posteriors of labels and of members of communities where their inputs changed.
 // It returns those vertices, valid until the next call, and whether an epoch began, with which all
-// were. ends is called before an epoch ends, when all counts are still those of its cells.
+// were. ends is called before an epoch ends, when all counts are still those of its cells, with the
+// vertices that were computed under it.
 func (s *State) Ready(
-	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time, ends func(),
+	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
+	ends func(computed []Vertex),
 ) (computed []Vertex, began bool) {
 	due := s.due(view, now)
 	if !due || s.epoch != nil {
@@ -183,7 +185,7 @@ func (s *State) Ready(
 		return s.computed, false
 	}
 	if s.epoch != nil {
-		ends()
+		ends(s.computed)
 	}
 	s.begin(view, sums, weight, now)
 	return nil, true
@@ -197,8 +199,8 @@ func (s *State) sortTouched() {
 		return
 	}
 	s.touched = s.touched[:0]
-	for v, dirty := range s.dirty {
-		if dirty {
+	for v, why := range s.dirty {
+		if why != 0 {
 			s.touched = append(s.touched, Vertex(v))
 		}
 	}
@@ -208,10 +210,10 @@ func (s *State) sortTouched() {
 // A log that is read on from here gives the same bits as one that is read on after a restart.
 // It returns the vertices that it computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
-	for v, spoke := range s.spoke {
-		if spoke {
+	for v, why := range s.spoke {
+		if why != 0 {
 			for _, u := range view.Neighbors(Vertex(v)) {
-				s.touch(u)
+				s.touch(u, why)
 			}
 		}
 	}
@@ -221,11 +223,11 @@ func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed [
 }
 
 // touch has v computed anew if it is read.
-func (s *State) touch(v Vertex) {
-	if !s.dirty[v] {
-		s.dirty[v] = true
+func (s *State) touch(v Vertex, why causes) {
+	if s.dirty[v] == 0 {
 		s.touched = append(s.touched, v)
 	}
+	s.dirty[v] |= why
 }
 
 // computeTouched computes the posteriors that are read of what was touched. One that is not read is touched again when it
@@ -233,20 +235,20 @@ func (s *State) touch(v Vertex) {
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	s.computed, s.moves = s.computed[:0], s.moves[:0]
 	s.sortTouched()
-	for _, v := range s.touched {
-		s.dirty[v] = false
-	}
 	if s.epoch != nil {
 		reader := s.Reader(view, sums)
 		for _, v := range s.touched {
-			s.computeRead(reader, view, v)
+			s.computeRead(reader, view, v, s.dirty[v])
 		}
+	}
+	for _, v := range s.touched {
+		s.dirty[v] = 0
 	}
 	s.touched = s.touched[:0]
 }
 
 // computeRead computes the posterior of a label or a member.
-func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
+func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex, why causes) {
 	label := s.pairs.Calibrates(v) != event.NoClass
 	if !label {
 		delete(s.labelPi, v)
@@ -263,7 +265,7 @@ func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex) {
 		moved = farthest(s.labelPi[v], s.pi)
 		s.labelPi[v] = append(s.labelPi[v][:0], s.pi...)
 	}
-	moved = max(moved, s.countAs(view, v, now))
+	moved = max(moved, s.countAs(view, v, now, why))
 	s.computed, s.moves = append(s.computed, v), append(s.moves, moved)
 }
 
@@ -276,7 +278,7 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 	}
 	s.epoch = e
 	for v := range Vertex(view.Vertices()) {
-		s.touch(v)
+		s.touch(v, byNews)
 	}
 }
 
@@ -314,7 +316,8 @@ func Restore(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Verte
 	side := Views + classes
 	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
 		len(e.Roots) != cellsOf(classes)*classes || len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
-		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
+		len(e.Mass) != classes || len(e.Shares) != classes ||
+		len(e.Said) != classes*classes || len(e.SaidNoise) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed

@@ -37,7 +37,7 @@ const correctionLeast = 1e-3
 func (s *State) judge(view graphstore.View, sums *neighborhood.Sums, open []float64, weight Weight) bool {
 	k, e := s.classes, s.epoch
 	mean, squares := make([]float64, k), make([]float64, k)
-	cells := &quant.Cells{Z: k, P: open, N: make([]float64, k*k)}
+	e.Said, e.SaidNoise = make([]float64, k*k), make([]float64, k)
 	n, n2, pi := 0.0, 0.0, make([]float64, k)
 	if weight == nil {
 		weight = func(Vertex) float64 { return 1 }
@@ -50,43 +50,107 @@ func (s *State) judge(view graphstore.View, sums *neighborhood.Sums, open []floa
 		for i, p := range pi {
 			mean[i] += float64(w * p)
 			squares[i] += float64(w * float64(p*p))
-			cells.N[i*k+class] += float64(w * p)
+			e.Said[i*k+class] += float64(w * p)
 		}
-	}
-	e.Shares, e.Atypical = append([]float64(nil), e.Prior...), 0
-	if !(n > 0) || !(total(open) > 0) {
-		return false
 	}
 	for i, sum := range mean {
-		m := sum / n
-		variance := max(squares[i]/n-float64(m*m), 0) * n2 / (n * n)
-		if off := math.Abs(open[i] - m); off > 0 {
-			e.Atypical = max(e.Atypical, off/math.Sqrt(max(variance, 1e-12)))
+		if n > 0 {
+			m := sum / n
+			e.SaidNoise[i] = max(squares[i]/n-float64(m*m), 0) * n2 / (n * n)
 		}
 	}
-	factor := max(0, 1-1/(e.Atypical*e.Atypical))
-	switch s.drawn {
+	corrects := false
+	if e.Shares, e.Atypical, corrects = e.correction(open, s.drawn); !corrects {
+		return false
+	}
+	for i, q := range e.Shares {
+		e.B[i] += math.Log(q / e.Prior[i])
+	}
+	return true
+}
+
+// correction returns the shares q_G and T for a mean posterior of the open vertices before any
+// correction, and whether the shares are others than the prior; see judge.
+func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, atypical float64, corrects bool) {
+	shares = append([]float64(nil), e.Prior...)
+	n, k := total(e.Said), len(shares)
+	if !(n > 0) || !(total(open) > 0) {
+		return shares, 0, false
+	}
+	for i, x := range open {
+		m := total(e.Said[i*k:(i+1)*k]) / n
+		if off := math.Abs(x - m); off > 0 {
+			atypical = max(atypical, off/math.Sqrt(max(e.SaidNoise[i], 1e-12)))
+		}
+	}
+	factor := max(0, 1-1/(atypical*atypical))
+	switch drawn {
 	case drawnAtRandom:
 		factor = 0
 	case drawnByClass:
 		factor = 1
 	}
-	corrects := false
+	cells := &quant.Cells{Z: k, P: open, N: e.Said}
 	for i, q := range quant.AdjustedCount(cells, e.Prior) {
 		prior := e.Prior[i]
-		e.Shares[i] = max(prior+float64(factor*(q-prior)), prior*probabilityMin)
-		corrects = corrects || math.Abs(e.Shares[i]/prior-1) > correctionLeast
+		shares[i] = max(prior+float64(factor*(q-prior)), prior*probabilityMin)
+		corrects = corrects || math.Abs(shares[i]/prior-1) > correctionLeast
 	}
 	if !corrects {
-		copy(e.Shares, e.Prior)
-		return false
+		return append(shares[:0], e.Prior...), atypical, false
 	}
-	scale := 1 / total(e.Shares)
-	for i := range e.Shares {
-		e.Shares[i] *= scale
-		e.B[i] += math.Log(e.Shares[i] / e.Prior[i])
+	scale := 1 / total(shares)
+	for i := range shares {
+		shares[i] *= scale
 	}
-	return true
+	return shares, atypical, true
+}
+
+// Followed returns the epoch as it would be if it corrected for the open vertices of now: the same
+// coefficients and labels, other shares of the graph. The correction follows the graph, so that its
+// change between two epochs is movement, and all else revision.
+func (s *State) Followed(view graphstore.View) *Epoch {
+	e, k := *s.epoch, s.classes
+	mean := make([]float64, k)
+	pi := make([]float64, k)
+	for z, n := range s.openByCell(view) {
+		for i, p := range e.Means[z*k : (z+1)*k] {
+			pi[i] = p * e.Prior[i] / e.Shares[i]
+		}
+		scale := float64(n) / total(pi)
+		for i, p := range pi {
+			mean[i] += float64(scale * p)
+		}
+	}
+	if sum := total(mean); sum > 0 {
+		for i := range mean {
+			mean[i] /= sum
+		}
+	}
+	e.Shares, e.Atypical, _ = e.correction(mean, s.drawn)
+	e.Means = append([]float64(nil), e.Means...)
+	for z := range len(e.Means) / k {
+		row := e.Means[z*k : (z+1)*k]
+		for i := range row {
+			row[i] *= e.Shares[i] / s.epoch.Shares[i]
+		}
+		scale := 1 / total(row)
+		for i := range row {
+			row[i] *= scale
+		}
+	}
+	return &e
+}
+
+// openByCell counts the open vertices in each cell.
+func (s *State) openByCell(view graphstore.View) []int {
+	counts := make([]int, len(s.epoch.Means)/s.classes)
+	for v := range Vertex(len(s.kept)) {
+		if z := s.kept[v].cell; z > 0 && isOpen(view, v) {
+			counts[z-1]++
+		}
+	}
+	return counts
 }
 
 // meanOf returns the mean posterior of the open vertices, of which each cell has so many.

@@ -9,6 +9,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
+// causes say why a posterior may be another one.
+type causes uint8
+
+const (
+	byNews   causes = 1 << iota // a prediction, an edge or a membership, which is how things are now
+	byLabels                    // a label that came or went, which is only known now
+)
+
 // Update follows the graph from before delta to view; votes are those whose sums over
 // neighbours changed. sums and pairs have been updated for the same delta. The next Ready computes the vertices whose own inputs changed: their
 // prediction, their edges, the predictions and the labels of their neighbours. Flush computes
@@ -16,32 +24,34 @@ import (
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex) {
 	s.grow(view.Vertices())
 	s.updateInside(view, delta)
-	move := func(v Vertex) {
-		s.spoke[v] = true
-		s.touch(v)
+	move := func(v Vertex, why causes) {
+		s.spoke[v] |= why
+		s.touch(v, why)
 	}
 	for _, v := range votes {
-		move(v)
+		move(v, byNews)
 	}
 	for _, e := range delta.Edges {
 		if neighborhood.Appeared(e) != 0 {
-			move(e.U)
-			move(e.V)
+			move(e.U, byNews)
+			move(e.V, byNews)
 		}
 	}
 	for _, p := range delta.Predictions {
-		move(p.V)
+		move(p.V, byNews)
 	}
 	for _, c := range s.pairs.Changes() {
-		s.touch(c.V)
+		why := byNews
 		if c.Before.Class != c.After.Class {
+			why = byLabels
 			s.changed += event.One
 		} else if c.After.Class != event.NoClass {
 			s.changed += c.Moved
 		}
+		s.touch(c.V, why)
 		if c.Before != c.After {
 			for _, u := range view.Neighbors(c.V) {
-				move(u)
+				move(u, why)
 			}
 		}
 	}

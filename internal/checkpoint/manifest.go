@@ -14,7 +14,7 @@ import (
 // Format is the version of the manifest and of the state in the sections. A
 // binary reads this one and refuses others. A field that the manifest gains is left
 // out of its JSON when it is zero, so that the checksum of an older one still fits.
-const Format = 26
+const Format = 27
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
