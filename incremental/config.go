@@ -128,9 +128,9 @@ func (c Config) Validate() error {
 		}
 	}
 	want(slices.Contains(diffusion.KernelNames, c.Kernel),
-		"kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames)
+		"kernel: %q is not one of %v", c.Kernel, diffusion.KernelNames)
 	want(c.Classifier == "" || c.Classifier == classifier.Name,
-		"classifier: there is no %q; there is %s", c.Classifier, classifier.Name)
+		"classifier: %q is not %s", c.Classifier, classifier.Name)
 	want(c.HalfLife >= 0 && c.HalfLife <= tally.HalfLifeMax,
 		"label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax)
 	want(c.Shards >= 0 && c.Shards <= shardsMax, "group.shards: %d, want 1 to %d", c.Shards, shardsMax)
@@ -138,14 +138,15 @@ func (c Config) Validate() error {
 		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)
 	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
 	want(c.LabelsDrawn == "" || slices.Contains(posterior.DrawnWays, c.LabelsDrawn),
-		"labels.drawn: there is no %q; there are %v", c.LabelsDrawn, posterior.DrawnWays)
+		"labels.drawn: %q is not one of %v", c.LabelsDrawn, posterior.DrawnWays)
 	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
 	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and %v", c.Round, roundMax)
 	for _, o := range c.Estimates {
 		errs = append(errs, o.Validate())
 		pair, _, hardPair := o.Method.Needs()
 		want(c.Classes <= pairClassesMax || !pair && !hardPair && o.Method != quant.Auto,
-			"estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d classes (pacc, sis and diff take more)",
+			"estimates: %s works on pairs of classes and takes at most %[3]d classes, not %[2]d "+
+				"(pacc, sis and diff take more)",
 			o.Method, c.Classes, pairClassesMax)
 	}
 	return errors.Join(errs...)
@@ -202,7 +203,7 @@ func checkSelections(by map[string]quant.Selection) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(quant.Selections, by[name]) {
-			errs = append(errs, fmt.Errorf("communities: %q is selected_by %q; there are %v and %s",
+			errs = append(errs, fmt.Errorf("communities: %q has selected_by %q, want one of %v or %s",
 				name, by[name], quant.Selections, selectedByEdges))
 		}
 	}

@@ -125,7 +125,7 @@ func (c *Core) carryOut(b *event.Batch, result *Result) {
 // configure replaces the configured communities.
 func (c *Core) configure(config json.RawMessage) error {
 	if c.config.DenyConfigure {
-		return errors.New("control.configure is deny: only the configuration says what is tracked")
+		return errors.New("control.configure is deny: only the configuration defines communities")
 	}
 	rules, selected, err := parseCommunities(config)
 	if err == nil {

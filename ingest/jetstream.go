@@ -151,7 +151,7 @@ func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, err
 	case c.Until == 0:
 		return last, nil
 	case c.Until > last && !c.UntilLast:
-		return 0, fmt.Errorf("ingest: stream %s ends at position %d, there is no %d: %w",
+		return 0, fmt.Errorf("ingest: stream %s ends at position %d, before %d: %w",
 			c.Stream, last, c.Until, ErrPastEnd)
 	}
 	return min(c.Until, last), nil

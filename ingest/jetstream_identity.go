@@ -137,7 +137,7 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 
 // wayOn is what an operator can do about a log that is not the one that was read.
 const wayOn = "Restore a backup of the log, or go on with the log as it is: run --accept-log" +
-	" (docs/operations.md says what either costs)"
+	" (docs/operations.md has the consequences)"
 
 // gone returns the error of messages that the log lacks, among them the one at the position, unless
 // the log says that they are passed over.
@@ -289,7 +289,7 @@ func (s *JetStreamSource) follow(m *stored) error {
 		s.kept = s.kept[1:]
 		if p.Position == m.Position && p.Digest != (Digest{}) && !p.Digest.Agrees(m.Digest) {
 			return fmt.Errorf("%s: %w", p.KeptBy, p.wrong(
-				"what it holds up to message %d is not what was read (digest %s, was %s)",
+				"its content up to message %d differs from the log that was read (digest %s, was %s)",
 				p.Position, m.Digest, p.Digest))
 		}
 	}

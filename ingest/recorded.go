@@ -204,7 +204,7 @@ func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bo
 	}
 	b.Refused = append(b.Refused, event.Refusal{
 		Position: m.Position, Index: -1, Kind: kind, Reason: event.Skipped,
-		Detail: "the settings of the log say that this message is passed over", Original: m.Data(),
+		Detail: "the settings of the log skip this message", Original: m.Data(),
 	})
 	return true
 }

@@ -95,7 +95,7 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	if p.audits.note(web.Lack{Stream: conf.Name, Messages: lacks}) {
 		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has "+
 			"deleted"+
-			" them. What was published stands; docs/operations.md says how to mend it",
+			" them. Published records stay; docs/operations.md explains the repair",
 			"stream", conf.Name, "messages", lacks, "positions", where)
 	}
 	if conf.Replicas <= 1 {
@@ -122,6 +122,6 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 // others hold.
 func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
 	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
-		p.log.Warn("the loss of one server would lose what a stream holds", "because", err)
+		p.log.Warn("the loss of one server would lose messages of a stream", "because", err)
 	}
 }

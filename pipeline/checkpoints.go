@@ -233,8 +233,8 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 			return nil, err
 		case i < 0 && f.group == nil && beyond != nil:
 			f.log.Warn(
-				"what was published before is not there any more, and no checkpoint is older; "+
-					"going on without it",
+				"earlier records are gone, and no checkpoint is older; the run continues "+
+					"without them",
 				"position", beyond.Manifest.Position)
 			return beyond, nil
 		case i < 0 && len(tried) > 0:
@@ -273,8 +273,8 @@ func (f *fold) continues(same bool) (bool, error) {
 			return false, config.Usagef(
 				"run: this was published with another configuration (%s with classes %q, and "+
 					"this one is %s with %q): "+
-					"correct the slip, give this one a prefix of its own, or publish the whole "+
-					"log anew with --accept-new-config, "+
+					"correct the mistake, give this pipeline another prefix, or publish the whole "+
+					"log again with --accept-new-config, "+
 					"which a group takes only where the first two differ",
 				was,
 				classes,

@@ -188,7 +188,7 @@ func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, o
 				func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
 			return
 		}
-		e.tellSeldom("what the log has now is not published yet")
+		e.tellSeldom("the newest messages of the log are not published yet")
 	}
 }
 

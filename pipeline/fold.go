@@ -87,7 +87,7 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 		if c.Until == 1 {
-			f.log.Warn("the log was empty: there is nothing to estimate", "stream", f.names.In.Log,
+			f.log.Warn("the log was empty: nothing to estimate", "stream", f.names.In.Log,
 				"at", f.Broker.Where)
 		}
 	}

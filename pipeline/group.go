@@ -52,7 +52,7 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	}
 	p.closers = append(p.closers, func() error {
 		if err := member.Leave(); err != nil {
-			p.log.Warn("the group may not have heard that this worker has left", "reason", err)
+			p.log.Warn("the group may not know yet that this worker has left", "reason", err)
 		}
 		return nil
 	})
@@ -330,8 +330,8 @@ func (m *membership) makeRoom(main *fold, places []group.Place) bool {
 		slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
 		return false
 	}
-	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one "+
-		"has caught up", "bytes", liveBytes(), "memory", most)
+	m.p.log.Warn("the memory is too small for two folds: nothing is estimated here until the "+
+		"next one has caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
 	return true
 }

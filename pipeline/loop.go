@@ -128,7 +128,7 @@ var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to go on
 
 // errAgain ends a run whose embedded server must be started again: once it could not
 // write, it takes nothing any more, also when there is room again.
-var errAgain = errors.New("the embedded server could not write, and there is room again")
+var errAgain = errors.New("the embedded server can write again")
 
 // errDone ends a run that has nothing more to do.
 var errDone = errors.New("everything is done")
@@ -271,7 +271,7 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 					Since:     time.Now(),
 				},
 			)
-			p.log.Error("the embedded server cannot write, and takes nothing until there is room",
+			p.log.Error("the embedded server cannot write: free disk space",
 				"bytes", broker.RoomMin, "reason", reason)
 		}
 		if p.Broker.Embedded.Room() != nil {
@@ -339,7 +339,7 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 			return errReload
 		}
 		r.say(false)
-		p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
+		p.log.Error("the configuration is not reloaded; the run continues with the old one", "error", err)
 	}
 }
 

@@ -247,7 +247,7 @@ func (p *Pipeline) newestRefusals(
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 		shown := web.QuarantineEntry{QuarantineEntry: e}
 		if p.Config.MembersMin > 1 { // both say what somebody published about somebody
-			shown.Detail = "what it was is kept from this page, because a privacy floor holds"
+			shown.Detail = "the original is hidden, because a privacy floor applies"
 		} else if utf8.Valid(e.Original) {
 			shown.Original = strings.ToValidUTF8(
 				string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")

@@ -174,7 +174,7 @@ func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
 			return err
 		}
 		p.closers = append(p.closers, lock.Close)
-		p.log.Info("the broker's own settings decide what it loses with its power: with jetstream" +
+		p.log.Info("the broker's own settings decide its losses at a power cut: with jetstream" +
 			" {sync_interval: always} nothing, otherwise acknowledged events of two minutes")
 	}
 	p.reached.path = reachedIn(p.settings.State)

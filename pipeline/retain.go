@@ -58,7 +58,7 @@ func (p *Pipeline) retain(ctx context.Context) error {
 	if err := PurgeLog(ctx, p.Broker.JS, stream, first); err != nil {
 		return err
 	}
-	p.log.Info("removed what log.keep does not keep", "from", state.FirstSeq, "to", first-1)
+	p.log.Info("removed messages older than log.keep", "from", state.FirstSeq, "to", first-1)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func Needed(
 	}
 	if len(positions) < len(n.Checkpoints) {
 		return n, fmt.Errorf(
-			"there are %d checkpoints, and two are needed before anything may be deleted;"+
+			"%d checkpoints exist, and a deletion needs two;"+
 				" let run go on until it has written them", len(positions))
 	}
 	for i := range n.Checkpoints {

@@ -228,7 +228,7 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 		case s.Condition == request.Holding:
 			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
 		default:
-			p.log.Warn("it fails and is tried again; what it has not taken is kept",
+			p.log.Warn("it fails and is tried again; its pending records stay",
 				"output", s.Name, "reason", s.Reason, "behind", s.Behind)
 		}
 	}

@@ -133,7 +133,7 @@ func ParseMethods(list string) ([]Method, error) {
 			return Methods(), nil
 		}
 		if _, ok := m.recipe(); !ok {
-			return nil, fmt.Errorf("quant: no method %q; there are %s and all", name, Methods())
+			return nil, fmt.Errorf("no method %q; want one of %s or all", name, Methods())
 		}
 		if !slices.Contains(out, m) {
 			out = append(out, m)
@@ -191,12 +191,12 @@ func (o Options) withDefaults(r recipe) Options {
 func (o Options) Validate() error {
 	var errs []error
 	if _, ok := o.Method.recipe(); !ok {
-		errs = append(errs, fmt.Errorf("quant: no method %q; there are %s", o.Method, Methods()))
+		errs = append(errs, fmt.Errorf("no method %q; want one of %s", o.Method, Methods()))
 	}
 	switch o.Preset {
 	case "", Density, Reference, Paper:
 	default:
-		errs = append(errs, fmt.Errorf("quant: no preset %q; there are density, reference, paper", o.Preset))
+		errs = append(errs, fmt.Errorf("no preset %q; want density, reference or paper", o.Preset))
 	}
 	if o.Lambda != LambdaAuto && !(o.Lambda >= 0 && o.Lambda <= 1) {
 		errs = append(errs, fmt.Errorf("quant: lambda %v is not between 0 and 1", o.Lambda))

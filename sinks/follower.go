@@ -28,7 +28,7 @@ const (
 
 // ErrNotOurs is matched by the error of an Open that trying again cannot mend: the
 // output belongs to something else, or the configuration is wrong.
-var ErrNotOurs = errors.New("choose another place for the output, or move what is there away")
+var ErrNotOurs = errors.New("choose another place for the output, or move the old one away")
 
 // Follower folds the log out into something people use. After an error it is
 // closed, opened anew behind what was durable, and gets what follows again: a disk that

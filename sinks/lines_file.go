@@ -121,7 +121,7 @@ func (s *linesFile) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 		err = writeShelf(ctx, s.shelf, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
 	}
 	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
-		err = fmt.Errorf("%s was moved away or removed, and begins anew", filepath.Base(s.path))
+		err = fmt.Errorf("%s was moved away or removed; a new file begins", filepath.Base(s.path))
 	}
 	return taken, err
 }

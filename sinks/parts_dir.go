@@ -89,7 +89,7 @@ func (s *partsDir) open() error {
 	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
-		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w",
+		return fmt.Errorf("parts exist without %s, which names their log: %w",
 			partsPositionName, ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
 		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})

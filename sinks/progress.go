@@ -101,7 +101,7 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 	}
 	if p, err = decodeProgress(data); err != nil {
 		return progress{}, fmt.Errorf(
-			"%s is damaged (%w); it says what the output beside it holds: %w",
+			"%s is damaged (%w); it has the position of the output next to it: %w",
 			s, err, ErrNotOurs)
 	}
 	if p.Log != log {

@@ -335,7 +335,7 @@ var errOtherWriter = errors.New("stop one of the two, or give this one a prefix 
 // ErrLost is matched by an error that says that the broker has lost records which it had
 // acknowledged, as it can when it is killed. They can be made again, from a checkpoint
 // before them.
-var ErrLost = errors.New("the broker has lost what it had acknowledged")
+var ErrLost = errors.New("the broker has lost acknowledged records")
 
 // headerLog names, on every record and alert, the log that its position counts in.
 const headerLog = "Gqlstream-Log"

@@ -25,20 +25,21 @@ type askCmd struct {
 	fileFlags
 	refusedFlags
 	serverFlags
-	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or their number."`
 	Community   []string `required:"" sep:"none" placeholder:"NAME" help:"The community to label members of (repeatable)."`
 	Count       int      `placeholder:"N" help:"Vertices to label."`
-	TargetWidth float64  `placeholder:"X" help:"As many as it takes until the widest interval reaches X to either side."`
-	Confidence  float64  `default:"0.9" placeholder:"X" help:"Of the intervals. [${default}]"`
+	TargetWidth float64  `placeholder:"X" help:"Draw enough vertices for a widest interval of X to either side."`
+	Confidence  float64  `default:"0.9" placeholder:"X" help:"Confidence of the intervals. [${default}]"`
 	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
-	Out         outFile  `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
-	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL), where a labelling tool reads them."`
+	Out         outFile  `short:"o" default:"-" placeholder:"FILE" help:"File for the vertices; - is standard output. [${default}]"`
+	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL) for a labelling tool."`
 }
 
 func (*askCmd) Help() string {
-	return `Says what labels of a community's members will buy, and which members to label, drawn at random with the
-probability pi in its row. It reads the newest checkpoint of --state, or files as estimate does. Fill in
-the column label and publish the file: gqlstream publish --labels FILE. See docs/labels.md.
+	return `Prints the interval that labels of members will give, and members to label, drawn at
+random with the probability pi of their row. Reads the newest checkpoint of --state, or files like
+estimate. Fill in the column label and publish the file: gqlstream publish --labels FILE. See
+docs/labels.md.
 
 Examples:
   gqlstream ask --community berlin --count 50 --out berlin.csv
@@ -166,8 +167,8 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 	}
 	for _, a := range list.Advice {
 		fmt.Fprintf(out,
-			"%s: calibration: %.0f %% of the variance is from labels of class %s, of which %.0f "+
-				"count here; %d more near it halve that part\n",
+			"%s: calibration: %.0f %% of the variance comes from labels of class %s (%.0f "+
+				"count here); %d more labels near it halve that part\n",
 			a.Community, 100*a.Share, a.Name, a.Effective, a.More)
 	}
 	return out.Flush()
@@ -219,7 +220,7 @@ func questions(
 ) (string, error) {
 	log, err := js.Stream(ctx, names.Log)
 	if err != nil {
-		return "", fmt.Errorf("the log %s of the pipeline (nats.prefix says which): %w",
+		return "", fmt.Errorf("the log %s of the pipeline (see nats.prefix): %w",
 			names.Log, err)
 	}
 	subject := questionSubject(names.Log)

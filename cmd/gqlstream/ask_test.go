@@ -282,7 +282,7 @@ func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 		return code, said
 	}
 	if code, said := ask(""); code == 0 ||
-		!strings.Contains(said, "the log OTHER of the pipeline (nats.prefix says which)") {
+		!strings.Contains(said, "the log OTHER of the pipeline (see nats.prefix)") {
 		t.Errorf("questions about a log that does not exist: exit %d, %s", code, said)
 	}
 	mustRun(t, "publish", "--nats", url, "--prefix", "other", "--log", "log.ndjson")

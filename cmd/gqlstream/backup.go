@@ -36,10 +36,11 @@ type backupCmd struct {
 }
 
 func (*backupCmd) Help() string {
-	return `Copies the log, the estimates, alerts, history and quarantine, and the newest checkpoints of the state
-directory. The run may go on meanwhile if its broker can be reached: one outside, or the embedded one of a
-run with --listen. Without --nats it opens the embedded server itself, and no run may use it. Output files are
-not copied. SHA256SUMS in the backup is written last; sha256sum -c checks it. gqlstream restore puts all back.
+	return `Copies the log, the estimates, alerts, history and quarantine, and the newest
+checkpoints of the state directory. Works during a run whose broker it can reach: an outside server,
+or the embedded one of a run with --listen. Without --nats it opens the embedded server itself, and
+no run may use it. Output files are not copied. SHA256SUMS in the backup is written last; sha256sum
+-c checks it. gqlstream restore reads the backup.
 
 Examples:
   gqlstream backup --state gqlstream-state backup-friday

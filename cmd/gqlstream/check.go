@@ -18,16 +18,16 @@ import (
 
 type checkCmd struct {
 	File      string `arg:"" type:"existingfile" help:"The configuration to check."`
-	Elsewhere bool   `help:"Do not look for the files that it names (secrets, certificates): they are on another machine."`
+	Elsewhere bool   `help:"Skip the test of secrets and certificates, which are on another machine."`
 }
 
 func (*checkCmd) Help() string {
-	return `Reads a configuration strictly, reports every mistake with its place, and prints the configuration
-in effect, defaults filled in. A key that is not printed is off, or is decided when the pipeline runs.
-The files of secrets and certificates that it names must be there, as for a run.
+	return `Reads a configuration strictly, reports every mistake with its line, and prints the
+configuration in effect with all defaults. A missing key is off, or is decided when the pipeline
+runs. The named files of secrets and certificates must exist, as for a run.
 
-The digest names what decides results in the configuration. The results of a small sample also differ
-where another version computes otherwise: compare both before an upgrade.
+The digest identifies the keys that decide results. The digest of a small sample also differs
+between versions that compute different results: compare both before an upgrade.
 
 Examples:
   gqlstream check gqlstream.yaml

@@ -23,17 +23,17 @@ type communitiesCmd struct {
 	Log   []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
 	readingFlags
 	Out        outFile `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
-	MinSize    int     `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
-	Resolution float64 `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
+	MinSize    int     `default:"11" placeholder:"N" help:"Least number of members. Smaller communities are omitted and counted. run publishes no estimate of fewer than 11."`
+	Resolution float64 `default:"1" placeholder:"X" help:"A value above 1 makes more and smaller communities, below 1 fewer and larger ones."`
 	Seed       uint64  `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
-	Prefix     string  `default:"c" placeholder:"TEXT" help:"Names are this and a number, the largest community first."`
+	Prefix     string  `default:"c" placeholder:"TEXT" help:"Prefix of the names; a number follows, the largest community first."`
 	refusedFlags
 }
 
 func (*communitiesCmd) Help() string {
-	return `Finds sets of vertices with more edges among themselves than chance would put there (the Leiden method),
-writes a file of members for publish and estimate, and says how large and how clearly divided they are.
-Labels and predictions play no part. See docs/communities.md.
+	return `Finds sets of vertices with more edges inside than chance would give (the Leiden
+method), writes a file of members for publish and estimate, and prints sizes and modularity. Labels
+and predictions play no part. See docs/communities.md.
 
 Examples:
   gqlstream communities --edges edges.csv.gz --out members.csv
@@ -182,8 +182,7 @@ func (c *communitiesCmd) summarise(
 	if small := search.Count() - len(found); small > 0 {
 		left := view.Vertices() - kept
 		fmt.Fprintf(w,
-			"left out: %s vertices (%.1f %%) in communities of fewer members, of which there are "+
-				"%s\n",
+			"omitted: %s vertices (%.1f %%) in smaller communities (%s)\n",
 			grouped(left), 100*float64(left)/float64(view.Vertices()), grouped(small))
 	}
 	fmt.Fprintf(w, "members: largest %s, median %s, smallest %s\n\n", grouped(len(found[0])),

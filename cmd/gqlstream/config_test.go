@@ -31,7 +31,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nclasses: 3", "classes"},
 		{"classes: 2\nalpha: 3", "alpha is 3"},
 		{"classes: 2\ntolerance: -1", "tolerance is -1"},
-		{"classes: 2\nkernel: pagerank", `there is no "pagerank"`},
+		{"classes: 2\nkernel: pagerank", `"pagerank" is not one of`},
 		{"classes: 2\nestimates: [{method: magic}]", `no method "magic"`},
 		{"classes: 2\nestimates: [{method: sis, lambda: 7}]", "lambda 7"},
 		{"classes: 2\nestimates: [{method: sis, lambda: lots}]", `"lots" is neither`},
@@ -59,7 +59,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
 		{"classes: 2\nalerts: [{name: a, when: low > 2}]", `alerts.rules[0] "a": when: a share is between 0 and 1`},
-		{"classes: 2\nalerts: [{when: lo > 0.2}]", `there is no "lo"`},
+		{"classes: 2\nalerts: [{when: lo > 0.2}]", `"lo" is not one of`},
 		{"classes: 2\nalerts: [{name: a, wen: low > 0.2}]", `did you mean "when"?`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]", `"2" is none of [0 1]`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]", `"pcc" is not published; [auto] are`},
@@ -235,7 +235,7 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 			"estimates: [{method: atuo, lamda: 1}]\nalerts:\n  - {name: a, when: share > 0.3}\n",
 	)
 	code, _, said := runCommand("check", conf)
-	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`, `"lamda"`, `no method "atuo"`, `no "share"`} {
+	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`, `"lamda"`, `no method "atuo"`, `"share" is not one of`} {
 		if code != 2 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, without %s:\n%s", code, want, said)
 		}

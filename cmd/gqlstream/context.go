@@ -38,7 +38,7 @@ func applyContext(name string, c *broker.ConnectConfig) error {
 	path := filepath.Join(dir, "nats", "context", filepath.Base(name)+".json")
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return config.Usagef("--context %s: %w; nats context ls lists those that there are",
+		return config.Usagef("--context %s: %w; nats context ls lists all contexts",
 			name, err)
 	}
 	var found natsContext

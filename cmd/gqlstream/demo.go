@@ -32,14 +32,14 @@ type demoCmd struct {
 	Seed        uint64        `default:"1" help:"Same seed, same network and same opinions."`
 	Speed       float64       `default:"1" help:"Simulated seconds in a second."`
 	Vertices    int           `default:"20000" help:"Vertices at the end."`
-	HTTP        string        `name:"http" default:"127.0.0.1:8090" help:"Where the page with charts is; off for none."`
-	Communities int           `default:"12" help:"Tracked communities, besides everyone."`
+	HTTP        string        `name:"http" default:"127.0.0.1:8090" help:"Address of the page with charts; off for none."`
+	Communities int           `default:"12" help:"Number of communities; everyone is added."`
 }
 
 func (*demoCmd) Help() string {
-	return `Runs the pipeline on a simulated network whose opinions drift and jump, and shows for every community the
-true share of opinion 0, our estimate with its 90 % interval, and what plain counting of the predictions
-gives. Ends with the mean errors of both. Nothing is kept.
+	return `Runs the pipeline on a simulated network whose opinions drift and jump, and shows for
+every community the true share of opinion 0, the estimate with its 90 % interval, and the plain
+count of the predictions. Ends with the mean errors of both. Keeps nothing.
 
 Example:
   gqlstream demo --duration 2m --seed 7`

@@ -224,7 +224,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 		}
 		if code, said := purge(); code != exitFailed ||
 			!strings.Contains(said, "1 checkpoints") ||
-			!strings.Contains(said, "two are needed") {
+			!strings.Contains(said, "needs two") {
 			t.Errorf("a purge with one checkpoint: exit %d, %s", code, said)
 		}
 	}
@@ -240,7 +240,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 		func(p []uint64) bool { return len(p) == 3 && p[0] > 22 && p[1] < 22 },
 	)
 	if code, said := purge("--dry-run"); code != exitFine ||
-		!strings.Contains(said, "still holds what was erased at 22") {
+		!strings.Contains(said, "still holds data that was erased at 22") {
 		t.Errorf("a purge too early: exit %d, %s", code, said)
 	}
 	r.publish(event.KindControl, tick("tick", minute+121)) // the second is over

@@ -28,10 +28,10 @@ type estimateCmd struct {
 }
 
 func (*estimateCmd) Help() string {
-	return `Prints one estimate for each community and method. Without --classes the classes are those that the
-predictions' columns name, p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. No privacy floor
-applies. Where predictions are missing, --classifier makes them from labels and edges. --config tries
-definitions of communities before run does; see docs/communities.md.
+	return `Prints one estimate for each community and method. Without --classes the columns of the
+predictions name the classes: p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. No privacy
+floor applies. --classifier makes missing predictions from labels and edges. --config tries
+definitions of communities on files; see docs/communities.md.
 
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
@@ -277,7 +277,7 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 		}
 		switch {
 		case rule.Kind == graphstore.Ego && len(list) == 0:
-			fmt.Fprintf(w, "warning: community %q: there is no vertex %s\n", rule.Name, rule.Root)
+			fmt.Fprintf(w, "warning: community %q: no vertex is named %s\n", rule.Name, rule.Root)
 		case rule.Kind == graphstore.Ego && view.Hops(c) < rule.Hops:
 			fmt.Fprintf(w,
 				"warning: community %q reaches %d hops of %d: more would be more members than "+
@@ -286,7 +286,7 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 		case rule.Kind == graphstore.ByExpression && len(list) == 0:
 			fmt.Fprintf(w, "warning: community %q: the rule holds for no vertex\n", rule.Name)
 		case rule.Kind == graphstore.ByAttribute && len(list) == 0:
-			fmt.Fprintf(w, "warning: community %q: there is no vertex with %v%s\n", rule.Name, rule,
+			fmt.Fprintf(w, "warning: community %q: no vertex has %v%s\n", rule.Name, rule,
 				otherAttributes(view, rule))
 		}
 	}

@@ -23,29 +23,30 @@ type evaluateCmd struct {
 	Format  string          `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
 	Plots   string          `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
 	ByTime  bool            `help:"Read the files as a log with times, predict each label before it is read, and report by period."`
-	Period  time.Duration   `placeholder:"DURATION" help:"With --by-time: length of a period. By default a week, or less in a log of less than four."`
+	Period  time.Duration   `placeholder:"DURATION" help:"With --by-time: length of a period. By default a week, or less in a log of less than four weeks."`
 }
 
 // evaluateOptions has no method Validate, which would be called before the core is configured.
 type evaluateOptions evaluate.Config
 
 func (*evaluateCmd) Help() string {
-	return `Most labels are hidden, communities are drawn from the vertices behind them under known kinds of shift,
-and what every method estimates of them is held against the truth:
+	return `Hides most labels, draws communities from their vertices under known kinds of shift, and
+compares the estimates of every method with the truth:
 
   pps          prior shift: class shares 1, 1/2, 1/3, ... over the classes in a random order
-  cov          the same shares of what the classifier says, whatever they are
+  cov          the same shares, of the predicted class
   degree       in proportion to the degree
   one          members of one class alone
   bfs          the vertices nearest to a random one
-  rw           where random walks of 10 steps from a random vertex end
+  rw           the ends of random walks of 10 steps from a random vertex
   members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
---by-time hides nothing: it reads a log in order and holds every label against what was estimated before.
+--by-time hides nothing: it reads a log in order and compares every label with the estimate before
+it.
 
-Give labels that the classifier was trained on the role train: they are never hidden. Without --method
-and --config the methods are ` + methodsEvaluate + `. See docs/evaluate.md.
+Give labels that trained the classifier the role train: they are never hidden. Without --method and
+--config the methods are ` + methodsEvaluate + `. See docs/evaluate.md.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv

@@ -158,8 +158,8 @@ func TestEvaluateExitCodes(t *testing.T) {
 		want string
 	}{
 		{nil, exitUsage, "no files"},
-		{append([]string{"--protocol", "dfs"}, files...), exitUsage, `no "dfs"`},
-		{append([]string{"--protocol", ","}, files...), exitUsage, `there is no ""`},
+		{append([]string{"--protocol", "dfs"}, files...), exitUsage, `"dfs" is not one of`},
+		{append([]string{"--protocol", ","}, files...), exitUsage, `"" is not one of`},
 		{append([]string{"--method", "magic"}, files...), exitUsage, "magic"},
 		{append([]string{"--kernel", "gauss"}, files...), exitUsage, "gauss"},
 		{append([]string{"--splits", "0"}, files...), exitUsage, "splits: 0"},

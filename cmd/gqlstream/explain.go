@@ -18,23 +18,23 @@ import (
 
 type explainCmd struct {
 	serverFlags
-	Classes    string `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Classes    string `placeholder:"LIST" help:"Names of the classes in order, or their number."`
 	Everyone   bool   `help:"The community of every vertex, named everyone, is tracked."`
 	Classifier string `placeholder:"NAME" help:"Built-in classifier of the pipeline: diffusion."`
-	Method     string `placeholder:"NAME" help:"The method to explain. [the first that is published]"`
+	Method     string `placeholder:"NAME" help:"The method to explain. [the first published]"`
 
-	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`
+	Community string `required:"" placeholder:"NAME" help:"The community whose estimate changed."`
 	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
 	To        string `placeholder:"POSITION|TIME" help:"The later place. [the newest estimate]"`
-	Named     int    `default:"10" placeholder:"N" help:"Of each kind of change with 64 or fewer, name the N that moved it most; 0 names none."`
+	Named     int    `default:"10" placeholder:"N" help:"Name the N largest single changes of each cause with at most 64 changes; 0 names none."`
 
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
 }
 
 func (*explainCmd) Help() string {
-	return `Says what members, predictions, labels and edges contributed to a change. While gqlstream run uses the
-state directory, start it with --listen ADDRESS and give --nats nats://ADDRESS beside --state. See
-docs/explain.md.
+	return `Divides a change among members, predictions, labels, edges and the method. While
+gqlstream run uses the state directory, start it with --listen ADDRESS and add --nats nats://ADDRESS
+to --state. See docs/explain.md.
 
 Examples:
   gqlstream explain --config gqlstream.yaml --community berlin
@@ -122,8 +122,8 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 		return t.Flush()
 	}
 	fmt.Fprint(t,
-		"\nLargest single changes: how the estimate at the end differs from what it would be "+
-			"without each alone\n")
+		"\nLargest single changes: the estimate at the end, less the estimate without this one "+
+			"change\n")
 	for _, c := range x.Causes {
 		head := c.Kind
 		for _, e := range c.Largest {

@@ -173,7 +173,7 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "from must lie before to"},
 		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
 		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},
-		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "there is no 99999999"},
+		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "before 99999999"},
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"}, `no method "guess"`},
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "auto,pcc"}, "one is explained at a time"},
 	} {

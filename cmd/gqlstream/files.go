@@ -30,17 +30,17 @@ type fileFlags struct {
 	Posts       []string `type:"existingfile" placeholder:"FILE" help:"Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or author,class."`
 	Members     []string `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
 	Vertices    []string `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
-	Log         []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
+	Log         []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, in the format of gqlstream simulate."`
 	readingFlags
 }
 
 // readingFlags say how files are read.
 type readingFlags struct {
-	Map       map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee. --map time= reads no column as the time."`
-	Columns   []string          `sep:"none" placeholder:"LIST" help:"The columns of files without a line of names, in their order: --columns src,dst, or edges=src,dst for a kind. An empty name leaves a column out. (repeatable)"`
-	Timezone  string            `placeholder:"ZONE" help:"The time zone of times that have none, such as Europe/Berlin or UTC. Without it they are refused."`
-	NullWords bool              `help:"Read NA, null, None, NaN and their like as text. They are missing values otherwise."`
-	EdgesSum  bool              `help:"Add up the weights of edges that are given again. Otherwise the last one stands."`
+	Map       map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of your columns: --map src=follower,dst=followee. --map time= reads no time."`
+	Columns   []string          `sep:"none" placeholder:"LIST" help:"Columns of files without a header, in order: --columns src,dst, or edges=src,dst for one kind. An empty name skips a column. (repeatable)"`
+	Timezone  string            `placeholder:"ZONE" help:"Time zone of times without a zone, such as Europe/Berlin or UTC. Without this flag such times are refused."`
+	NullWords bool              `help:"Read NA, null, None, NaN and similar words as text. Otherwise they are missing values."`
+	EdgesSum  bool              `help:"Add the weights of repeated edges. Otherwise the last weight stands."`
 }
 
 // apply adds the flags to what is read.
@@ -231,9 +231,9 @@ func (f *refusedFlags) readFiles(
 
 // refusedFlags say how many rows of files may be refused.
 type refusedFlags struct {
-	MaxRefused  string `placeholder:"N|P%" help:"Go on if at most N rows, or P percent of the rows, are refused. By default one refused row is an error."`
-	SkipRefused bool   `help:"Go on however many rows are refused, unless all of a file are."`
-	Quiet       bool   `short:"q" help:"Print no summary of what was read. Warnings remain."`
+	MaxRefused  string `placeholder:"N|P%" help:"Accept up to N refused rows, or P percent. By default one refused row is an error."`
+	SkipRefused bool   `help:"Accept any number of refused rows, unless all rows of a file are refused."`
+	Quiet       bool   `short:"q" help:"Print no summary of the files. Warnings remain."`
 }
 
 // allowed returns how many of so many rows may be refused.
@@ -266,7 +266,7 @@ func (f *refusedFlags) check(log *files.Source, further int) error {
 			return fmt.Errorf("every row of %s was refused (%d)", t.Path, t.Refused)
 		}
 		if t.MinusOne > 0 && t.MinusOne+t.Blank+t.Refused == t.Rows {
-			return fmt.Errorf("every label of %s is -1, which means that there is none; "+
+			return fmt.Errorf("every label of %s is -1, which means no label; "+
 				"if -1 is a class, name all classes, as in --classes=-1,0,1", t.Path)
 		}
 		rows, refused = rows+t.Rows, refused+t.Refused

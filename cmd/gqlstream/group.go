@@ -18,12 +18,12 @@ type groupCmd struct {
 	serverFlags
 	Name   string `arg:"" help:"Name of the group."`
 	Action string `arg:"" optional:"" help:"drain, or nothing."`
-	Worker string `arg:"" optional:"" help:"Of the worker that is drained."`
+	Worker string `arg:"" optional:"" help:"Name of the worker to drain."`
 }
 
 func (*groupCmd) Help() string {
-	return `Lists the workers that live, and up to where each shard is published, and by whom. With drain, a worker
-hands its shards over to the others and ends; the command waits for that.
+	return `Lists the live workers, and for each shard its publisher and its newest position. With
+drain, a worker hands its shards over and ends; the command waits for the end.
 
 Examples:
   gqlstream group midterms --nats nats://a,nats://b,nats://c

@@ -20,14 +20,14 @@ import (
 const configInstalled = "/etc/gqlstream/gqlstream.yaml"
 
 type healthCmd struct {
-	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration of the run, which says where its page is. [/etc/gqlstream/gqlstream.yaml, if it is there]"`
-	HTTP   string `name:"http" placeholder:"ADDRESS" help:"Where the page is. [127.0.0.1:8090]"`
-	Ready  bool   `help:"Ask whether the run has caught up with the log, not only whether it answers."`
+	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration of the run with the address of its page. [/etc/gqlstream/gqlstream.yaml, if it exists]"`
+	HTTP   string `name:"http" placeholder:"ADDRESS" help:"Address of the page. [127.0.0.1:8090]"`
+	Ready  bool   `help:"Require a run that has caught up with the log, not only one that answers."`
 }
 
 func (*healthCmd) Help() string {
-	return `Asks the run on this machine, by its page. Exits with 0 if it is well, with 1 if it is not or does
-not answer. For containers, whose image has no shell to ask with.
+	return `Asks the page of the run on this machine. Exits with 0 if the run is healthy, with 1 if
+it is not or does not answer. Serves as the health check of containers, whose image has no shell.
 
 Examples:
   gqlstream health
@@ -87,7 +87,7 @@ func (c *healthCmd) url() (string, error) {
 	}
 	host, port, err := net.SplitHostPort(settings.HTTP.Listen)
 	if err != nil {
-		return "", config.Usagef("health: there is no page to ask: http.listen is %s",
+		return "", config.Usagef("health: the run has no page: http.listen is %s",
 			settings.HTTP.Listen)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

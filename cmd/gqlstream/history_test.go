@@ -68,7 +68,7 @@ var historyFaults = []historyFault{
 	{
 		"stream that loses events",
 		(*history).unsafe,
-		[]string{"deny_delete", "create the stream anew"},
+		[]string{"deny_delete", "create the stream again"},
 	},
 	{
 		"two processes",

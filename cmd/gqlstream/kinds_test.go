@@ -102,7 +102,7 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 		"a slip": {
 			nil,
 			[]string{"--vertices", attributes, "--community", "b=yaer:2013"},
-			`there is no vertex with yaer == 2013: did you mean "year"?`,
+			`no vertex has yaer == 2013: did you mean "year"?`,
 		},
 		"another type": {
 			nil, []string{"--vertices", attributes, "--community", "b=year:old"}, "year is a number, such as 2012",

@@ -53,23 +53,23 @@ type cli struct {
 	Watch       watchCmd       `cmd:"" help:"Show the communities of a running pipeline in the terminal."`
 	Estimate    estimateCmd    `cmd:"" help:"Estimate once, from files."`
 	Communities communitiesCmd `cmd:"" help:"Find communities in a graph, by its edges."`
-	Ask         askCmd         `cmd:"" help:"Say which members of a community to label, and what that will buy."`
-	Evaluate    evaluateCmd    `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
-	Replay      replayCmd      `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
-	Explain     explainCmd     `cmd:"" help:"Say why an estimate moved between two places of the log."`
-	Check       checkCmd       `cmd:"" help:"Check a configuration and print it as it takes effect."`
-	Demo        demoCmd        `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
-	Simulate    simulateCmd    `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
+	Ask         askCmd         `cmd:"" help:"Draw members of a community to label, and promise the resulting interval."`
+	Evaluate    evaluateCmd    `cmd:"" help:"Test all methods and their intervals on your own labelled graph."`
+	Replay      replayCmd      `cmd:"" help:"Compute the estimates of a log again, from a stream or files."`
+	Explain     explainCmd     `cmd:"" help:"Explain the change of an estimate between two places of the log."`
+	Check       checkCmd       `cmd:"" help:"Check a configuration and print it with all defaults."`
+	Demo        demoCmd        `cmd:"" help:"Show truth, plain count and estimate, live, on a simulated network."`
+	Simulate    simulateCmd    `cmd:"" help:"Simulate a social network with known truth, into a file or a stream."`
 	Snapshot    snapshotCmd    `cmd:"" help:"List, show and export checkpoints."`
-	Purge       purgeCmd       `cmd:"" help:"Delete the beginning of the log that no checkpoint needs any more."`
-	Backup      backupCmd      `cmd:"" help:"Copy the log, what was published and the state to a directory."`
-	Restore     restoreCmd     `cmd:"" help:"Put a backup back."`
-	Scrub       scrubCmd       `cmd:"" help:"Read everything that is stored and say what is damaged or gone."`
-	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry what was refused."`
-	Group       groupCmd       `cmd:"" help:"List the workers of a group, or let one hand its shards over."`
-	Notify      notifyCmd      `cmd:"" help:"Tell the targets of a configuration one sample alert."`
-	Health      healthCmd      `cmd:"" help:"Ask the run on this machine whether it is well."`
-	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Answer questions of a language model about a running pipeline."`
+	Purge       purgeCmd       `cmd:"" help:"Delete the beginning of the log that no checkpoint needs."`
+	Backup      backupCmd      `cmd:"" help:"Copy the log, the published records and the state to a directory."`
+	Restore     restoreCmd     `cmd:"" help:"Restore a backup."`
+	Scrub       scrubCmd       `cmd:"" help:"Read all stored data and report damaged and missing parts."`
+	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry refused events."`
+	Group       groupCmd       `cmd:"" help:"List the workers of a group, or drain one of them."`
+	Notify      notifyCmd      `cmd:"" help:"Send a sample alert to the targets of a configuration."`
+	Health      healthCmd      `cmd:"" help:"Check the health of the run on this machine."`
+	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Answer a language model's questions about a running pipeline."`
 	Version     versionCmd     `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }
 
@@ -91,7 +91,7 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	<-ctx.Done()
 	time.Sleep(wait)
 	fmt.Fprintf(os.Stderr,
-		"gqlstream: ends in the middle of its work, %v after it was told to end\n",
+		"gqlstream: ends without finishing its work, %v after the signal\n",
 		wait)
 	exit(exitFailed)
 }
@@ -109,7 +109,7 @@ func execute(ctx context.Context, args []string, con console) int {
 		&cli{},
 		kong.Name("gqlstream"),
 		kong.Description(
-			"Keeps label-prevalence estimates of communities current while a graph changes."),
+			"Keeps the shares of labels in communities current while a graph changes."),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
 		words,

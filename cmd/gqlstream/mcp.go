@@ -21,9 +21,9 @@ type mcpCmd struct {
 }
 
 func (*mcpCmd) Help() string {
-	return `Answers questions of a language model about a running pipeline, by the Model Context Protocol
-on standard input and output. The tools read the HTTP API of the page and change nothing: list,
-latest, history, explain, compare and ask.
+	return `Answers questions of a language model about a running pipeline, by the Model Context
+Protocol on standard input and output. The tools read the HTTP API of the page and change nothing:
+list, latest, history, explain, compare and ask.
 
 Examples:
   gqlstream mcp
@@ -73,9 +73,9 @@ func (c *mcpCmd) server() (*mcp.Server, error) {
 
 const mcpInstructions = `Estimates of which share of each community belongs to each class, with
 intervals. Shares are from 0 to 1, by class in the order of "classes" of the tool list. Always give
-the interval (low to high) with a share. Look at the flags: their severity "wrong" means that the
-number may be wrong. A change is news only by its part "moved"; the part "revised" was learned of
-the classifier. Call latest first: its headline says whether the estimates are live.`
+the interval (low to high) with a share. Look at the flags: the severity "wrong" means that the
+number may be wrong. Only the part "moved" of a change is news; the part "revised" is a better
+knowledge of the classifier. Call latest first: its headline says whether the estimates are live.`
 
 // addTools adds one tool for each question. Each reads the API and changes nothing.
 func addTools(server *mcp.Server, page *watch) {

@@ -10,13 +10,14 @@ import (
 )
 
 type notifyCmd struct {
-	File string `arg:"" type:"existingfile" help:"The configuration whose targets are meant."`
-	Test bool   `required:"" help:"Tell every webhook and Alertmanager one sample alert, once, and say how each took it."`
+	File string `arg:"" type:"existingfile" help:"The configuration with the targets."`
+	Test bool   `required:"" help:"Send one sample alert to every webhook and Alertmanager, and print each answer."`
 }
 
 func (*notifyCmd) Help() string {
-	return `Tells every target of a configuration one sample alert, named gqlstream-trial, whatever rules it wants, signed and
-with its template as an alert would be. No pipeline need run. Exit code 1 if one target did not take it.
+	return `Sends one sample alert, named gqlstream-trial, to every target of a configuration,
+whatever its rules are, signed and with its template. No pipeline is needed. Exits with 1 if a
+target did not accept the alert.
 
 Example:
   gqlstream notify gqlstream.yaml --test`

@@ -62,7 +62,7 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, said := mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
-	if !strings.Contains(said, "going on without it") || !strings.Contains(said, "msg=restored") {
+	if !strings.Contains(said, "the run continues without them") || !strings.Contains(said, "msg=restored") {
 		t.Errorf("the run says\n%s", said)
 	}
 }

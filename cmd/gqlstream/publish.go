@@ -25,18 +25,18 @@ type publishCmd struct {
 	fileFlags
 	refusedFlags
 	serverFlags
-	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
-	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default those of the configuration, of who has published estimates, or of the files."`
-	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
-	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
-	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
+	Rate         float64 `help:"Greatest number of events a second; 0 is the rate of the server."`
+	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or their number. By default from the configuration, the published estimates or the files."`
+	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions without one."`
+	Producer     string  `placeholder:"ID" help:"Name of this producer. The broker drops files that the same producer publishes again within two minutes."`
+	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without files."`
 	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
 }
 
 func (*publishCmd) Help() string {
-	return `Publishes the rows of files, those without a time first, and then others in the order of time. Bad rows
-are counted and shown, and the others published; then the exit code is 1, unless --max-refused or
---skip-refused allow it. See docs/events.md.
+	return `Publishes the rows of files: first the rows without a time, then the others in the order
+of time. Invalid rows are counted and printed, and the exit code is then 1, unless --max-refused or
+--skip-refused allows them. See docs/events.md.
 
 Examples:
   gqlstream publish --nats nats://localhost:4222 --note debate
@@ -142,14 +142,14 @@ func (c *publishCmd) publishFiles(
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.settings.NATS.URL), b.Where))
 	if ctx.Err() != nil {
-		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w",
+		err = fmt.Errorf("publish: interrupted; published events stay in the stream: %w",
 			ctx.Err())
 	}
 	switch {
 	case err != nil:
 	case p.events == 0 && refused == nil:
 		refused = errors.New(
-			"publish: nothing was published: the files have no rows that say something")
+			"publish: nothing was published: no row of the files is an event")
 	case p.events > 0 && refused != nil:
 		refused = fmt.Errorf("publish: the other rows are published, but %w", refused)
 	}

@@ -16,15 +16,15 @@ import (
 
 type purgeCmd struct {
 	serverFlags
-	Quarantine bool `help:"Also delete what was refused in the part of the log that goes."`
-	DryRun     bool `help:"Say what would be deleted, and delete nothing."`
+	Quarantine bool `help:"Also delete the refused events of the deleted part of the log."`
+	DryRun     bool `help:"Print the planned deletion, and delete nothing."`
 }
 
 func (*purgeCmd) Help() string {
-	return `Deletes the log up to the second-newest checkpoint, and older checkpoints, which need it. Both newest are
-verified first, and what a worker of a group may need stays. What is gone cannot be replayed, nor read
-with another configuration; replay has --use-checkpoint for what is left. After an erasure purge says
-whether the log still holds what was erased.
+	return `Deletes the log up to the second-newest checkpoint, and the older checkpoints. Verifies
+the two newest first, and keeps messages that a worker of a group may need. Deleted messages cannot
+be replayed or read with another configuration; replay has --use-checkpoint for the rest. After an
+erasure, purge reports whether the log still holds erased data.
 
 Examples:
   gqlstream purge --state gqlstream-state --dry-run
@@ -52,7 +52,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	}
 	// no server is to be started there
 	if positions, err := p.dir.List(); err == nil && len(positions) == 0 {
-		return fmt.Errorf("purge: there is no checkpoint in %s, and two are needed", state)
+		return fmt.Errorf("purge: no checkpoint in %s; purge needs two", state)
 	}
 	var err error
 	if p.broker, err = c.open(ctx, con); err != nil {
@@ -107,7 +107,7 @@ func (p *purge) questions(ctx context.Context) error {
 		return fmt.Errorf("purge: %w", err)
 	}
 	if n > 0 {
-		fmt.Fprintf(p.con.Out, "%s %d questions about who was erased\n", p.deleted(), n)
+		fmt.Fprintf(p.con.Out, "%s %d questions about erased people\n", p.deleted(), n)
 	}
 	return nil
 }
@@ -161,7 +161,8 @@ func (p *purge) tellErased() {
 	case erased >= p.upTo:
 		fmt.Fprintf(
 			p.con.Out,
-			"the log still holds what was erased at %d: purge again when what is kept is newer "+
+			"the log still holds data that was erased at %d: purge again when the kept part is "+
+				"newer "+
 				"(gqlstream snapshot list)\n",
 			erased,
 		)

@@ -42,7 +42,7 @@ func TestPurgedLogGoesOn(t *testing.T) {
 		t.Error("the checkpoints of the state directory of a configuration are not used")
 	}
 	code, _, text = runCommand("purge", "--state", t.TempDir())
-	if code != exitFailed || !strings.Contains(text, "two are needed") {
+	if code != exitFailed || !strings.Contains(text, "needs two") {
 		t.Errorf("a purge without checkpoints: exit %d, %s", code, text)
 	}
 }

@@ -19,14 +19,14 @@ import (
 )
 
 type quarantineCmd struct {
-	List  quarantineListCmd  `cmd:"" help:"List what was refused, oldest first."`
+	List  quarantineListCmd  `cmd:"" help:"List refused events, oldest first."`
 	Show  quarantineShowCmd  `cmd:"" help:"Show one entry with its original bytes."`
-	Retry quarantineRetryCmd `cmd:"" help:"Publish entries again, as they were or corrected."`
+	Retry quarantineRetryCmd `cmd:"" help:"Publish entries again, unchanged or corrected."`
 }
 
 func (*quarantineCmd) Help() string {
-	return `Messages that do not decode, and events that are refused, are kept for 30 days in the stream
-GQL_QUARANTINE, with the reason and their original bytes.
+	return `Messages that do not decode, and events that are refused, are kept for 30 days in the
+stream GQL_QUARANTINE, with the reason and their original bytes.
 
 Examples:
   gqlstream quarantine list --nats nats://localhost:4222
@@ -48,7 +48,7 @@ func (f *serverFlags) openQuarantine(ctx context.Context, con console) (*ingest.
 
 type quarantineListCmd struct {
 	serverFlags
-	Reason string `placeholder:"WORD" enum:",${reasons}" default:"" help:"Only entries with this reason, self-loop say."`
+	Reason string `placeholder:"WORD" enum:",${reasons}" default:"" help:"Only entries with this reason, such as self-loop."`
 	Kind   string `placeholder:"KIND" enum:",${kinds},unknown" default:"" help:"Only entries of this kind of event, or unknown."`
 	All    bool   `help:"Also entries that were retried."`
 	JSON   bool   `name:"json" help:"One JSON object a line."`
@@ -87,7 +87,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	fmt.Fprintf(con.Err, "%d entries\n", n)
 	if more > 0 {
 		fmt.Fprintf(con.Err,
-			"%d more were refused beside them and have no entry; the log has them\n",
+			"%d more events were refused and have no entry; the log has them\n",
 			more)
 	}
 	if gone := q.Discarded(); gone > 0 {
@@ -99,7 +99,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 type quarantineShowCmd struct {
 	serverFlags
 	Entry    uint64 `arg:"" help:"Number of the entry, from the list."`
-	Original bool   `help:"Only the original bytes, as they are."`
+	Original bool   `help:"Print only the original bytes."`
 }
 
 func (*quarantineShowCmd) Help() string {
@@ -140,8 +140,9 @@ type quarantineRetryCmd struct {
 }
 
 func (*quarantineRetryCmd) Help() string {
-	return `Publishes entries again at the end of the log: an old event then follows newer ones, and takes back what
-has changed since. What is refused again becomes a new entry. What was late is not late again.
+	return `Publishes entries again at the end of the log: an old event then follows newer ones and
+overwrites their changes. An event that is refused again becomes a new entry. A late event is not
+late again.
 
 Examples:
   gqlstream quarantine retry 17 18 --nats nats://localhost:4222

@@ -27,21 +27,21 @@ type replayCmd struct {
 	refusedFlags
 	serverFlags
 	config.ResultFlags
-	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
+	From          string `placeholder:"POSITION|TIME" help:"Print only records after this place."`
 	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
-	UseCheckpoint bool   `help:"Begin at the newest checkpoint up to --from POSITION, or of all, instead of at the beginning of the log."`
-	Alerts        bool   `help:"Evaluate the alert rules of the configuration and print what begins and ends, in place of the estimates."`
+	UseCheckpoint bool   `help:"Begin at the newest checkpoint (up to --from POSITION), not at the beginning of the log."`
+	Alerts        bool   `help:"Evaluate the alert rules of the configuration and print the alerts in place of the estimates."`
 	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
 }
 
 func (*replayCmd) Help() string {
-	return `Prints every estimate of a log, one JSON object a line: what gqlstream run published, bit for bit, if the
-configuration is the same. The log is a stream (of --nats, or of --state, gqlstream-state unless another is
-named) or files; nothing is published or changed.
+	return `Prints every estimate of a log, one JSON object a line: the records of gqlstream run,
+bit for bit, with the same configuration. The log is a stream (of --nats or of --state, by default
+gqlstream-state) or files. Publishes and changes nothing.
 
-The record that run published at position P is the last of --to P. With --to TIME, and in files, the
-replay ends with the last whole step. --alerts says what the rules of the configuration would have done
-over the whole log. --digest names the state, as gqlstream snapshot list does, to find where two runs part.
+The record that run published at position P is the last one of --to P. With --to TIME, and in files,
+the replay ends with the last whole step. --alerts tries the rules of the configuration on the whole
+log. --digest prints the digest of the state, as gqlstream snapshot list does, to compare two runs.
 
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000

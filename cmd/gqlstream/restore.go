@@ -26,10 +26,10 @@ type restoreCmd struct {
 }
 
 func (*restoreCmd) Help() string {
-	return `Puts a backup back: the streams into the server of --nats or --config, or into the embedded server of
-the state directory, and the checkpoints into the state directory. Neither may have them yet, so that nothing
-is lost by a restore: move the state directory away, and remove streams with nats stream rm. The backup is
-checked before anything is written.
+	return `Restores the streams into the server of --nats or --config, or into the embedded server
+of the state directory, and the checkpoints into the state directory. Both must be empty, so that a
+restore overwrites nothing: move the state directory away, and remove streams with nats stream rm.
+The backup is verified before the first write.
 
 Examples:
   gqlstream restore --state gqlstream-state backup-friday
@@ -69,7 +69,7 @@ func (c *restoreCmd) Run(ctx context.Context, con console) error {
 		}
 	}
 	if !slices.Contains(streams, c.names.Log) {
-		return config.Usagef("restore: %s has no log %s: --prefix says of which pipeline it is",
+		return config.Usagef("restore: %s has no log %s: name the pipeline with --prefix",
 			c.Dir, c.names.Log)
 	}
 	for _, name := range slices.Backward(streams) { // the log was copied last

@@ -93,7 +93,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"communities:\n  - {name: a, everyone: true, rule: 'age > 1'}": `"a" is defined by everyone and rule; choose one`,
 		"comunities: []": "communities",
 		"":               "no community; give",
-		"communities:\n  - {name: a, ego: {root: zoe, hops: 1}}":                 `"a": there is no vertex zoe`,
+		"communities:\n  - {name: a, ego: {root: zoe, hops: 1}}":                 `"a": no vertex is named zoe`,
 		"communities:\n  - {name: a, rule: 'age > 100'}":                         `"a": the rule holds for no vertex`,
 		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": `"a" reaches 1 hops of 2`,
 	} {

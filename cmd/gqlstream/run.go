@@ -14,22 +14,23 @@ import (
 type runCmd struct {
 	serverFlags
 	config.ResultFlags
-	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
-	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
-	Parquet         string `placeholder:"DIR" help:"Also write the estimates as Parquet files to this directory."`
-	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Where the page, the API and the metrics are; off for none. [127.0.0.1:8090]"`
-	Group           string `placeholder:"NAME" help:"Divide the work with the other workers of this group, on one NATS server or cluster (--nats)."`
-	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [the host's and the state directory's]"`
+	Listen          string `placeholder:"ADDRESS" help:"Address of the embedded server for producers on this host, such as 127.0.0.1:4222."`
+	Output          string `short:"o" placeholder:"FILE" help:"Write the estimates as JSON lines to this file; - is standard output."`
+	Parquet         string `placeholder:"DIR" help:"Write the estimates as Parquet files to this directory."`
+	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Address of the page, the API and the metrics; off for none. [127.0.0.1:8090]"`
+	Group           string `placeholder:"NAME" help:"Share the communities with the other workers of this group, on one NATS server or cluster (--nats)."`
+	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [from the host and the state directory]"`
 	Skip            string `placeholder:"POSITION" help:"Skip this message, or all of FIRST-LAST, in every run and replay. The decision is recorded in the log. Use it if one message makes every start fail, or if the broker has lost some."`
-	AcceptLog       bool   `help:"Go on with the log as it is, if it is not the one that was read: what was published beyond it stands, and counts no more."`
-	AcceptNewConfig bool   `help:"Read and publish the whole log anew where the state directory is of another configuration, which is refused otherwise."`
-	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
+	AcceptLog       bool   `help:"Accept a log that differs from the one that was read. Records beyond it stay, and count no more."`
+	AcceptNewConfig bool   `help:"Accept a state directory of another configuration: read and publish the whole log again."`
+	ExitWhenDrained bool   `help:"End after all present messages of the stream are applied and published."`
 }
 
 func (*runCmd) Help() string {
-	return `Publishes to the stream GQL_ESTIMATES and the bucket gql_estimates. Without --nats it runs a NATS server
-of its own in the state directory, gqlstream-state unless --state names another. On SIGHUP it reads the
-configuration again and restarts with it, if it is valid. What was refused is told by gqlstream quarantine. See docs/operations.md.
+	return `Publishes to the stream GQL_ESTIMATES and the bucket gql_estimates. Without --nats it
+runs a NATS server of its own in the state directory (--state, by default gqlstream-state). On
+SIGHUP it restarts with a new valid configuration. gqlstream quarantine lists refused events. See
+docs/operations.md.
 
 Examples:
   gqlstream run --classes 2 --everyone

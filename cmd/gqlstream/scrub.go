@@ -15,10 +15,10 @@ type scrubCmd struct {
 }
 
 func (*scrubCmd) Help() string {
-	return `Reads the log and the estimates message by message, so that the broker verifies each, compares the log
-with what checkpoints, marks and position files have kept of it, and verifies every checkpoint. Changes nothing,
-and may be done while run goes on, if its broker can be reached. Ends with 1 if something is damaged or gone;
-docs/operations.md says how to mend it.
+	return `Reads the log and the estimates message by message, so that the broker verifies each;
+compares the log with the digests in checkpoints, marks and position files; and verifies every
+checkpoint. Changes nothing, and also works during a run whose broker it can reach. Exits with 1 if
+something is damaged or gone; docs/operations.md explains the repair.
 
 Examples:
   gqlstream scrub --state gqlstream-state

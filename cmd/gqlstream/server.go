@@ -23,11 +23,11 @@ import (
 // serverFlags say where a command finds the streams and the checkpoints of a pipeline, and under
 // which names.
 type serverFlags struct {
-	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline, which names its server, prefix, credentials and certificates."`
-	State       string `placeholder:"DIR" help:"State directory of the pipeline: its checkpoints and, unless --nats is given, its embedded stream, which no process may be using then."`
-	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on. [NATS_URL of the environment, unless --state or --config name one]"`
-	Context     string `placeholder:"NAME" help:"The NATS server of a context of the command nats."`
-	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
+	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline with its server, prefix, credentials and certificates."`
+	State       string `placeholder:"DIR" help:"State directory of the pipeline: checkpoints and, without --nats, the embedded stream, which no other process may use."`
+	NATS        string `name:"nats" placeholder:"URL" help:"Address of the NATS server, such as a run with --listen. [NATS_URL, unless --state or --config decide]"`
+	Context     string `placeholder:"NAME" help:"Use the NATS server of this context of the command nats."`
+	Prefix      string `placeholder:"NAME" help:"Prefix of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
 
 	settings config.Settings // of Config, under the flags
@@ -102,8 +102,7 @@ func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Br
 		if _, missing := b.JS.Stream(ctx, f.names.Log); errors.Is(missing,
 			jetstream.ErrStreamNotFound) {
 			err = config.Usagef(
-				"there is no log %s at %s; --state, --nats and --prefix say where the pipeline "+
-					"has it",
+				"no log %s at %s; --state, --nats and --prefix name its place",
 				f.names.Log, cmp.Or(broker.Redacted(f.settings.NATS.URL), f.settings.State))
 		}
 	}

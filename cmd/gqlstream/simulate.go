@@ -21,21 +21,22 @@ type simulateCmd struct {
 	simulate.Config
 	serverFlags
 	Out        string        `placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
-	Rate       float64       `placeholder:"N" help:"With --nats, at most this many events a second; 0 is as fast as the server takes them."`
+	Rate       float64       `placeholder:"N" help:"With --nats, greatest number of events a second; 0 is the rate of the server."`
 	Truth      string        `placeholder:"FILE" help:"Write the true prevalences to this CSV file."`
-	Answers    string        `placeholder:"FILE" help:"Write the class that every vertex has at the end to this CSV file, as answers to gqlstream ask."`
-	TruthEvery time.Duration `default:"1s" help:"Simulated time between two truths of a community."`
+	Answers    string        `placeholder:"FILE" help:"Write the final class of every vertex to this CSV file, as answers to gqlstream ask."`
+	TruthEvery time.Duration `default:"1s" help:"Simulated time between two rows of truth of a community."`
 
 	truth    *bufio.Writer // goes nowhere if no file is asked for
 	truthDue event.Time
 }
 
 func (*simulateCmd) Help() string {
-	return `Vertices arrive, edges come and go, opinions drift and jump. People post at their own rates, and a fallible
-classifier predicts the author from each post, so predictions lag person by person. Labels are what
-people said when they were asked: a small share is asked once, a few others later, and a change of mind
-makes a label old without a word. --label-renew 1 is an always-true panel instead, which nobody has.
-The truth file has the true share of every class at a time, and when the community last jumped.
+	return `Vertices arrive, edges come and go, opinions drift and jump. People post at their own
+rates, and a fallible classifier predicts the author from each post, so predictions lag person by
+person. Labels are answers: a small share of the people is asked once, a few others later, and a
+change of mind makes a label old silently. --label-renew 1 simulates a panel whose labels are always
+true, which does not exist in reality. The truth file has the true share of every class over time,
+and the time of the last jump.
 
 Examples:
   gqlstream simulate --vertices 20000 --duration 10m --seed 7 --out log.ndjson.zst --truth truth.csv

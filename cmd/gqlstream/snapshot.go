@@ -21,8 +21,8 @@ type snapshotCmd struct {
 }
 
 func (*snapshotCmd) Help() string {
-	return `A checkpoint is the whole state at one position of the log. Reading one changes nothing, and may be done
-while run goes on.
+	return `A checkpoint is the whole state at one position of the log. Reading one changes nothing,
+and may be done while run goes on.
 
 Examples:
   gqlstream snapshot list
@@ -41,7 +41,7 @@ func (f snapshotFlags) open() (*checkpoint.Dir, []uint64, error) {
 	positions, err := dir.List()
 	if err == nil && len(positions) == 0 {
 		err = config.Usagef(
-			"snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
+			"snapshot: no checkpoint in %s; run writes one every checkpoint.every, "+
 				"and at the end of --exit-when-drained",
 			f.State,
 		)
@@ -54,8 +54,8 @@ type snapshotListCmd struct {
 }
 
 func (*snapshotListCmd) Help() string {
-	return `Lists the checkpoints, newest first. Each is read in full and verified. STATE is the digest of the
-state, which gqlstream replay --digest prints too.
+	return `Lists the checkpoints, newest first. Each is read in full and verified. STATE is the
+digest of the state, which gqlstream replay --digest prints too.
 
 Example:
   gqlstream snapshot list --state gqlstream-state`
@@ -108,8 +108,9 @@ type snapshotExportCmd struct {
 }
 
 func (*snapshotExportCmd) Help() string {
-	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
-and weight. Numbers in columns named vertex, u and v are rows of the table vertices.
+	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the
+columns src, dst and weight. Numbers in columns named vertex, u and v are rows of the table
+vertices.
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
@@ -124,7 +125,7 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
-		return config.Usagef("snapshot export: there is no table %q; there are %s and %v",
+		return config.Usagef("snapshot export: table %q is not one of %s and %v",
 			c.Table, edgesTable, graphstore.Tables())
 	}
 	dir, positions, err := c.open()

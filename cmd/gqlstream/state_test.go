@@ -174,7 +174,7 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 	}
 	t.Logf("%d replays, estimates at %d positions", checked, len(order))
 	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to", "99999999"); code != exitFailed ||
-		!strings.Contains(text, "there is no 99999999") {
+		!strings.Contains(text, "before 99999999") {
 		t.Errorf("to a position that is not there: exit %d, %s", code, text)
 	}
 	for _, args := range [][]string{{"--from", "x"}, {"--to", "0"}, {"--from", "5", "--to", "5"}, {"--digest", "never"}} {

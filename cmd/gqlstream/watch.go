@@ -27,15 +27,16 @@ type watchCmd struct {
 	Flagged   bool          `help:"Only communities with a flag."`
 	Sort      string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
 	Reverse   bool          `help:"Largest first."`
-	Class     string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
-	Method    string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
+	Class     string        `placeholder:"NAME" help:"The displayed class. [the first]"`
+	Method    string        `placeholder:"NAME" help:"The displayed method. [the first configured]"`
 	Every     time.Duration `default:"1s" help:"Time between two looks."`
 	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
 }
 
 func (*watchCmd) Help() string {
-	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page: as many as the
-terminal has lines, which --filter, --sort and --flagged choose, and all where standard output is none.
+	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page.
+--filter, --sort and --flagged choose those that fit the terminal; without a terminal all are
+printed.
 
 Examples:
   gqlstream watch
@@ -144,7 +145,7 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 		return seen, err
 	}
 	if seen.class = slices.Index(seen.info.Classes, w.Class); seen.class < 0 && w.Class != "" {
-		return seen, config.Usagef("there is no class %q; there are %s",
+		return seen, config.Usagef("class %q is not one of %s",
 			w.Class, strings.Join(seen.info.Classes, ", "))
 	}
 	seen.class = max(seen.class, 0)

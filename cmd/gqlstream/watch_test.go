@@ -210,7 +210,7 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 		{[]string{"--url", "http://127.0.0.1:1"}, exitFailed, "start gqlstream run"},
 		{[]string{"--url", "nats://x"}, exitUsage, "such as http://127.0.0.1:8090"},
 		{[]string{"--every", "1ms"}, exitUsage, "less than"},
-		{[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"}, exitUsage, "there are left, right"},
+		{[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"}, exitUsage, "is not one of left, right"},
 	} {
 		var said strings.Builder
 		ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 		id, known := view.FindCommunity(name)
 		if !known {
 			return nil, fmt.Errorf(
-				"ask: there is no community %q; %s",
+				"ask: no community %q; %s",
 				name,
 				event.Nearest(name, view.CommunityNames()),
 			)
@@ -89,7 +89,7 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 		})
 		if len(p.groups[i].members) == 0 {
 			return nil, fmt.Errorf(
-				"ask: community %q has no member whose class is not known already",
+				"ask: all members of community %q are labelled",
 				name,
 			)
 		}

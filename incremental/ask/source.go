@@ -91,7 +91,7 @@ func OfState(
 		err = cmp.Or(
 			damage,
 			fmt.Errorf(
-				"ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends",
+				"ask: no checkpoint in %s; run writes one every checkpoint.every and at its end",
 				path,
 			),
 		)

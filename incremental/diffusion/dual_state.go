@@ -55,7 +55,7 @@ func (g *Dual) parts(each int) []DualState {
 // tolerance is that of the state; alpha and the number of functions must be.
 func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual, error) {
 	if len(parts) == 0 {
-		return nil, errors.New("diffusion: restore dual: there is no state")
+		return nil, errors.New("diffusion: restore dual: no state")
 	}
 	s := &parts[0]
 	config.Tolerance = s.Tolerance

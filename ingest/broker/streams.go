@@ -111,8 +111,8 @@ func EnsureLog(
 			want.Replicas = 1
 			stream, err = request.EnsureStream(ctx, js, want)
 		case codeNoPeers:
-			err = fmt.Errorf("%w: start the other servers of the cluster, or say with "+
-				"nats.replicas how many shall keep each stream", err)
+			err = fmt.Errorf("%w: start the other servers of the cluster, or set "+
+				"nats.replicas to the number of servers that keep each stream", err)
 		}
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func LogConfig(name string) jetstream.StreamConfig {
 // QuarantineConfig discards the oldest entries where there is no room: what is refused must
 // never stop what is not, and the originals are in the log.
 func QuarantineConfig(name string) jetstream.StreamConfig {
-	c := streamConfig(name, "copies of what was refused, with the reasons",
+	c := streamConfig(name, "copies of refused events, with the reasons",
 		QuarantineSubjects(name)+">")
 	c.Discard = jetstream.DiscardOld
 	c.MaxBytes = quarantineBytesMax
@@ -187,7 +187,7 @@ func ExplainError(err error) error {
 // error lists every unsafe setting and what to set instead. Limits on bytes and
 // messages are safe with discard new: the broker then refuses the producer.
 func AuditStream(c jetstream.StreamConfig) error {
-	const anew = "create the stream anew and publish the events again" // for what cannot be changed
+	const anew = "create the stream again and publish the events again" // for what cannot be changed
 	var errs []error
 	check := func(unsafe bool, setting, why, mend string) {
 		if unsafe {
@@ -195,7 +195,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 		}
 	}
 	check(c.Retention != jetstream.LimitsPolicy, "retention",
-		"events vanish when consumers acknowledge them or none is there", "set it to limits")
+		"events vanish when consumers acknowledge them or no consumer exists", "set it to limits")
 	check(c.MaxAge > 0, "max_age", "old events vanish by time", "set it to 0")
 	check(c.Discard != jetstream.DiscardNew, "discard", "old events vanish when a limit is reached",
 		"set it to new")

@@ -124,7 +124,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			"1,2",
 			"1,3",
 			event.UnknownClass,
-			"column label: class 3, there are classes 0 to 2",
+			"column label: class 3, want 0 to 2",
 		},
 		{"label.csv", "vertex,label", "1,1", "1,-2", event.UnknownClass, "column label:"},
 		{
@@ -327,7 +327,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.arrow", "", Config{}, "empty"},
 		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "not an Arrow file or stream: malformed"},
 		{"edge.parquet.gz", "", Config{}, ".parquet files are read here and there: unpack it first"},
-		{"edge.doc", "src,dst\n1,2\n", Config{}, "says no format"},
+		{"edge.doc", "src,dst\n1,2\n", Config{}, "is no format"},
 	} {
 		path := filepath.Join(t.TempDir(), test.name)
 		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {

@@ -125,8 +125,8 @@ func (c *columns) check(names []string) error {
 		for k := range max(c.highest, len(c.classes)) {
 			if c.called && !c.has(c.base()+k) {
 				return fmt.Errorf(
-					"column %s%s is missing: there is one for each class, or p1 alone, of the "+
-						"second of two",
+					"column %s%s is missing: each class has a column, or p1 alone is the second "+
+						"of two",
 					classPrefix, c.classes[k])
 			}
 			if k < c.highest && !c.has(c.base()+k) && !c.single() {

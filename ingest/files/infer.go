@@ -138,7 +138,7 @@ func (f *classFinder) sawColumns(c *columns, path string) error {
 
 func (f *classFinder) sawCount(n int, path string) error {
 	if f.count != 0 && f.count != n {
-		return fmt.Errorf("%d probabilities, and %d in %s before: say how many classes there are",
+		return fmt.Errorf("%d probabilities, and %d in %s before: give the number of classes",
 			n, f.count, f.numberer)
 	}
 	f.count, f.numberer = n, path
@@ -234,9 +234,9 @@ func (f *classFinder) onlyMinusOne() error {
 		return fmt.Errorf(
 			"ingest: %s: the labels are -1 and %s only: if -1 is a class, give all classes in "+
 				"their order, "+
-				"--classes=-1,%s; if it means that there is no label, leave these rows out",
+				"--classes=-1,%s; if it means no label, remove these rows",
 			f.minus, other, other,
 		)
 	}
-	return fmt.Errorf("ingest: %s: all labels are -1, which means that there is none", f.minus)
+	return fmt.Errorf("ingest: %s: all labels are -1, which means no label", f.minus)
 }

@@ -46,7 +46,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	}
 	if !ok {
 		return 0, "", fmt.Errorf(
-			"ingest: %s: extension %q says no format: want .csv, .tsv, .txt, .ndjson, "+
+			"ingest: %s: the extension %q is no format: want .csv, .tsv, .txt, .ndjson, "+
 				".jsonl, each alone or followed by .gz or .zst, .parquet, .arrow, .feather or .ipc",
 			path,
 			ext,

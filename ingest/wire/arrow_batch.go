@@ -223,7 +223,7 @@ func (c *column) bind(b *block, rows int) {
 		for i := 0; i < rows && b.bad == ""; i++ {
 			if v, negative := c.index.int(c.data, i); isSet(c.valid, i) &&
 				(negative || v >= uint64(c.values.rows)) {
-				b.fail("an index outside the dictionary, or before there is one")
+				b.fail("an index outside the dictionary, or before it")
 			}
 		}
 	case c.view:

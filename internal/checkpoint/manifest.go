@@ -83,7 +83,7 @@ func decodeManifest(data []byte) (Manifest, error) {
 		return m, fmt.Errorf(
 			"%w: written by an older release (%s): format %d, this one reads %d. Move the "+
 				"directory of"+
-				" checkpoints away to build the state anew from the log, or go on with that "+
+				" checkpoints away to build the state again from the log, or continue with that "+
 				"release",
 			errFormat,
 			m.Version,

@@ -80,7 +80,7 @@ func explained(js jetstream.JetStream, err error) error {
 		return fmt.Errorf("%w: the account wants streams to have a limit: set nats.log_bytes_max",
 			err)
 	case errors.Is(err, context.DeadlineExceeded) && errors.Is(last, nats.ErrPermissionViolation):
-		return fmt.Errorf("%w: %w; docs/permissions.md lists what each user must be allowed",
+		return fmt.Errorf("%w: %w; docs/permissions.md lists the permissions of each user",
 			err, last)
 	}
 	return err

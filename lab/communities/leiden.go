@@ -38,7 +38,7 @@ func NewSearch(view graphstore.View, resolution float64, seed uint64) (*Search, 
 		return nil, fmt.Errorf("communities: the resolution is %v, want a number above 0, up to %g",
 			resolution, resolutionMax)
 	case view.Edges() == 0:
-		return nil, errors.New("communities: there are no edges to find communities by")
+		return nil, errors.New("communities: the files have no edges")
 	}
 	graph, random := newNetwork(view), rand.New(rand.NewPCG(seed, 0))
 	return &Search{graph, resolution, random, numbers(view.Vertices()), view.Vertices()}, nil

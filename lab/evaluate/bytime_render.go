@@ -29,7 +29,7 @@ func (r *TimeReport) Write(w io.Writer, format string) error {
 		"Communities with %d labels in a period of %v are compared.\n\n",
 		r.Labels, r.Unpredicted, periodLabelsMin, r.Period)
 	if len(r.Rows) == 0 {
-		fmt.Fprintln(out, "No community has as many: give a longer --period, or more labels.")
+		fmt.Fprintln(out, "No community has enough labels: use a longer --period, or more labels.")
 		return out.Flush()
 	}
 	fmt.Fprintf(out, "| from | method | communities | labels | error | by chance | beyond chance "+
@@ -49,8 +49,8 @@ func (r *TimeReport) Write(w io.Writer, format string) error {
 	for _, b := range r.Bins {
 		fmt.Fprintf(out, "| `%s` | %.3f | %.3f of %d |\n", b.Method, b.Said, b.Observed, b.Labels)
 	}
-	fmt.Fprint(out, "\nLabels of people who were not drawn at random say what labels of that kind "+
-		"will say, not what the community is.\n")
+	fmt.Fprint(out, "\nLabels of people who were not drawn at random predict labels of that kind, "+
+		"not the community.\n")
 	return out.Flush()
 }
 

@@ -19,7 +19,7 @@ type Config struct {
 	Size       int                `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
 	MembersMin int                `default:"11" help:"Different members that a community must have. [${default}]"`
 	Share      float64            `name:"calibration" default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
-	LabelDraw  string             `enum:"random,balanced,response" default:"random" help:"How calibration labels are drawn: at random; as many of each class (balanced); or with one class that answers a third as often (response). [${default}]"`
+	LabelDraw  string             `enum:"random,balanced,response" default:"random" help:"Draw of calibration labels: random; balanced (equal numbers a class); response (one class answers a third as often). [${default}]"`
 	Ask        int                `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed       uint64             `default:"1" help:"Of splits and draws. [${default}]"`
 }

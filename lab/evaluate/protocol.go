@@ -67,7 +67,7 @@ func newProtocol(name string) (protocol, error) {
 		return known, nil
 	}
 	return nil, fmt.Errorf(
-		"protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and "+
+		"protocols: %q is not one of pps, cov, degree, one, bfs, rw, members and "+
 			"group:ATTRIBUTE",
 		name)
 }

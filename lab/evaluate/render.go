@@ -18,13 +18,13 @@ func (r *Report) Write(w io.Writer, format string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
-	return fmt.Errorf("evaluate: format %q: there are markdown and json", format)
+	return fmt.Errorf("evaluate: format %q: want markdown or json", format)
 }
 
 func (r *Report) markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%d vertices, %d edges, %d classes; "+
-		"%d labelled vertices, of which %d calibrate; splits: %d; seed: %d; kernel: %s.\n",
+		"%d labelled vertices, %d of them for calibration; splits: %d; seed: %d; kernel: %s.\n",
 		r.Vertices, r.Edges, r.Classes, r.Labelled, r.Calibration, r.Splits, r.Seed, r.Kernel)
 	protocol := ""
 	for _, row := range r.Rows {

@@ -43,17 +43,17 @@ type Config struct {
 	JumpSize  float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
 
 	LabelShare float64       `default:"0.03" help:"Share of the vertices that are asked for their opinion once, soon after they arrive."`
-	LabelRate  float64       `default:"0.5" help:"Vertices asked a simulated second besides, drawn from all."`
+	LabelRate  float64       `default:"0.5" help:"Further vertices asked a simulated second, drawn from all."`
 	LabelRenew float64       `default:"0" help:"Share of changes of mind of labelled vertices that are a new label at once; 1 is the always-true panel."`
 	LabelDelay time.Duration `kong:"-"` // mean, from arrival to the label
 	Accuracy   []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
 	// how far agreeing neighbours raise the accuracy of a vertex, 0..1
 	Neighborly      float64       `kong:"-"`
 	PostRate        float64       `default:"1000" help:"Posts a simulated second; each makes a prediction of its author. Active vertices post more."`
-	Posts           bool          `help:"Write post events, some of which answer others, in place of predictions and edges."`
+	Posts           bool          `help:"Write posts, some with replies, in place of predictions and edges."`
 	PredictionDelay time.Duration `kong:"-"` // mean, from arrival to the first prediction
 	DegradeAt       time.Duration `help:"When the classifier becomes worse, in simulated time."`
-	DegradeShare    float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
+	DegradeShare    float64       `help:"Share of the vertices with an additional, confident error from then on."`
 }
 
 // arrivalSpan is the time over which vertices arrive when there is no end.

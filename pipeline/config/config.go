@@ -271,7 +271,7 @@ func (c Settings) Core() (incremental.Config, error) {
 			c.Classes[0]))
 	case 0:
 		errs = append(errs, errors.New(
-			"classes: missing; give their names in order, or how many there are (--classes)"))
+			"classes: missing; give the names in order, or their number (--classes)"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return out, Usage(err)

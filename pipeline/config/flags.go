@@ -13,7 +13,7 @@ import (
 
 // ResultFlags are the flags that decide results; they win over the file.
 type ResultFlags struct {
-	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or their number."`
 	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
 	Community    []string      `sep:"none" placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
 	Method       string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
@@ -22,7 +22,7 @@ type ResultFlags struct {
 	Simultaneous bool          `help:"Intervals that hold together for all classes."`
 	Lambda       string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
 	Classifier   string        `placeholder:"NAME" help:"diffusion: predict from labels and edges, where no prediction is given."`
-	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
+	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half, such as 720h. [never]"`
 	Kernel       string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
 	Alpha        *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
 	Tolerance    *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`

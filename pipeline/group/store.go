@@ -128,8 +128,8 @@ func (s *Store) Compare(
 		found := fmt.Errorf(
 			"group: at position %d the workers %s and %s have different states of part %s (%s, "+
 				"%s): "+
-				"they must be the same: one of the two machines cannot be relied upon, or there "+
-				"is a defect in gqlstream",
+				"they must be equal: one of the two machines has a fault, or gqlstream has a "+
+				"defect",
 			position,
 			worker,
 			self,

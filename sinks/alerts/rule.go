@@ -128,7 +128,7 @@ func (r *Rule) ParseWhen(text string) (err error) {
 	}
 	quantity := Quantity(words[0])
 	if !slices.Contains(quantities, quantity) {
-		return fmt.Errorf("%q: there is no %q; there are %v", text, quantity, quantities)
+		return fmt.Errorf("%q: %q is not one of %v", text, quantity, quantities)
 	}
 	if len(words) == 1 && (quantity == CUSUM || quantity == Change) {
 		r.When = Condition{Quantity: quantity, Of: of, Budgeted: true}

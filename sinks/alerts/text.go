@@ -110,7 +110,7 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 		if state == Resolved {
 			return "nothing further moved"
 		}
-		return fmt.Sprintf("movements add up to %s times what is usual, the rule rings above %s",
+		return fmt.Sprintf("movements add up to %s times the usual, the rule fires above %s",
 			short(max(d.Up.S, d.Down.S)), short(d.threshold(r, t, often, 0)))
 	case Change:
 		moved, variance, known := d.change(r, now)
@@ -118,7 +118,7 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 		case !known:
 			return "the share of " + span(r.Over) + " ago is not known yet"
 		case r.When.Budgeted:
-			return fmt.Sprintf("%s in %s is %s times what is usual, the rule rings above %s", points(moved), span(r.Over),
+			return fmt.Sprintf("%s in %s is %s times the usual movement, the rule fires above %s", points(moved), span(r.Over),
 				short(math.Abs(ratio(moved, d.scale(variance)))), short(d.threshold(r, t, often, variance)))
 		}
 		return fmt.Sprintf("%s in %s, %s", points(moved), span(r.Over), r.asks(state, unit))

@@ -63,7 +63,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 			bad("communities: one is empty")
 		}
 		if r.When.Of != "" && pattern != r.When.Of {
-			bad("communities: %s is what is compared; leave %q out", r.When.Of, pattern)
+			bad("communities: the rule compares %s; remove %q", r.When.Of, pattern)
 		}
 	}
 	for _, pattern := range r.Classes {
@@ -89,7 +89,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 			quant.FlagDocs(),
 			func(d quant.FlagDoc) bool { return d.Name == flag },
 		) {
-			bad("suppress: there is no flag %q", flag)
+			bad("suppress: no flag is named %q", flag)
 		}
 	}
 	for key := range r.Labels {
@@ -104,7 +104,7 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	value := r.When.Value
 	switch r.When.Quantity {
 	case "":
-		bad("when: missing; low > 0.3, say")
+		bad("when: missing; for example low > 0.3")
 	case CUSUM:
 		if r.When.Budgeted != (r.Threshold == 0) || !(r.Threshold >= 0) || math.IsInf(r.Threshold, 0) ||
 			!(r.Drift >= 0) || math.IsInf(r.Drift, 0) {

@@ -204,14 +204,14 @@ func (m *manager) post(ctx context.Context) error {
 		if err != nil {
 			m.count(outcomeFailed, err)
 			if !m.away { // once: whatever begins or ends is another attempt
-				m.log.Warn("alertmanager: cannot be told, and is tried until it can",
+				m.log.Warn("alertmanager: does not answer; the request is repeated",
 					"alertmanager", m.config.Name, "error", err)
 			}
 			m.away = true
 			return err
 		}
 		if m.away {
-			m.log.Info("alertmanager: is told again", "alertmanager", m.config.Name)
+			m.log.Info("alertmanager: answers again", "alertmanager", m.config.Name)
 		}
 		m.away = false
 		m.count(outcomeDelivered, nil)

@@ -111,7 +111,7 @@ func (h *hook) open(ctx context.Context) error {
 	if err == nil && !h.intact(consumer.CachedInfo().Config) {
 		// which a filter can have moved
 		h.done = cmp.Or(h.done, consumer.CachedInfo().AckFloor.Stream)
-		h.log.Warn("webhook: somebody changed the settings of its queue, which is made again",
+		h.log.Warn("webhook: somebody changed the settings of its queue; it is made again",
 			"webhook", h.config.Name, "consumer", name, "from", h.done+1)
 		if err = h.stream.DeleteConsumer(ctx, name); err == nil {
 			err = jetstream.ErrConsumerNotFound

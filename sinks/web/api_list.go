@@ -69,7 +69,7 @@ func readListQuery(s *Server, p *params) (q listQuery) {
 	q.sort, q.descending = p.word("sort", sortKeys...), p.word("order", "asc", "desc") == "desc"
 	if q.class = p.number("class", 0, 0, limitAll); p.err == nil &&
 		q.class >= len(s.config.Classes) {
-		p.err = refuse(http.StatusNotFound, "there is no class %d", q.class)
+		p.err = refuse(http.StatusNotFound, "no class %d", q.class)
 	}
 	q.gone = p.word("gone", "hide", "show") == "show"
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)

@@ -171,7 +171,7 @@ func (c HTTP) Validate() error {
 		if ip := net.ParseIP(host); len(c.Hosts) == 0 &&
 			(host == "" || ip != nil && ip.IsUnspecified()) {
 			bad(
-				"listen %q is every address: name in hosts what clients call this machine",
+				"listen %q is every address: list the names of this machine in hosts",
 				c.Listen,
 			)
 		}

@@ -45,7 +45,7 @@ func askEmbedded(ctx context.Context, s *Server, q *params) (any, error) {
 	name := q.query.Get("community")
 	if !slices.Contains(s.config.Public, name) {
 		return nil, refuse(http.StatusNotFound,
-			"%s is not public; http.public in the configuration lists what is", name)
+			"%s is not public; http.public in the configuration lists public communities", name)
 	}
 	latest, err := s.latest(q, name)
 	if err != nil {

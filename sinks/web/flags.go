@@ -37,7 +37,7 @@ var readersFlags = []readersFlag{
 	{
 		"labels-not-typical", wrong, "labels not typical",
 		"The labelled people differ from all others: one class answers more often than another",
-		"Draw people at random and label them, or say in the configuration how the " +
+		"Draw people at random and label them, or declare in the configuration how the " +
 			"labels were drawn",
 	},
 	{
@@ -53,7 +53,7 @@ var readersFlags = []readersFlag{
 	},
 	{
 		quant.FlagUnsupported, wrong, "class without labels",
-		"Nobody is labelled with the classes named, so that these classes get almost no share",
+		"The classes named have no labels, so their shares are almost zero",
 		"Label some people of these classes",
 	},
 	{
@@ -77,7 +77,7 @@ var readersFlags = []readersFlag{
 		"old-evidence", weak, "old evidence",
 		"Most predictions or labels behind this number are old. People may think " +
 			"differently today",
-		"Ask for new labels of members who are drawn at random",
+		"Label members that are drawn at random",
 	},
 	{
 		quant.FlagThin, weak, "few labels",
@@ -91,23 +91,23 @@ var readersFlags = []readersFlag{
 	},
 	{
 		quant.FlagIllConditioned, weak, "classes confused",
-		"The classifier hardly tells the two classes named apart, so that their " +
-			"shares trade against each other",
+		"The classifier confuses the two classes named: an error moves weight from " +
+			"one share to the other",
 		"Read the sum of the two shares, or improve the classifier",
 	},
 	{
 		quant.FlagClustered, weak, "labels from few places",
-		"The labelled people know each other more than chance would give",
+		"The labelled people have more edges among them than chance gives",
 		"Spread the labels over the graph. The intervals may be too short until then",
 	},
 	{
 		quant.FlagUnreachable, weak, "labels far away",
-		"Nobody near this community is labelled, so that every label counts the same",
+		"No person near this community is labelled, so all labels count the same",
 		"Label people in or near this community",
 	},
 	{
 		quant.FlagFewAudits, weak, "few drawn labels",
-		"Fewer than 10 members who were drawn at random are labelled",
+		"Fewer than 10 randomly drawn members are labelled",
 		"Label the members that the page draws",
 	},
 	{

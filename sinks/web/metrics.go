@@ -136,7 +136,7 @@ func (x *collection) collectLoop() {
 func (x *collection) collectState(s *Status) {
 	c, q := cmp.Or(s.Checkpoint, &Checkpoint{}), s.Quarantine
 	if !c.At.IsZero() {
-		x.gauge("checkpoint_position", "Position of the newest checkpoint; absent when there is none, like the next three.", float64(c.Position))
+		x.gauge("checkpoint_position", "Position of the newest checkpoint; absent without a checkpoint, like the next three.", float64(c.Position))
 		x.gauge("checkpoint_age_seconds", "Seconds since the newest checkpoint.", x.now.Sub(c.At).Seconds())
 		x.gauge("checkpoint_seconds", "Duration of the newest checkpoint.", c.Seconds)
 		x.gauge("checkpoint_bytes", "Size of the newest checkpoint.", float64(c.Bytes))
@@ -168,11 +168,11 @@ func (x *collection) collectModels(models []Model) {
 func (x *collection) collectSinks() {
 	for _, s := range x.config.Sinks() {
 		of := sinkLabels(&s)
-		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), of...)
+		x.gauge("sink_up", "1 when the sink accepts records; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), of...)
 		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), of...)
 		x.count("sink_retries_total", "Failed attempts of the sink, each of which is repeated.", s.Retries, of...)
 		if s.Follows {
-			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for what is no follower, like the next one.", float64(s.Behind), of...)
+			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for other sinks, like the next one.", float64(s.Behind), of...)
 			x.gauge("sink_position", "Position of the log up to which the output of the follower is durable.", float64(s.Position), of...)
 		}
 	}
@@ -182,7 +182,7 @@ func (x *collection) collectAlerts() {
 	b := &x.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	x.gauge("alerts_dropped", "Alerts that are not evaluated because there are more than 100,000.", float64(b.now.Dropped))
+	x.gauge("alerts_dropped", "Alerts beyond 100,000, which are not evaluated.", float64(b.now.Dropped))
 	for _, c := range b.now.Rules {
 		for state, n := range map[alerts.State]int{alerts.Inactive: c.Inactive, alerts.Pending: c.Pending, alerts.Firing: c.Firing} {
 			x.gauge("alerts", "Alerts, one for each community and class, that are inactive, pending or firing.", float64(n), "rule", c.Rule, "state", string(state))

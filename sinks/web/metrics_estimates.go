@@ -53,7 +53,7 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 	if most == 0 {
 		left = 0 // as configured, or because another worker has them
 	}
-	f.add("metrics_communities_dropped", "Communities left out of the metrics because there are too many.",
+	f.add("metrics_communities_dropped", "Communities beyond the limit of the metrics.",
 		float64(left))
 	f.add("info", "Always 1.", 1, label("config", s.config.Deployment().Config),
 		label("pipeline", s.config.Pipeline), label("version", s.config.Version))
@@ -73,7 +73,7 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 func (f *families) addEstimate(r *record, classes []*dto.LabelPair, published uint64) {
 	e := &r.estimate
 	community, method := label("community", e.Community), label("method", e.Method)
-	f.count("estimate_records_total", "Records of the estimate that this worker has seen published: what the community costs.",
+	f.count("estimate_records_total", "Published records of the estimate that this worker has seen: the cost of the community.",
 		published, community, method)
 	at := r.at
 	if at.IsZero() {

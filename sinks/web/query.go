@@ -159,10 +159,10 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 	case errors.As(err, &refusal):
 		return nil, refusal
 	case ctx.Err() != nil:
-		return nil, busy("there is no answer in time; ask for less, such as places closer together")
+		return nil, busy("no answer in time; ask for less, such as places closer together")
 	}
 	s.config.Logger.Warn("web: "+rt.name, "error", err)
-	return nil, busy("what is stored cannot be read now")
+	return nil, busy("stored records cannot be read now")
 }
 
 // serveQuestion is the door of HTTP.

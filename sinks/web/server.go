@@ -208,7 +208,7 @@ func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	body, err := static.ReadFile(name)
 	if err != nil {
-		fail(w, http.StatusNotFound, "there is nothing here")
+		fail(w, http.StatusNotFound, "no such page")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache")

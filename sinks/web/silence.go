@@ -64,7 +64,7 @@ func (a silenceAsked) decision(now time.Time) (q alerts.Quieting, problem string
 	q = a.Quieting
 	q.Community, q.Class = cmp.Or(q.Community, "*"), cmp.Or(q.Class, "*")
 	if (a.For == "") == (q.Until == "") {
-		return q, "want for, such as 2h, or until, a time: one of both"
+		return q, "want either for, such as 2h, or until, a time"
 	}
 	if a.For != "" {
 		length, err := time.ParseDuration(a.For)

@@ -221,7 +221,7 @@ func TestUnknownAddressSaysSo(t *testing.T) {
 		p.visit(s.URL() + address)
 		p.until(
 			"a word about "+address,
-			`document.querySelector(".unknown")?.innerText.includes("no such page")`,
+			`document.querySelector(".unknown")?.innerText.includes("No such page")`,
 		)
 	}
 	p.fits()

@@ -18,7 +18,7 @@ export function alertsPage(info) {
   const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "When it began", "Now"], active, "Nothing fires.", "stack");
   const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.", "stack");
   const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "False alarms to expect", "Silent", "Why"], rules, "No rules are configured; see alerts in the configuration.", "rules stack");
-  const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.", "figures");
+  const told = table("Delivery", ["Target", "Queue", "Attempts", "Last error"], targets, "No targets; see notify in the configuration.", "figures");
   const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
     now.card, counts.card, before.card, told.card);
 
@@ -48,7 +48,7 @@ export function alertsPage(info) {
 
   function draw(a) {
     const silent = a.rules.reduce((n, r) => n + r.suppressed + r.no_data, 0), all = a.rules.reduce((n, r) => n + r.inactive + r.pending + r.firing, 0);
-    setText(now.note, `Nothing fires.${silent ? ` ${count(silent)} of ${count(all)} alerts cannot: their estimates are suppressed by a flag, or there is no data. The rules below say which.` : ""}`);
+    setText(now.note, `No alert fires.${silent ? ` ${count(silent)} of ${count(all)} alerts cannot: their estimates are suppressed by a flag, or there is no data. The rules below say which.` : ""}`);
     fill(now, active, a.active.map((x) => [state(x.state), x.rule, lead(x), label(x.class), x.since ? time(x.since) : "",
       x.state === "firing" ? x.text : "", x.now]));
     fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, lead(x), label(x.class), x.time ? time(x.time) : "", x.text || x.reason]));

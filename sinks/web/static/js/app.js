@@ -23,7 +23,7 @@ function unknown(at) {
   return {
     title: "Nothing here",
     names: [],
-    el: h("section", { class: "unknown" }, h("h1", {}, "There is no such page"),
+    el: h("section", { class: "unknown" }, h("h1", {}, "No such page"),
       h("p", {}, `Nothing is at ${at.path}. The address may be mistyped, or of another version.`),
       h("p", {}, h("a", { href: "#/" }, "All communities"))),
   };

@@ -130,7 +130,7 @@ class Charts {
       setText(this.summary, list.matched > most ? `${most} of ${count(list.matched)}`
         : count(list.matched));
       this.note.hidden = list.matched > 0;
-      setText(this.note, "There is no community yet.");
+      setText(this.note, "No community yet.");
       this.place(list.communities, anew);
     } catch (err) {
       this.note.hidden = false;

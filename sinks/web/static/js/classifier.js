@@ -39,14 +39,14 @@ export function classifier(info) {
   const since = h("p", { class: "quiet" });
   const body = h("div", { hidden: true },
     h("div", { class: "card" }, h("h2", {}, "How right is it?"),
-      h("p", { class: "quiet" }, "Each label is compared with what the classifier said before. ",
+      h("p", { class: "quiet" }, "Each label is compared with the earlier prediction of its vertex. ",
         "Newer labels count more."), versions),
     h("div", { class: "card" }, h("h2", {}, "Accuracy over time"), since, history),
     h("div", { class: "card scroll" }, h("h2", {}, "Communities with the fewest predictions"),
       h("table", { class: "figures" }, h("thead", {}, h("tr", {},
         ["Community", "Predicted", "Labels that count", "Flags"].map((t) =>
           h("th", { scope: "col" }, t)))), coverage)),
-    h("div", { class: "card" }, h("h2", {}, "What to label next"), advice));
+    h("div", { class: "card" }, h("h2", {}, "Next labels"), advice));
   const el = h("section", { class: "classifier-page" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Classifier")), note, body);
   let timer = 0, gone = false, shown = null;

@@ -75,7 +75,7 @@ class Detail {
     this.notice = h("p", { class: "note", role: "status" }, "Loading the history …");
     this.definition = h("p", { class: "definition", hidden: true });
     this.revisedButton = h("button", { type: "button", class: "plain", hidden: true,
-      title: "Earlier shares, shifted by what was learned of the classifier since",
+      title: "Earlier shares, by the present knowledge of the classifier",
       onclick: () => { this.state.revised = !this.state.revised; this.changed(); } }, "Revised line");
     const tools = h("div", { class: "chart-right" }, lines.open, save.open, this.revisedButton,
       this.range.el);
@@ -134,7 +134,7 @@ class Detail {
       if (sought) this.address(); // it names the part of time about the moment now
     } catch (err) {
       s.missing = err.text || (err.status === 404
-        ? "There is no estimate of this community yet. It may not have members, or its name is " +
+        ? "No estimate of this community yet. It may not have members, or its name is " +
           "another; names are case-sensitive." : `No answer from the server: ${err.message}`);
     }
     s.loaded = true;

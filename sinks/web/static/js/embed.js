@@ -59,7 +59,7 @@ function draw(data) {
   document.documentElement.dataset.theme = mode;
   document.title = query.get("title") || data.display;
   if (!series.last?.e.prevalence?.length) {
-    root.replaceChildren(h("p", {}, "There is nothing to show yet."));
+    root.replaceChildren(h("p", {}, "Nothing to show yet."));
     return;
   }
   root.replaceChildren(h("h1", { class: "sr" }, document.title), picture({
@@ -78,7 +78,7 @@ async function load() {
       to: query.get("to"), points: 600 });
     draw(last);
   } catch (err) {
-    if (!last) root.replaceChildren(h("p", {}, `There is no chart: ${err.message}.`));
+    if (!last) root.replaceChildren(h("p", {}, `No chart: ${err.message}.`));
   }
 }
 

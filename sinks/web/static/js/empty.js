@@ -16,7 +16,7 @@ export function emptyWords(kept, state, info) {
   if (s?.progress) return [`Computing: ${s.progress}`];
   if (noEvents(s)) {
     const from = `--nats ${info.nats || "URL"}`;
-    return [h("h2", {}, "No events yet"), h("p", {}, "Estimates appear as soon as there are members, predictions and some labels. Publish yours:"),
+    return [h("h2", {}, "No events yet"), h("p", {}, "Estimates appear after the first members, predictions and labels. Publish yours:"),
       h("pre", { class: "command" }, `gqlstream publish ${from} --edges edges.csv \\\n  --predictions predictions.csv --labels labels.csv --members members.csv`),
       h("p", {}, "No data at hand? ", h("code", {}, "gqlstream demo"), " shows a simulated network. No communities? ", h("code", {}, "gqlstream communities"), " finds them by the edges.")];
   }

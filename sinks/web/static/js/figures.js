@@ -9,13 +9,14 @@ import { colour } from "./palette.js";
 
 // meanings say what the figures are; people who cannot point at them open the list.
 const meanings = {
-  Members: "total multiplicity of the community; who they are is not shown here, by design",
+  Members: "total multiplicity of the community; the page does not name members",
   Predicted: "share of the members without a label that have a prediction; the others are taken to be alike",
   Certificate: "proven bound on our own numerical error; it is no part of the interval",
   "λ": "share of closeness in the graph in the weights of the labels; 0: every label counts the same",
   Position: "place in the log; the same log gives the same estimate there",
-  Interval: "where the share is, nine times in ten unless the configuration says otherwise",
-  "News": "what new predictions, members and edges moved since the estimate before, in points, with its standard error",
+  Interval: "the range that covers the true share nine times in ten (estimates[].confidence)",
+  "News": "change by new predictions, members and edges since the last estimate, in " +
+    "points, with its standard error",
   "Std. error": "standard error of the share, in percentage points",
   Labels: "effective calibration labels behind the share; below 30 the estimate is thin",
   "Plain count": "mean prediction without adjustment (pcc)",
@@ -36,7 +37,7 @@ export function figures(info) {
   const body = h("tbody"), flags = h("div", { class: "flags" });
   const head = h("div", { class: "card head-card" },
     h("p", { class: "hero" }, share, h("span", { class: "words" }, named, range, moved)), shares.el, facts,
-    h("details", { class: "meanings" }, h("summary", {}, "More figures, and what they mean"), more,
+    h("details", { class: "meanings" }, h("summary", {}, "More figures and their meaning"), more,
       h("dl", { class: "terms" }, Object.entries(meanings).map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text))))));
   const table = h("div", { class: "card scroll" }, h("table", { class: "figures" },
     h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)))), body));

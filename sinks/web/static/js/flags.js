@@ -22,7 +22,7 @@ export function explained(flags, info) {
 export function chip({ name, detail, doc }) {
   const about = detail ? ` (${detail})` : "";
   const title = [`${doc.title}${about}: ${doc.meaning ?? name}.`,
-    doc.action && `What to do: ${doc.action}.`].filter(Boolean).join(" ");
+    doc.action && `Action: ${doc.action}.`].filter(Boolean).join(" ");
   return h("span", { class: `chip ${doc.severity}`, title, "data-flag": name }, doc.title);
 }
 
@@ -42,7 +42,7 @@ export function cards(flags, info) {
     h("div", { class: `card flag ${doc.severity}` },
       h("h2", {}, doc.title, detail && h("span", {}, detail)),
       doc.meaning && h("p", {}, `${doc.meaning}.`),
-      doc.action && h("p", { class: "action" }, h("b", {}, "What to do: "), `${doc.action}.`),
+      doc.action && h("p", { class: "action" }, h("b", {}, "Action: "), `${doc.action}.`),
       doc.exactly && h("details", { class: "exactly" }, h("summary", {}, `${name}, exactly`),
         h("p", {}, `${doc.exactly}.`))));
 }

@@ -8,7 +8,7 @@ const clock = document.getElementById("clock"), level = document.getElementById(
 
 const offline = {
   connecting: "No answer from the server. The figures below are the last ones known; trying again.",
-  paused: "Paused, because nobody looks at this page.",
+  paused: "Paused, because this page is hidden.",
 };
 const spoken = {
   live: "is live", busy: "is not live yet", warning: "is live, with a warning", bad: "stands still",

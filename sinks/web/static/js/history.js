@@ -94,7 +94,7 @@ export class History {
     const latest = about.estimates.find((e) => e.method === state.method);
     if (!latest) {
       const known = about.estimates.map((e) => e.method).join(", ");
-      const text = `There is no estimate by the method ${state.method}; there are ${known}.`;
+      const text = `No estimate by the method ${state.method}; the methods are ${known}.`;
       throw Object.assign(new Error(), { status: 404, text });
     }
     await this.around(about.estimates);

@@ -134,7 +134,7 @@ export function legendWords(o) {
   const plain = o.lines.some((l) => l.plain), revised = o.lines.some((l) => l.revised);
   return [`Line: estimate, in force until the next. Band: ${o.confidence ?? 90} % interval.`,
     plain && "Dotted: plain count of the predictions.",
-    revised && "Dashed: revised by what was learned since.",
+    revised && "Dashed: revised by later knowledge of the classifier.",
     o.dots?.length > 0 && "Circle: labels of members drawn at random.",
     o.levels?.length > 0 && "Red dashes: level of an alert rule.",
     `Times: ${zone()}.`].filter(Boolean).join(" ");

@@ -3,12 +3,12 @@
 import { count, percent } from "./format.js";
 
 export const reasons = {
-  joined: { title: "Members joined", meaning: "people who are members now and were not before" },
-  left: { title: "Members left", meaning: "people who were members before and are not now" },
-  predictions: { title: "New predictions", meaning: "what the classifier says of what people wrote" },
+  joined: { title: "Members joined", meaning: "new members" },
+  left: { title: "Members left", meaning: "former members" },
+  predictions: { title: "New predictions", meaning: "the classifier's reading of new words" },
   model: { title: "New classifier", meaning: "another version of the classifier took over" },
-  labels: { title: "New labels", meaning: "what somebody who knows said about people" },
-  edges: { title: "New or ended edges", meaning: "who is connected with whom" },
+  labels: { title: "New labels", meaning: "new labels of people" },
+  edges: { title: "New or ended edges", meaning: "connections between people" },
   coefficients: { title: "Correction learned again",
     meaning: "how the classifier errs was learned again from the labels: no news" },
   gamma: { title: "Kind of community",
@@ -49,7 +49,8 @@ export function oddities(x, info) {
   const size = (kinds) => Math.abs(x.causes.filter((c) => kinds(c.kind))
     .reduce((sum, c) => sum + c.contribution[x.shown ?? 0], 0));
   if (size((kind) => news.includes(kind)) > size((kind) => !news.includes(kind))) {
-    out.push("Most of this change was learned of the classifier: nobody changed their mind.");
+    out.push("Most of this change is a better knowledge of the classifier, " +
+      "not a change of opinions.");
   }
   return out;
 }

@@ -39,7 +39,7 @@ export function saver(info, shown) {
   const form = h("form", { class: "save-form", hidden: true, onsubmit: (e) => e.preventDefault() },
     h("label", {}, "Title", title), h("label", {}, "Note", note), h("label", {}, "Source", source),
     ["CSV", "PNG", "SVG"].map((kind) => h("button", { type: "button", class: "plain",
-      title: `Save what the chart shows as ${kind}`, onclick: () => save(kind) }, kind)),
+      title: `Save the chart as ${kind}`, onclick: () => save(kind) }, kind)),
     state, framed);
   const open = h("button", { type: "button", class: "plain", "aria-expanded": "false",
     onclick: () => show(form.hidden) }, "Save and share");

@@ -74,9 +74,9 @@ export function whom(name, info) {
     h("label", { class: "pick" }, h("span", {}, "Labels"), budget),
     h("button", { type: "submit", class: "plain" }, "Draw"));
   const el = h("details", { class: "card whom" }, h("summary", {}, "Which vertices shall I label?"),
-    h("p", {}, "Labels of members who are drawn at random give an estimate that rests on no " +
-      "assumption, and show whether the one above can be believed. It is time for them when the " +
-      "evidence is old, when people may have changed their minds, or when a red flag stands below."),
+    h("p", {}, "Labels of members drawn at random give an estimate that rests on no " +
+      "assumption, and test the estimate above. Ask for labels when the " +
+      "evidence is old, when opinions may have changed, or when a red flag is shown."),
     form, note, out, answers(info));
 
   async function ask(event) {
@@ -106,7 +106,7 @@ export function whom(name, info) {
         `${count(list.position)}: `, save), ...table(list.vertices),
       h("p", {}, info.answers ? "Fill in the column label, and choose the file below."
         : "Fill in the column label and publish the file. The same from a terminal:"),
-    ] : [h("p", {}, "Vertices are only named where privacy.min_members is 0 or 1. Somebody who " +
+    ] : [h("p", {}, "The page names vertices only if privacy.min_members is 0 or 1. A person who " +
       "may read the state directory draws the file from a terminal:")];
     return [...gains(list), ...drawn, h("pre", { class: "command" },
       `${draw}\ngqlstream publish${to} --labels questions.csv`)].filter(Boolean);

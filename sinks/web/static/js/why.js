@@ -45,11 +45,11 @@ export class Why {
     this.odd = h("ul", { class: "odd", hidden: true });
     this.body = h("tbody");
     this.largest = h("tbody");
-    const heads = ["Because of", h("span", { class: "sr" }, "Bar"), "Points", "What happened"];
+    const heads = ["Cause", h("span", { class: "sr" }, "Bar"), "Points", "Changes"];
     this.table = h("table", { class: "why", hidden: true },
       h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), this.body);
     this.single = h("details", { hidden: true }, h("summary", {}, "Largest single changes"),
-      h("p", { class: "quiet" }, "How the estimate at the end differs from what it would be " +
+      h("p", { class: "quiet" }, "The estimate at the end, less the estimate " +
         "without each of them alone. They need not sum to the contribution."),
       h("table", { class: "why" }, this.largest));
     this.el = h("div", { class: "card why-card" }, h("h2", {}, "Why it moved"),
