@@ -120,7 +120,7 @@ export function classifier(info) {
         get("/api/v1/communities", { flag: "any", sort: "members", order: "desc", limit: 100 })]);
       shown = answer;
       note.hidden = answer.models.length > 0;
-      setText(note, "No label has met a prediction yet, so nothing is known of the classifier.");
+      setText(note, "No label has a prediction yet, so the accuracy of the classifier is unknown.");
       body.hidden = false;
       drawVersions(answer.models);
       drawHistory(answer);

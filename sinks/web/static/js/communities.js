@@ -18,10 +18,10 @@ const columns = [
   { key: "", label: "Prevalence" },
   { key: "share", label: "Share", down: true },
   { key: "width", label: "Interval", down: true },
-  { key: "movement", label: "Trend", down: true, title: "Sort by how surely news moved the share" },
+  { key: "movement", label: "Trend", down: true, title: "Sort by the certainty of a movement" },
   { key: "members", label: "Members", down: true },
   { key: "flags", label: "Flags", down: true },
-  { key: "updated", label: "Evidence", down: true, title: "Sort by when the figures changed last" },
+  { key: "updated", label: "Evidence", down: true, title: "Sort by the time of the last change" },
 ];
 
 // What the user chose survives going to a community and back; it is in the address.

@@ -20,7 +20,7 @@ export function quarantine(info) {
       h("summary", {}, `${e.entry} · ${e.kind} · `, h("b", {}, e.reason), ` · ${time(e.time)}`, e.retried && " · retried"),
       h("p", {}, `${e.detail}. ${e.index < 0 ? "The whole message" : `Event ${e.index} of the message`} at position ${count(e.position)}, ${bytes(e.bytes)}.`),
       e.original && h("pre", {}, e.original),
-      h("p", {}, "To see all of it, and to publish it again corrected:"),
+      h("p", {}, "Show the whole entry, and publish it again with corrections:"),
       h("pre", { class: "command" }, `gqlstream quarantine show ${e.entry} ${server} --original > entry.json\ngqlstream quarantine retry ${e.entry} ${server} --file entry.json`));
   }
 

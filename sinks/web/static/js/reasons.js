@@ -1,4 +1,4 @@
-// Causes of a change in a reader's words, and what is odd about them.
+// Causes of a change in a reader's words, and odd patterns among them.
 
 import { count, percent } from "./format.js";
 
@@ -10,11 +10,11 @@ export const reasons = {
   labels: { title: "New labels", meaning: "new labels of people" },
   edges: { title: "New or ended edges", meaning: "connections between people" },
   coefficients: { title: "Correction learned again",
-    meaning: "how the classifier errs was learned again from the labels: no news" },
+    meaning: "a new fit of the classifier's errors on the labels: no news" },
   gamma: { title: "Kind of community",
-    meaning: "how far the community was chosen by opinion rather than by place: no news" },
+    meaning: "another judgement of the selection of members, by opinion or by place: no news" },
   few: { title: "A few changes",
-    meaning: "changes of a kind that too few people made to tell which they are" },
+    meaning: "changes of too few people to show separately" },
 };
 
 const manyJoined = 20;
@@ -34,7 +34,7 @@ export function oddities(x, info) {
     }
     if (fresh >= newShare * n) {
       out.push(`${percent(fresh / n)} of the members who joined were not in the graph before. ` +
-        "Look whether they are real people.");
+        "Check that they are real people.");
     }
     const top = joined.details.filter((d) => d.what.startsWith("predicted "))
       .sort((a, b) => b.count - a.count)[0];
