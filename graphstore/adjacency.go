@@ -7,22 +7,22 @@ type run struct {
 	neighbors []Vertex
 	degree    float64
 	hub       bool // whether it has an index
-	// whether it has other neighbours, or another order, than after the last compaction
+	// whether neighbours or their order changed since the last compaction
 	changed bool
 }
 
 // adjacency holds the neighbours of every vertex.
 //
-// Invariant: u stands once in the run of v exactly if v stands once in the run of u, with the same
-// weight; a run longer than hubDegree has an index, and after a compaction no other; weights, when
-// there are any, has a list parallel to each run.
+// Invariant: u occurs once in the run of v exactly if v occurs once in the run of u, with the same
+// weight. A run longer than hubDegree has an index; after a compaction no other run has one.
+// weights, if there are any, has a list parallel to each run.
 type adjacency struct {
 	runs      []run
 	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
 	heavy     int         // directed entries whose weight differs from 1
 	weightSum float64     // sum of all degrees
 	edges     int
-	// of vertices with many neighbours: where each stands in the run
+	// by vertex with many neighbours: the index of each neighbour in its run
 	hubs      map[Vertex]map[Vertex]uint32
 	hubDegree int
 }
@@ -32,7 +32,7 @@ func newAdjacency(hubDegree int) adjacency {
 	return adjacency{hubs: map[Vertex]map[Vertex]uint32{}, hubDegree: hubDegree}
 }
 
-// grow makes room for one more vertex.
+// grow adds an empty run for one new vertex.
 func (g *adjacency) grow() {
 	g.runs = append(g.runs, run{})
 	if g.weights != nil {
@@ -40,7 +40,7 @@ func (g *adjacency) grow() {
 	}
 }
 
-// clone returns a copy, to be read. It is one piece of memory, whatever the runs are.
+// clone returns a read-only copy in one piece of memory.
 func (g *adjacency) clone() adjacency {
 	c := adjacency{runs: slices.Clone(g.runs), heavy: g.heavy}
 	entries := make([]Vertex, 0, 2*g.edges)
@@ -85,12 +85,12 @@ func (g *adjacency) position(v, u Vertex) (int, bool) {
 	return i, i >= 0
 }
 
-// warm reads the memory that setting these edges will read, and returns a number that
-// means nothing.
+// warm reads the memory that setting these edges will need. The returned sum has no meaning: it
+// keeps the compiler from removing the reads.
 //
-// An insertion waits for memory, first for the runs of its ends and then for the neighbours that
-// these have, and the processor cannot begin the next insertion meanwhile. It can begin the next
-// turn of a loop that does little but read, so here the waits overlap.
+// An insertion waits for memory twice, for the runs of both ends and then for their neighbours, and
+// the next insertion cannot start meanwhile. The turns of a loop that only reads can overlap, so
+// here the waits overlap.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {
 		u, v := unpair(e.key)
@@ -133,7 +133,7 @@ func (g *adjacency) weightAt(v Vertex, i int) float64 {
 	return g.weights[v][i]
 }
 
-// keepWeights has a weight kept for every entry from now on.
+// keepWeights allocates a weight for every entry, before the first weight other than 1.
 func (g *adjacency) keepWeights() {
 	if g.weights != nil {
 		return
@@ -144,7 +144,7 @@ func (g *adjacency) keepWeights() {
 	}
 }
 
-// set brings the weight of the edge {u, v}, which is before, to after.
+// set changes the weight of the edge {u, v} from before to after.
 func (g *adjacency) set(u, v Vertex, before, after float64) {
 	switch {
 	case before == 0:
@@ -164,7 +164,7 @@ func (g *adjacency) set(u, v Vertex, before, after float64) {
 	g.weightSum += 2 * (after - before)
 }
 
-// insert appends u to the run of v, where it must not stand yet.
+// insert appends u to the run of v, which must not contain it yet.
 func (g *adjacency) insert(v, u Vertex, weight float64) {
 	if weight != 1 {
 		g.keepWeights()
@@ -183,7 +183,7 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 	}
 }
 
-// index makes an index of the run of v.
+// index builds the index of the run of v.
 func (g *adjacency) index(v Vertex) {
 	r := &g.runs[v]
 	index := make(map[Vertex]uint32, len(r.neighbors))
@@ -193,8 +193,8 @@ func (g *adjacency) index(v Vertex) {
 	g.hubs[v], r.hub = index, true
 }
 
-// remove takes u out of the run of v, where it must stand: the last entry takes
-// its place. Memory and the index of a hub that is none any more stay until a compaction.
+// remove takes u, which must be there, out of the run of v: the last entry takes its place. The
+// freed memory, and the index of a run that is no longer a hub, stay until a compaction.
 func (g *adjacency) remove(v, u Vertex) {
 	i, ok := g.position(v, u)
 	if !ok {
@@ -236,8 +236,8 @@ func (g *adjacency) reweigh(v, u Vertex, after float64) {
 	g.weights[v][i] = after
 }
 
-// compact sorts the neighbours of the vertices that have changed, and gives them the memory that
-// they need. Afterwards two graphs of the same edges are read alike and go on alike.
+// compact sorts the neighbours of changed vertices and trims their memory. Afterwards two graphs
+// with the same edges give the same answers and react the same to the same batches.
 func (g *adjacency) compact() {
 	if g.heavy == 0 {
 		g.weights = nil

@@ -20,8 +20,8 @@ func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 	}
 }
 
-// load appends a run, which finishLoad compacts. Its degree is summed anew, which is exact,
-// so that it need not be believed.
+// load appends a run; finishLoad compacts it. The degree is recomputed from the weights, which is
+// exact, instead of being trusted.
 func (g *adjacency) load(row *adjacencyRow) error {
 	v := row.Vertex
 	list := row.Neighbors

@@ -7,17 +7,16 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Apply applies the events of a batch and returns what changed, and what was
-// refused. Order: vertices, edges, labels, predictions, posts, members; edges, labels and
-// predictions whose time has run out at b.Time end after what the batch says of
-// their kind. Of several assertions about one thing the last stands, whatever their
-// times, so a batch costs what it changes; posts add up, in any order. Both results are
-// valid until the next Apply; strings of the batch are not kept.
+// Apply applies the events of a batch and returns the changes and the refusals. Order: vertices,
+// edges, labels, predictions, posts, members. Edges, labels and predictions that end by b.Time end
+// after the batch's own assertions of their kind. Of several assertions with one key the last one
+// counts, whatever their times, so a batch costs what it changes; posts add up, in any order. Both
+// results are valid until the next Apply. The store copies the strings that it keeps.
 //
-// A refused event changes nothing. Assertions that something is absent (an edge
-// removed, a label or prediction withdrawn, a member leaving) do not create the vertices and
-// communities they name. An erased vertex loses its edges, label, prediction,
-// attributes, memberships and name; its index is free from the next Apply on.
+// A refused event changes nothing. Assertions of absence (an edge removed, a label or prediction
+// withdrawn, a member leaving) do not create the vertices and communities that they name. An erased
+// vertex loses its edges, label, prediction, attributes, memberships and name; its index is free
+// from the next Apply on.
 func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.begin(b)
 	s.assertVertices(b)
@@ -39,7 +38,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	return d, s.step.refused
 }
 
-// begin empties the step and what the parts keep of a batch.
+// begin empties the step and the per-batch state of the parts.
 func (s *Store) begin(b *event.Batch) {
 	s.step.begin(b)
 	s.step.delta.FirstVertex = Vertex(s.ids.len())
@@ -49,14 +48,14 @@ func (s *Store) begin(b *event.Batch) {
 	s.members.begin()
 }
 
-// vertex returns the index of id, given one now if need be, or why it gets none.
+// vertex returns the index of id, which it creates if need be, or the reason to refuse it.
 func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 	v, known := s.ids.Lookup(id)
 	n := s.ids.len()
 	switch {
 	case known:
 		return v, ""
-	case !s.roomFor(1):
+	case !s.verticesFit(1):
 		return 0, event.LimitExceeded
 	case len(id.Name) > IDBytesMax:
 		return 0, event.BadID
@@ -70,19 +69,19 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 	return v, ""
 }
 
-// grow makes room for n vertices in every part, of which only the last is new.
+// grow extends every part to n vertices, of which only the last is new.
 func (s *Store) grow(n int) {
 	s.edges.grow()
 	s.members.of = append(s.members.of, nil)
 	s.labelling.grow(n)
 }
 
-// roomFor reports whether n new vertices fit, and their memberships in the communities
-// that hold a vertex without attributes.
-func (s *Store) roomFor(n int) bool {
+// verticesFit reports whether n new vertices fit, together with their memberships in the communities
+// that hold vertices without attributes.
+func (s *Store) verticesFit(n int) bool {
 	joins := n * len(s.members.rules.matchNone)
 	return n == 0 ||
-		s.View().Present()+n <= s.config.Limits.Vertices && (joins == 0 || s.members.room(joins))
+		s.View().Present()+n <= s.config.Limits.Vertices && (joins == 0 || s.members.fit(joins))
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when
@@ -98,8 +97,8 @@ func (s *Store) subject(kind event.Kind, i int, id event.ID, present bool) (Vert
 	return v, reason == ""
 }
 
-// assertVertices sets attributes and starts erasures: what an erasure takes away
-// is asserted absent and goes with the other assertions of the batch.
+// assertVertices sets attributes and starts erasures. An erasure asserts absence for everything
+// about its vertex; the parts apply that with the other assertions of the batch.
 func (s *Store) assertVertices(b *event.Batch) {
 	for i := range b.Vertices {
 		e := &b.Vertices[i]
@@ -127,29 +126,29 @@ func (s *Store) assertVertices(b *event.Batch) {
 	}
 }
 
-// refuseAttributes returns why attributes cannot be set, nothing when they can.
+// refuseAttributes returns the reason why attributes cannot be set, empty if they can.
 func (s *Store) refuseAttributes(list []event.Attribute) (event.Reason, string) {
-	room, joins := s.config.attributesMax-len(s.attributes), 0
+	free, joins := s.config.attributesMax-len(s.attributes), 0
 	for i := range list {
 		key, value := list[i].Key, list[i].Value
 		if value.Kind > event.BoolValue || math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
 			return event.BadValue, "attribute value"
 		}
 		if s.attributes[key] == nil {
-			room--
+			free--
 		}
 		joins += s.members.joinsBy(key, value)
 	}
 	switch {
-	case room < 0:
+	case free < 0:
 		return event.LimitExceeded, "attribute keys"
-	case !s.members.room(joins):
+	case !s.members.fit(joins):
 		return event.LimitExceeded, "memberships"
 	}
 	return "", ""
 }
 
-// erase asserts that v has nothing and forgets its attributes and its name.
+// erase asserts that v has nothing, and deletes its attributes and its name.
 func (s *Store) erase(v Vertex) {
 	s.edges.leave(v)
 	s.labelling.forget(v)

@@ -2,7 +2,7 @@ package graphstore
 
 import "gqlstream/ingest/event"
 
-// assertEdges tells the edges what the batch says of them.
+// assertEdges passes the edge events of the batch to the edges.
 func (s *Store) assertEdges(b *event.Batch) {
 	for i := range b.Edges {
 		if key, ok := s.edgeKey(b, i); ok {
@@ -11,7 +11,7 @@ func (s *Store) assertEdges(b *event.Batch) {
 	}
 }
 
-// edgeKey validates an edge event and returns what it is about.
+// edgeKey validates an edge event and returns the key of its edge.
 func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	e := &b.Edges[i]
 	var reason event.Reason
@@ -26,7 +26,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 		reason = event.BadWeight
 	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
 		reason = event.BadID
-	case !s.roomFor(2) && !s.roomFor(s.countNew(e.Src, e.Dst)):
+	case !s.verticesFit(2) && !s.verticesFit(s.countNew(e.Src, e.Dst)):
 		reason = event.LimitExceeded
 	default:
 		src, _ := s.vertex(e.Src)
@@ -37,12 +37,12 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	return 0, false
 }
 
-// goodWeight reports whether an edge can have a weight.
+// goodWeight reports whether w is a valid edge weight.
 func goodWeight(w float64) bool {
 	return w > 0 && w <= event.WeightMax && w == event.RoundWeight(w)
 }
 
-// countNew returns how many of some different vertices there are not yet.
+// countNew returns how many different vertices of ids do not exist yet.
 func (s *Store) countNew(ids ...event.ID) (n int) {
 	for _, id := range ids {
 		if _, known := s.ids.Lookup(id); !known {
@@ -52,7 +52,7 @@ func (s *Store) countNew(ids ...event.ID) (n int) {
 	return n
 }
 
-// assertLabels tells the labelling what the batch says of labels.
+// assertLabels passes the label events of the batch to the labelling.
 func (s *Store) assertLabels(b *event.Batch) {
 	for i := range b.Labels {
 		e := &b.Labels[i]
@@ -64,7 +64,7 @@ func (s *Store) assertLabels(b *event.Batch) {
 	}
 }
 
-// assertPredictions tells the labelling what the batch says of predictions.
+// assertPredictions passes the prediction events of the batch to the labelling.
 func (s *Store) assertPredictions(b *event.Batch) {
 	for i := range b.Predictions {
 		e := &b.Predictions[i]
@@ -76,8 +76,8 @@ func (s *Store) assertPredictions(b *event.Batch) {
 	}
 }
 
-// assertMembers tells the members what the batch says of communities without a rule.
-// Leaving a community that does not exist is no event.
+// assertMembers passes the member events of the batch to the members. Events about a community with
+// a rule are refused. Leaving a community that does not exist has no effect.
 func (s *Store) assertMembers(b *event.Batch) {
 	for i := range b.Members {
 		e := &b.Members[i]

@@ -10,7 +10,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// attributes holds one column of values for each key. Equal values are one in memory.
+// attributes holds one column of values for each key. Equal values share one copy in memory.
 type attributes map[string]*attributeColumn
 
 // attributeColumn holds the values of a key by vertex: the zero handle is null. It may be shorter
@@ -56,9 +56,8 @@ func (a attributes) list(v Vertex, keys []string, values []event.Value) []event.
 	return values
 }
 
-// set gives v a value of a key, null for none, and returns the one before. It keeps a copy of a new
-// key. There is one zero: which of two equal numbers stands for both must not depend on what came
-// earlier.
+// set gives v a value of a key, null for none, and returns the previous one. A new key is copied.
+// Minus zero becomes zero, so that equal numbers have one form whatever came earlier.
 func (a attributes) set(v Vertex, key string, value event.Value) (before event.Value) {
 	c := a[key]
 	if c == nil {

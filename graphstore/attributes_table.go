@@ -7,15 +7,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// valueRow is an attribute's value as part of a row: a text for strings, a number for
-// numbers and truth values.
+// valueRow is an attribute's value within a row: a text for strings, a number for numbers and
+// booleans.
 type valueRow struct {
 	Kind   event.ValueKind
 	Text   nullable[string]
 	Number nullable[float64]
 }
 
-// rowOf returns a value as part of a row.
+// rowOf returns a value in the form that rows have.
 func rowOf(value event.Value) valueRow {
 	return valueRow{
 		value.Kind,
@@ -27,7 +27,7 @@ func rowOf(value event.Value) valueRow {
 	}
 }
 
-// value returns the value of a row, with a text of its own.
+// value returns the value of a row, with a copy of its text.
 func (r *valueRow) value() event.Value {
 	return event.Value{Kind: r.Kind, Text: strings.Clone(r.Text.Value), Number: r.Number.Value}
 }
@@ -50,7 +50,7 @@ func (a attributes) rows(yield func(attributeRow) bool) {
 	}
 }
 
-// load adds an attribute of one of so many vertices.
+// load adds an attribute of one of n vertices.
 func (a attributes) load(r *attributeRow, n int) error {
 	if int(r.Vertex) >= n {
 		return fmt.Errorf("attribute of vertex %d: %w", r.Vertex, errTable)

@@ -12,8 +12,8 @@ type fixed interface {
 	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64
 }
 
-// column is a growing vector in an Arrow buffer. Data aliases the buffer and
-// must be read anew after every call that may grow it.
+// column is a growing vector in an Arrow buffer. data aliases the buffer: read it again after every
+// call that may grow the column.
 type column[T fixed] struct {
 	data []T
 	buf  *memory.Buffer // nil before the first element
@@ -56,5 +56,5 @@ func (c *column[T]) append(x T) {
 	c.data[n] = x
 }
 
-// clone returns a copy, to be read.
+// clone returns a read-only copy.
 func (c *column[T]) clone() column[T] { return column[T]{data: slices.Clone(c.data)} }

@@ -9,12 +9,12 @@ import (
 )
 
 // SetCommunities replaces the configured communities by rules. A rule that is configured already
-// keeps its community, and one for an explicit community of the same name adopts it. One that is
-// gone, or is defined anew under its old name, loses its community. Those that member events
-// created stay.
+// keeps its community. A new rule with the name of an explicit community takes that community over.
+// A community whose rule is missing, or changed under the same name, is removed. Communities that
+// member events created stay.
 //
-// Communities are counted anew: those that stay get the first indices, in their order, then come
-// those of the other rules, in theirs. It ends every View and Delta. An error changes nothing.
+// Indices change: the communities that stay come first, in their order, then those of the other
+// rules, in theirs. Every View and Delta becomes invalid. An error changes nothing.
 func (s *Store) SetCommunities(rules []Rule) error {
 	if err := validateRules(rules); err != nil {
 		return fmt.Errorf("graphstore: set communities: %w", err)
@@ -24,12 +24,12 @@ func (s *Store) SetCommunities(rules []Rule) error {
 		wanted[r.Name] = r
 	}
 	var stay []*community
-	stays, room := map[string]bool{}, s.config.Limits.Memberships
+	stays, free := map[string]bool{}, s.config.Limits.Memberships
 	for i := range s.members.communities {
 		c := &s.members.communities[i]
 		rule, configured := wanted[c.rule.Name]
 		if rule == c.rule || !configured && !c.configured {
-			stay, room = append(stay, c), room-len(c.vertices)-c.rule.egoMembersMax()
+			stay, free = append(stay, c), free-len(c.vertices)-c.rule.egoMembersMax()
 			stays[c.rule.Name] = true
 		}
 	}
@@ -38,7 +38,7 @@ func (s *Store) SetCommunities(rules []Rule) error {
 		return fmt.Errorf("graphstore: set communities: %d, above the limit of %d",
 			n, s.config.Limits.Communities)
 	}
-	joins, ok := s.findMembers(fresh, room)
+	joins, ok := s.findMembers(fresh, free)
 	if !ok {
 		return fmt.Errorf("graphstore: set communities: more memberships than %d",
 			s.config.Limits.Memberships)
@@ -54,26 +54,26 @@ func (s *Store) SetCommunities(rules []Rule) error {
 	return nil
 }
 
-// joining are the members that a rule to be added finds.
+// joining lists the members that a new rule finds.
 type joining struct {
 	vertices   []Vertex
 	mismatches uint64
 }
 
-// findMembers returns the members that new rules have whatever the edges, by name, and
-// whether they fit into the room with all that the ego networks among them may have. It
-// stops as soon as they do not, so a rule of millions of members costs no memory first.
-func (s *Store) findMembers(rules []Rule, room int) (map[string]joining, bool) {
+// findMembers returns the members of new rules by name, ego networks apart, and whether they fit
+// into free memberships together with the most members that the ego networks may have. It stops at the limit,
+// so a rule with millions of members does not allocate them first.
+func (s *Store) findMembers(rules []Rule, free int) (map[string]joining, bool) {
 	found := make(map[string]joining, len(rules))
 	for _, r := range rules {
-		if room -= r.egoMembersMax(); room < 0 {
+		if free -= r.egoMembersMax(); free < 0 {
 			return nil, false
 		}
 		if r.Kind == Explicit || r.Kind == Ego {
 			continue
 		}
-		j := s.searchMembers(r, room)
-		if room -= len(j.vertices); room < 0 {
+		j := s.searchMembers(r, free)
+		if free -= len(j.vertices); free < 0 {
 			return nil, false
 		}
 		found[r.Name] = j

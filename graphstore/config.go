@@ -31,16 +31,17 @@ type Config struct {
 
 	Evidence EvidenceConfig // how long observations of a person stay evidence
 
-	// 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
+	// 0 means VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMax
 	Limits event.Limits
 
-	// share that an incoming model version must cover to become active; 0 is SwitchAtDefault
+	// SwitchAt is the share that an incoming model version must cover to become active; 0 means
+	// SwitchAtDefault.
 	SwitchAt float64
-	// of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, <
-	// 0 never
+	// LapseAfter ends a roll-out after this log time without a prediction of the incoming version;
+	// 0 means LapseAfterDefault, < 0 never.
 	LapseAfter time.Duration
 
-	// For tests; 0 are the constants.
+	// For tests; 0 means the constant.
 	hubDegree     int // vertices with more neighbours get a hash index: hubDegreeDefault
 	versionsMax   int // model versions: NamesMaxDefault
 	attributesMax int // attribute keys, each of which costs 8 bytes a vertex: KeysMaxDefault
@@ -80,7 +81,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// withDefaults returns the configuration with every limit that is not set at its default.
+// withDefaults returns the configuration with defaults for the limits that are not set.
 func (c *Config) withDefaults() Config {
 	d := *c
 	d.hubDegree = cmp.Or(d.hubDegree, hubDegreeDefault)

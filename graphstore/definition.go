@@ -10,7 +10,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// RuleKind names the way in which the members of a community are found.
+// RuleKind is the way in which a community gets its members.
 type RuleKind uint8
 
 const (
@@ -22,9 +22,9 @@ const (
 	Everyone
 	// ByExpression communities hold the vertices for which Expression is true.
 	ByExpression
-	// Ego communities hold the vertices within Hops of Root, itself included. They are
-	// empty while there is no such vertex. When more than MembersMax are within Hops,
-	// the community holds those within the most hops that fit, see View.Hops.
+	// Ego communities hold the vertices within Hops of Root, Root included. They are empty while
+	// Root does not exist. If more than MembersMax vertices are within Hops, the community holds
+	// those within the largest number of hops that fits, see View.Hops.
 	Ego
 )
 
@@ -41,7 +41,7 @@ type Rule struct {
 	MembersMax int    `json:",omitempty"` // Ego only; 0 is egoMembersMaxDefault
 }
 
-// String says in words who is a member, empty for an explicit community.
+// String describes the rule in words; it is empty for an explicit community.
 func (r Rule) String() string {
 	switch r.Kind {
 	case ByAttribute:
@@ -116,8 +116,8 @@ func validateRules(rules []Rule) error {
 	return errors.Join(errs...)
 }
 
-// validate returns the error of a rule, to be said after its name, and a bound on the steps of
-// evaluating its expression.
+// validate returns the error of a rule, phrased to follow the rule's name, and a bound on the steps
+// of evaluating its expression.
 func (r Rule) validate() (steps int, err error) {
 	switch {
 	case r.Kind > Ego:
@@ -144,7 +144,7 @@ func (r Rule) validate() (steps int, err error) {
 	return 0, nil
 }
 
-// validateEgo returns the error in the bounds of an ego network.
+// validateEgo returns an error if the bounds of an ego network are out of range.
 func (r Rule) validateEgo() error {
 	switch {
 	case r.Root == "":

@@ -15,25 +15,24 @@ type Label struct {
 	Role  event.Role
 }
 
-// Audit is an audit label: the class of a vertex that was drawn at random. It is no Label,
-// so that whoever reads labels to calibrate, to train or to count members that are known
-// does not see it.
+// Audit is an audit label: the class of a vertex that was drawn at random. It is a type of its own
+// so that code that reads labels, for calibration or training, does not see audit labels.
 type Audit struct {
 	Class event.Class // NoClass when there is none
-	// the probability of having been drawn, in units of 2^-30; 0 when there is none
+	// sampling probability in units of 2^-30; 0 when there is none
 	Pi uint32
 }
 
-// Delta says exactly what a batch changed: net (what a batch did and undid is
-// absent), each list sorted by its key, values before; the values after are in
-// the View. A Delta is valid until the next Apply.
+// Delta lists exactly what a batch changed. Changes are net: what a batch did and undid is absent.
+// Each list is sorted by its key and holds the values before; the View has the values after. A
+// Delta is valid until the next Apply.
 type Delta struct {
 	Position event.Position
 	Time     event.Time
 
 	FirstVertex    Vertex    // vertices FirstVertex <= v < View.Vertices() are new
 	FirstCommunity Community // likewise for communities
-	Erased         []Vertex  // sorted: lost all that was known of them, their names included
+	Erased         []Vertex  // sorted: vertices that lost all data and their names
 	Reused         []Vertex  // sorted: indices of vertices erased earlier, given to new ones now
 
 	Edges       []EdgeChange       // by (U, V), U < V
@@ -41,7 +40,7 @@ type Delta struct {
 	Labels      []LabelChange      // by V
 	Audits      []AuditChange      // by V
 	Predictions []PredictionChange // by V
-	Evidence    []EvidenceChange   // by V: what predictions rest on
+	Evidence    []EvidenceChange   // by V: the observations behind predictions
 	Members     []MemberChange     // by (Community, V); rule-based memberships included
 }
 
@@ -55,7 +54,7 @@ type EdgeChange struct {
 type LabelChange struct {
 	V             Vertex
 	Before, After Label
-	TimeBefore    event.Time // as View.LabelTime would have it
+	TimeBefore    event.Time // as View.LabelTime returned it
 }
 
 // AuditChange is a change of the audit label of V.
@@ -71,8 +70,8 @@ type PredictionChange struct {
 	VersionBefore uint32   // index into View.Versions, meaningless without a prediction
 }
 
-// EvidenceChange is a change of what the prediction of V rests on: an observation was added
-// or replaced, whether or not the prediction moved, or all went with the prediction.
+// EvidenceChange is a change of the evidence behind the prediction of V: an observation was added
+// or replaced, even if the prediction did not change, or the prediction was removed.
 type EvidenceChange struct {
 	V      Vertex
 	Before Evidence

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// DerivedPrefix begins the model versions of the predictions that gqlstream makes
-// itself. No event may use it, so the version of a prediction says who made it.
+// DerivedPrefix begins the model versions of predictions that gqlstream makes itself. Events may
+// not use it, so a version shows whether gqlstream made the prediction.
 const DerivedPrefix = "gqlstream/"
 
 // Derived is the prediction of a built-in classifier for V: K units that sum to
@@ -16,12 +16,11 @@ type Derived struct {
 	Units []uint32
 }
 
-// Derive sets or removes predictions of the version DerivedPrefix + name, which is
-// a second change within the step of the last Apply, and returns it. list is
-// sorted by V and not kept. A prediction that an event asserted stands until
-// another event replaces it: Derive panics if asked to change one, or to predict
-// an erased vertex. The result is valid until the next Derive or Apply; the Delta
-// of the last Apply stays valid beside it.
+// Derive sets or removes predictions of the version DerivedPrefix + name. This is a second change
+// within the step of the last Apply, and Derive returns it. list is sorted by V and not kept. A
+// prediction from an event can only be replaced by another event: Derive panics if asked to change
+// one, or to predict an erased vertex. The result is valid until the next Derive or Apply; the
+// Delta of the last Apply stays valid as well.
 func (s *Store) Derive(list []Derived, name string) *Delta {
 	version, known := s.labelling.versions.index[DerivedPrefix+name]
 	if !known && len(list) > 0 { // not counted against versionsMax: there are few
@@ -40,7 +39,7 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 			panic(fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict",
 				d.V))
 		}
-		now := said{units: d.Units, version: version}
+		now := eventPrediction{units: d.Units, version: version}
 		if d.Units == nil {
 			now.version = noVersion
 		}
@@ -49,27 +48,27 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 	return &s.derived
 }
 
-// RollOut returns the progress of the incoming model version, and whether there is one. Its
-// predictions are in no other answer of the view.
+// RollOut returns the progress of the incoming model version, and whether there is one. The view's
+// other methods do not show its predictions.
 func (w View) RollOut() (RollOut, bool) {
 	m := &w.s.labelling.models
 	return m.counts, m.incoming != noVersion
 }
 
-// ActiveVersion returns the index in Versions of the predictions that events
-// asserted, and whether there ever was one.
+// ActiveVersion returns the index in Versions of the active model version of events, and whether
+// there has been one.
 func (w View) ActiveVersion() (uint32, bool) {
 	active := w.s.labelling.models.active
 	return active, active != noVersion
 }
 
-// DerivedVersion returns the index in Versions of the predictions that the built-in
-// classifier of that name made, and whether it has made any.
+// DerivedVersion returns the index in Versions of the built-in classifier of that name, and whether
+// it has made predictions.
 func (w View) DerivedVersion(name string) (uint32, bool) {
 	version, known := w.s.labelling.versions.index[DerivedPrefix+name]
 	return version, known
 }
 
-// IsDerived reports whether a model version is that of a built-in classifier, which
-// no event may use.
+// IsDerived reports whether a model version belongs to a built-in classifier. Events may not use
+// such versions.
 func IsDerived(version string) bool { return strings.HasPrefix(version, DerivedPrefix) }

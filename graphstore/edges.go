@@ -12,19 +12,20 @@ import (
 // multiple of event.WeightUnit that a float64 holds exactly.
 const weightSumMax = 1 << 33
 
-// edges are the edges of the graph, and when those end that have a time to live.
+// edges are the edges of the graph and their end times.
 type edges struct {
 	adjacency
 	ends   ends          // by edgeKeyOf
-	window time.Duration // how long an edge holds that does not say; 0 is for ever
+	window time.Duration // how long an edge lasts that has no time to live; 0 is for ever
 	most   int           // edges at most
 
 	asserted []entry    // of the batch: edges, then the ends of those that changed
 	mentions []postEdge // of the batch: edges that posts assert
-	read     uint64     // keeps the compiler from leaving out reads whose values nobody uses
+	// result of reads whose values are not used, so that the compiler keeps them
+	read uint64
 }
 
-// begin empties what is kept of a batch.
+// begin empties the per-batch state.
 func (g *edges) begin() {
 	g.asserted, g.mentions = emptied(g.asserted), emptied(g.mentions)
 }
@@ -36,7 +37,7 @@ type postEdge struct {
 	end  event.Time
 }
 
-// mention says that a post asserts the edge of that key, until a time.
+// mention records that a post asserts the edge of that key, until a time.
 func (g *edges) mention(key uint64, post uint32, end event.Time) {
 	g.mentions = append(g.mentions, postEdge{key, post, end})
 }
@@ -50,7 +51,7 @@ func endsOf(key uint64) (u, v Vertex) {
 	return Vertex(high), Vertex(low)
 }
 
-// assert says that edge event at is about the edge of that key.
+// assert records that edge event at is about the edge of that key.
 func (g *edges) assert(key uint64, at uint32) { g.asserted = append(g.asserted, entry{key, at}) }
 
 // leave asserts that v has no edges.
@@ -60,12 +61,12 @@ func (g *edges) leave(v Vertex) {
 	}
 }
 
-// readAhead counts the edges that are read before they are needed, see warm: few
-// enough that they are still in the processor's first caches when they are.
+// readAhead is how many edges are read before they are needed, see warm: few enough to be in the
+// first processor caches still when they are.
 const readAhead = 32
 
-// apply sets the edges that stand, ends those whose time has come, and lists the edges
-// that changed and their ends.
+// apply applies the last event of each edge, removes edges whose time has come, and lists the
+// changed edges and their end vertices.
 func (g *edges) apply(p *step) {
 	g.asserted = p.standing(g.asserted)
 	for i, e := range g.asserted {
@@ -90,9 +91,9 @@ func (g *edges) apply(p *step) {
 	g.listEnds(p)
 }
 
-// applyMentions sets the edges that posts assert. An edge that is there already keeps its
-// weight and its end where they are greater, so posts may come in any order. A post whose
-// edge has no room is refused whole.
+// applyMentions sets the edges that posts assert. An existing edge keeps its weight and its end if
+// they are greater, so posts may come in any order. A post is refused whole if the edge limit
+// leaves no space for one of its edges.
 func (g *edges) applyMentions(p *step) {
 	if len(g.mentions) == 0 {
 		return
@@ -100,7 +101,7 @@ func (g *edges) applyMentions(p *step) {
 	slices.SortStableFunc(g.mentions, func(a, b postEdge) int { return cmp.Compare(a.key, b.key) })
 	explicit := len(p.delta.Edges)
 	for _, m := range g.mentions {
-		if slices.Contains(p.roomless, m.post) {
+		if slices.Contains(p.overLimitPosts, m.post) {
 			continue
 		}
 		weight := g.weight(endsOf(m.key))
@@ -113,7 +114,7 @@ func (g *edges) applyMentions(p *step) {
 		}
 		if !g.change(p, m.key, max(weight, p.batch.Posts[m.post].Weight)) {
 			p.refuse(event.KindPost, int(m.post), event.LimitExceeded, "edges")
-			p.roomless = append(p.roomless, m.post)
+			p.overLimitPosts = append(p.overLimitPosts, m.post)
 			continue
 		}
 		g.ends.set(m.key, end)
@@ -123,7 +124,7 @@ func (g *edges) applyMentions(p *step) {
 	}
 }
 
-// netEdges sorts changes and makes one of those of one edge, which stand in their order.
+// netEdges sorts changes and merges those of one edge, which are in the order of events.
 func netEdges(changes []EdgeChange) []EdgeChange {
 	slices.SortStableFunc(changes, compareEdges)
 	net := changes[:0]
@@ -149,11 +150,11 @@ func compareEdges(a, b EdgeChange) int {
 	return cmp.Or(cmp.Compare(a.U, b.U), cmp.Compare(a.V, b.V))
 }
 
-// applyEvent applies the edge event that stands for its key.
+// applyEvent applies the last edge event of a key.
 func (g *edges) applyEvent(p *step, entry entry) {
 	e := &p.batch.Edges[entry.at]
 	weight, end := e.Weight, endOf(e.Time, p.now, e.TTL, g.window)
-	if e.Remove || end <= p.now { // it is gone, or has ended already
+	if e.Remove || end <= p.now { // it is removed, or has ended already
 		weight, end = 0, forever
 	}
 	if !g.change(p, entry.key, weight) {
@@ -163,8 +164,8 @@ func (g *edges) applyEvent(p *step, entry entry) {
 	g.ends.set(entry.key, end)
 }
 
-// change gives an edge a weight, 0 to remove it, and lists the change. It reports
-// whether there was room.
+// change gives an edge a weight, 0 to remove it, and lists the change. It reports false if the
+// graph is full.
 func (g *edges) change(p *step, key uint64, after float64) bool {
 	u, v := endsOf(key)
 	before := g.weight(u, v)

@@ -8,21 +8,22 @@ import (
 
 // ego is the state of an ego network: the vertices within radius hops of the root.
 //
-// The radius is the largest up to the rule's at which the network has at most the
-// rule's number of members, so the members are a function of the graph alone. A batch
-// in which a vertex may have come nearer to the root, or gone further from it, is followed
-// by a search of the whole network; other changes of edges cost two look-ups.
+// The radius is the largest one, up to the rule's hops, at which the network has at most the rule's
+// number of members, so the members depend on the graph alone. If a batch may have moved a vertex
+// nearer to the root or further from it, the whole network is searched again; other changes of
+// edges cost two look-ups.
 type ego struct {
 	root   event.ID
 	vertex Vertex // of the root, as of the last search
-	known  bool   // whether there was one
+	known  bool   // whether the root existed then
 
 	hops, membersMax int // of the rule
 	radius           int
-	slack            int // edges that may go before radius+1 hops can have few enough members
+	// edges that may be removed before radius+1 hops can have few enough members
+	slack int
 
-	reach map[Vertex]int // hops of every member
-	moved bool           // whether the batch may have changed some
+	reach map[Vertex]int // by member: hops from the root
+	moved bool           // whether the batch may have changed the members
 	list  []Vertex       // scratch of a search
 }
 
@@ -37,14 +38,14 @@ func newEgo(r Rule) *ego {
 	}
 }
 
-// graph gives the search of an ego network the names and the edges.
+// graph gives the search of an ego network access to names and edges.
 type graph struct {
 	ids   *ids
 	edges *adjacency
 }
 
-// applyEgos asserts the memberships in ego networks that follow from what the batch
-// did to edges and to the vertices that are roots.
+// applyEgos asserts the changes of ego networks that follow from the batch's changes of edges and
+// of roots.
 func (m *members) applyEgos(g graph, d *Delta) {
 	if len(m.egos) == 0 {
 		return
@@ -63,8 +64,8 @@ func (m *members) applyEgos(g graph, d *Delta) {
 	}
 }
 
-// touchEgos marks the ego networks of u that a new or a removed edge between u and v may change:
-// v may now be nearer through u, or u may have been its only neighbour that was nearer.
+// touchEgos marks the ego networks of u that an edge added or removed between u and v may change: v
+// may now be nearer through u, or u may have been its only neighbour nearer to the root.
 func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 	for _, membership := range m.of[u] {
 		e := m.communities[membership.Community].ego
@@ -82,7 +83,7 @@ func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 	}
 }
 
-// borders reports whether v has a neighbour at a number of hops.
+// borders reports whether v has a neighbour at that number of hops.
 func (e *ego) borders(g graph, v Vertex, hops int) bool {
 	return slices.ContainsFunc(g.edges.Neighbors(v), func(u Vertex) bool {
 		at, within := e.reach[u]
@@ -97,9 +98,8 @@ func (m *members) rebuildEgo(g graph, c Community) {
 	m.assertAll(c, community.ego.search(g), 1)
 }
 
-// search finds an ego network from its root and returns its members. It looks
-// a quarter beyond the most members that it may have, to know how many edges must go
-// before a further hop can fit.
+// search finds an ego network from its root and returns its members. It searches a quarter beyond
+// the member limit, to learn how many edges must be removed before a further hop can fit.
 func (e *ego) search(g graph) []Vertex {
 	clear(e.reach)
 	e.radius, e.slack, e.moved = 0, 0, false

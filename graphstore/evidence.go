@@ -9,14 +9,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// edgeTTLDefault is how long an edge holds that a post asserts.
+// edgeTTLDefault is how long an edge from a post lasts.
 const edgeTTLDefault = 30 * 24 * time.Hour
 
-// EvidenceConfig says how long observations of a person stay evidence.
+// EvidenceConfig configures how observations of a vertex age.
 type EvidenceConfig struct {
 	// HalfLife is the age at which a prediction or a post weighs half; 0: never.
 	HalfLife time.Duration `yaml:"half_life" json:",omitempty"`
-	// EdgeTTL is the time to live of edges that posts assert; 0 is edgeTTLDefault, < 0 for ever.
+	// EdgeTTL is the time to live of edges from posts; 0 means edgeTTLDefault, < 0 for ever.
 	EdgeTTL time.Duration `yaml:"edge_ttl" json:",omitempty"`
 }
 
@@ -28,25 +28,25 @@ func (c *EvidenceConfig) validate() error {
 	return nil
 }
 
-// Evidence says what a prediction that events asserted rests on: a plain prediction is one
-// observation, and each post is one. The prediction is their mean, each weighted by
-// 2^((t - 1970)/half-life) with t its own time. These weights do not change as time goes on,
-// so nothing has to be computed anew: forward decay (Cormode, Shkapenyuk, Srivastava and Xu,
-// ICDE 2009). No observation is kept.
+// Evidence summarises the observations behind a prediction from events. A plain prediction is one
+// observation, and each post is one. The prediction is their mean, each weighted by 2^((t -
+// 1970)/half-life) where t is its own time. These weights do not change as time passes, so nothing
+// is recomputed: forward decay (Cormode, Shkapenyuk, Srivastava and Xu, ICDE 2009). Single
+// observations are not stored.
 //
-// The zero Evidence is that of no prediction, and of one that a built-in classifier made.
+// The zero Evidence belongs to a vertex without a prediction, or with one of a built-in classifier.
 type Evidence struct {
 	Weight  uint32     // sum of the weights, in units of 2^(Epoch - weightBits)
 	Epoch   int64      // half-lives from 1970 to the newest observation, or more; see mean
 	Time    event.Time // own time of the newest observation
-	Changed event.Time // log time of the last one
+	Changed event.Time // log time of the last observation
 }
 
-// weightBits are the binary digits of the weight of one observation after its epoch, which
-// is rounded by at most 2^-15 of itself.
+// weightBits is the number of binary digits of the weight of one observation after its epoch: the
+// weight is rounded by at most 2^-15 of itself.
 const weightBits = 14
 
-// observe returns the weight of one observation at a time, and its epoch.
+// observe returns the weight of one observation at time t, and its epoch.
 func (c *EvidenceConfig) observe(t event.Time) (weight uint32, epoch int64) {
 	if c.HalfLife == 0 {
 		return 1 << weightBits, 0
@@ -55,7 +55,7 @@ func (c *EvidenceConfig) observe(t event.Time) (weight uint32, epoch int64) {
 	return uint32(math.Round(growth * (1 << weightBits))), epoch
 }
 
-// Mass returns how much of one fresh observation the evidence is worth at a time: the sum of
+// mass returns how much the evidence is worth at a time, in fresh observations: the sum of
 // 2^(-age/half-life) over its observations, at most one.
 func (c *EvidenceConfig) mass(e Evidence, at event.Time) float64 {
 	if c.HalfLife == 0 || e.Weight == 0 {
@@ -66,8 +66,8 @@ func (c *EvidenceConfig) mass(e Evidence, at event.Time) float64 {
 	return min(1, math.Ldexp(float64(e.Weight)/growth, -int(behind)-weightBits))
 }
 
-// growth returns 2^(t/halfLife) as a power of two and a factor from 1 to below 2. The factor
-// is a product of constants by the bits of the exponent: the same on every processor.
+// growth returns 2^(t/halfLife) as a power of two and a factor in [1, 2). The factor is a product
+// of constants chosen by the bits of the exponent, so it is the same on every processor.
 func growth(t event.Time, halfLife time.Duration) (epoch int64, factor float64) {
 	epoch = int64(t) / int64(halfLife)
 	rest := int64(t) % int64(halfLife)
@@ -84,7 +84,7 @@ func growth(t event.Time, halfLife time.Duration) (epoch int64, factor float64) 
 	return epoch, factor
 }
 
-// growthRoots are 2^(1/2), 2^(1/4), ...: square roots are rounded alike everywhere.
+// growthRoots are 2^(1/2), 2^(1/4), ...: square roots are rounded the same on every processor.
 var growthRoots = func() (roots [40]float64) {
 	x := 2.0
 	for i := range roots {
@@ -102,7 +102,7 @@ type evidenceColumns struct {
 	changed column[event.Time]
 }
 
-// resize makes room for n vertices. Those that are new have none.
+// resize extends the columns to n vertices. New vertices have no evidence.
 func (c *evidenceColumns) resize(n int) {
 	c.weights.resize(n)
 	c.epochs.resize(n)
@@ -121,16 +121,16 @@ func (c *evidenceColumns) set(v Vertex, e Evidence) {
 	c.times.data[v], c.changed.data[v] = e.Time, e.Changed
 }
 
-// clone returns a copy, to be read.
+// clone returns a read-only copy.
 func (c *evidenceColumns) clone() evidenceColumns {
 	return evidenceColumns{c.weights.clone(), c.epochs.clone(), c.times.clone(), c.changed.clone()}
 }
 
-// Evidence returns what the prediction of v rests on.
+// Evidence returns the evidence behind the prediction of v.
 func (l *labelling) Evidence(v Vertex) Evidence { return l.evidence.at(v) }
 
-// Mass returns how much of one fresh observation the prediction of v is worth at a log time:
-// 0 without a prediction, 1 with one that does not age.
+// Mass returns how much the prediction of v is worth at a log time, in fresh observations: 0
+// without a prediction, 1 if predictions do not age.
 func (l *labelling) Mass(v Vertex, at event.Time) float64 {
 	if l.version.data[v] == noVersion {
 		return 0

@@ -10,27 +10,27 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Windows say how long an assertion of a kind holds that has no time to live of
-// its own, from its own time on. Zero is for ever.
+// Windows are the default lifetimes of assertions, by kind, counted from the assertion's own time.
+// Zero is for ever.
 type Windows struct {
 	Edges, Labels, Predictions time.Duration
 }
 
-// forever is the end of what does not end.
+// forever is the end of an entry that does not end.
 const forever = event.Time(math.MaxInt64)
 
-// ends knows when some things end. An end that is put off stays in the heap where
-// it was and is looked up when it comes to the top, so that asserting a thing
-// again, which a window makes the common case, costs no change of the heap.
+// ends holds end times by key. If an end is postponed, its entry stays in the heap and is looked up
+// when it reaches the top. So asserting something again, which a window makes the common case, does
+// not change the heap.
 //
-// Invariant: for every thing in at the heap holds it at that end or before. What
-// due returns depends on at alone, so the order within the heap never shows.
+// Invariant: for every key in at, the heap has an entry at that end or before. The results of due
+// depend on at alone, so the order within the heap never shows.
 type ends struct {
 	at   map[uint64]event.Time // nil until something ends
 	heap endings               // lowest first
 }
 
-// ending is the thing to look at when a time has come.
+// ending is a key to look at when a time has come.
 type ending struct {
 	end event.Time
 	key uint64
@@ -47,7 +47,7 @@ func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h endings) Push(any)           { panic("graphstore: add is to be used") }
 func (h endings) Pop() any           { panic("graphstore: takeLowest is to be used") }
 
-// add does what heap.Push does, which allocates for passing an element as any: with windows,
+// add does what heap.Push does. heap.Push allocates when it passes an element as any: with windows,
 // two to three times an event.
 func (h *endings) add(e ending) {
 	*h = append(*h, e)
@@ -64,8 +64,8 @@ func (h *endings) takeLowest() ending {
 	return lowest
 }
 
-// endOf returns the end of an assertion that was made at t, or now if it does not say, with a time
-// to live or else the window of its kind.
+// endOf returns the end of an assertion made at time t (now if t is zero): after its own time to
+// live, or else after the window of its kind.
 func endOf(t, now event.Time, ttl, window time.Duration) event.Time {
 	if ttl == 0 {
 		ttl = window
@@ -79,7 +79,7 @@ func endOf(t, now event.Time, ttl, window time.Duration) event.Time {
 	return t + event.Time(ttl)
 }
 
-// set lets a thing end at the given time and at no other.
+// set makes an entry end at the given time and no other.
 func (x *ends) set(key uint64, end event.Time) {
 	if end == forever {
 		x.clear(key)
@@ -98,7 +98,7 @@ func (x *ends) set(key uint64, end event.Time) {
 	}
 }
 
-// end returns when a thing ends.
+// end returns the end of an entry.
 func (x *ends) end(key uint64) event.Time {
 	if end, known := x.at[key]; known {
 		return end
@@ -106,14 +106,14 @@ func (x *ends) end(key uint64) event.Time {
 	return forever
 }
 
-// clear lets a thing live on.
+// clear makes an entry last for ever.
 func (x *ends) clear(key uint64) { delete(x.at, key) }
 
-// heapSlack bounds the entries of no use that the heap may hold besides as many as
-// there are things with an end.
+// heapSlack bounds the outdated entries of the heap, beyond as many as there are entries with an
+// end.
 const heapSlack = 1024
 
-// due appends the things that end at now or before, by key, and forgets them.
+// due appends the keys that end at now or before, in order, and removes them.
 func (x *ends) due(now event.Time, keys []entry) []entry {
 	if len(x.heap) > 2*len(x.at)+heapSlack {
 		x.rebuild()
@@ -133,7 +133,7 @@ func (x *ends) due(now event.Time, keys []entry) []entry {
 	return keys
 }
 
-// rebuild makes the heap hold everything once.
+// rebuild makes the heap hold every entry once.
 func (x *ends) rebuild() {
 	x.heap = x.heap[:0]
 	for key, end := range x.at {
@@ -142,7 +142,7 @@ func (x *ends) rebuild() {
 	heap.Init(x.heap)
 }
 
-// sorted returns everything with an end, by key.
+// sorted returns every entry with an end, by key.
 func (x *ends) sorted() []ending {
 	keys := make([]entry, 0, len(x.at))
 	ends := make([]event.Time, 0, len(x.at))

@@ -9,8 +9,8 @@ import (
 
 // ids maps identities to dense indices, both ways.
 //
-// Invariant: every identity that is not erased is found, free holds exactly the indices of erased
-// ones, the smallest last, and nothing refers to an erased name.
+// Invariant: every identity that is not erased is found; free holds exactly the indices of erased
+// ones, the smallest last; and nothing refers to an erased name.
 type ids struct {
 	numbers map[uint64]Vertex
 	texts   map[string]Vertex
@@ -18,13 +18,13 @@ type ids struct {
 	free    []Vertex   // descending
 }
 
-// identity is who a vertex is.
+// identity is the name of a vertex, or the mark that it was erased.
 type identity struct {
 	id     event.ID // with a copy of the name
 	erased bool
 }
 
-// newIDs returns a table of no identities.
+// newIDs returns an empty table.
 func newIDs() ids { return ids{numbers: map[uint64]Vertex{}, texts: map[string]Vertex{}} }
 
 // Lookup returns the vertex that id names. It does not allocate.
@@ -48,14 +48,14 @@ func (t *ids) add(id event.ID) (v Vertex) {
 	return v
 }
 
-// append adds an index that is nobody's.
+// append adds an index without an identity.
 func (t *ids) append() Vertex {
 	t.list = append(t.list, identity{erased: true})
 	return Vertex(len(t.list) - 1)
 }
 
-// set makes an index that of an identity. The name is copied, because that of an event belongs to
-// its batch.
+// set gives an index an identity. The name is copied, because that of an event belongs to its
+// batch.
 func (t *ids) set(v Vertex, id event.ID) {
 	id.Name = strings.Clone(id.Name)
 	if t.list[v] = (identity{id: id}); id.Name == "" {
@@ -65,7 +65,7 @@ func (t *ids) set(v Vertex, id event.ID) {
 	}
 }
 
-// erase forgets the identity of v. Its index is not given away before release.
+// erase deletes the identity of v. Its index is not used again before release.
 func (t *ids) erase(v Vertex) {
 	if id := t.list[v].id; id.Name == "" {
 		delete(t.numbers, id.Number)
@@ -75,7 +75,7 @@ func (t *ids) erase(v Vertex) {
 	t.list[v] = identity{erased: true}
 }
 
-// release lets the indices of vertices that were erased, in ascending order, be given away.
+// release makes the indices of erased vertices, in ascending order, available for new ones.
 func (t *ids) release(erased []Vertex) {
 	before := len(t.free)
 	t.free = append(t.free, erased...)
@@ -95,8 +95,8 @@ func (t *ids) Erased(v Vertex) bool { return t.list[v].erased }
 // ID returns the name of v, and the zero ID when v is erased, see Erased.
 func (t *ids) ID(v Vertex) event.ID { return t.list[v].id }
 
-// restore appends an identity as String writes it, or an erased one, before the erased ones are
-// released. It returns an index that stands already if the identity does.
+// restore appends an identity in the form of String, or an erased one; restoreFree releases the
+// erased ones later. If the identity exists already, it returns its index.
 func (t *ids) restore(text string, live bool) Vertex {
 	id := event.ParseID(text)
 	if v, known := t.Lookup(id); live && known {
@@ -109,7 +109,7 @@ func (t *ids) restore(text string, live bool) Vertex {
 	return v
 }
 
-// restoreFree releases the erased indices of a table that was restored.
+// restoreFree releases the erased indices of a restored table.
 func (t *ids) restoreFree() {
 	for v := range t.list {
 		if t.list[v].erased {
@@ -122,13 +122,13 @@ func (t *ids) restoreFree() {
 // len returns the number of vertices, those erased included.
 func (t *ids) len() int { return len(t.list) }
 
-// names are strings by index in order of first mention.
+// names maps strings to indices in order of first mention, and back.
 type names struct {
 	names []string
 	index map[string]uint32
 }
 
-// add gives a name the next index. It keeps a copy.
+// add gives a name the next index. It copies the name.
 func (n *names) add(name string) {
 	name = strings.Clone(name)
 	n.index[name] = uint32(len(n.names))

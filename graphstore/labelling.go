@@ -10,25 +10,24 @@ import (
 // noVersion marks a vertex without a prediction in the version column.
 const noVersion = ^uint32(0)
 
-// noLabel and noAudit stand for the labels of most vertices: none.
+// noLabel and noAudit are the values of most vertices, which have no labels.
 var (
 	noLabel = Label{Class: event.NoClass}
 	noAudit = Audit{Class: event.NoClass}
 )
 
-// labelling holds all that says which class a vertex has: labels, predictions and the model
-// versions that made them. They are one part because how far a new model has come is counted over
-// both, see models.
+// labelling holds labels, predictions and model versions. They are one part because the progress of
+// a roll-out is counted over labels and predictions, see models.
 type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
 	roles   column[uint8]      // n
 	times   column[event.Time] // n: own time of the label, see LabelTime
-	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
+	audits  map[Vertex]Audit   // audit labels: few, and not in the columns
 
 	units    column[uint32]  // n x K
 	version  column[uint32]  // n: model version of the prediction, or noVersion
-	evidence evidenceColumns // n: what the prediction rests on
+	evidence evidenceColumns // n: the evidence behind the prediction
 	versions names
 	models   models
 	mean     mean // of the posts of one author in a batch
@@ -39,7 +38,7 @@ type labelling struct {
 	before                       []uint32 // backing of PredictionChange.Before
 }
 
-// newLabelling returns columns of no vertices. The configuration is the store's own.
+// newLabelling returns empty columns. config belongs to the store.
 func newLabelling(config *Config) labelling {
 	return labelling{
 		config: config, audits: map[Vertex]Audit{}, versions: names{index: map[string]uint32{}},
@@ -47,7 +46,7 @@ func newLabelling(config *Config) labelling {
 	}
 }
 
-// begin empties what is kept of a batch and drops a roll-out that has been silent.
+// begin empties the per-batch state and ends a roll-out that has been silent.
 func (l *labelling) begin(now event.Time) {
 	l.labels, l.predictions = emptied(l.labels), emptied(l.predictions)
 	l.pending = emptied(l.pending)
@@ -55,7 +54,7 @@ func (l *labelling) begin(now event.Time) {
 	l.lapse(now)
 }
 
-// grow makes room for n vertices, of which only the last is new.
+// grow extends the columns to n vertices, of which only the last is new.
 func (l *labelling) grow(n int) {
 	l.classes.append(int32(event.NoClass))
 	l.roles.resize(n)
@@ -77,16 +76,16 @@ func (l *labelling) forget(v Vertex) {
 	l.pending = append(l.pending, nothing)
 }
 
-// Label returns the true class of v as far as it is known.
+// Label returns the true class of v, if it is known.
 func (l *labelling) Label(v Vertex) Label {
 	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
 }
 
-// LabelTime returns the own time of the last assertion of the label of v, or its log time where
-// it gave none or one later than that; 0 without a label.
+// LabelTime returns the own time of the last assertion of v's label, or its log time if the event
+// gave no time or a later one; 0 without a label.
 func (l *labelling) LabelTime(v Vertex) event.Time { return l.times.data[v] }
 
-// refuseLabel returns why a label cannot be asserted, nothing when it can.
+// refuseLabel returns the reason to refuse a label event, empty if it is valid.
 func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
 	switch {
 	case e.Class < event.NoClass || int(e.Class) >= l.config.Classes:
@@ -100,20 +99,20 @@ func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
 	return "", ""
 }
 
-// expire asserts that what ends now is absent. It comes before what the batch says of labels and
-// predictions, which may put an end off: the last assertion stands.
+// expire asserts the absence of labels and predictions that end now. It runs before the assertions
+// of the batch, which may postpone an end: the last assertion of a key counts.
 func (l *labelling) expire(now event.Time) {
 	l.labels = l.labelEnds.due(now, l.labels)
 	l.predictions = l.predictionEnds.due(now, l.predictions)
 	l.pending = l.models.waiting.due(now, l.pending)
 }
 
-// assertLabel says that label event at, which was not refused, is about v.
+// assertLabel records that label event at, which is valid, is about v.
 func (l *labelling) assertLabel(v Vertex, at int) {
 	l.labels = append(l.labels, entry{uint64(v), uint32(at)})
 }
 
-// applyLabels sets or withdraws the labels that stand, and lists those that changed.
+// applyLabels applies the last label assertion of each vertex, and lists the changes.
 func (l *labelling) applyLabels(p *step) {
 	l.labels = p.standing(l.labels)
 	for _, e := range l.labels {
@@ -130,14 +129,14 @@ func (l *labelling) applyLabels(p *step) {
 	}
 }
 
-// asserts returns what an event says, since when, and when that ends. Nothing is younger
-// than the log. A vertex has one label: an audit label takes the place of another one.
+// asserts returns the label that an event asserts, its time and its end. A time is never later than
+// the log. A vertex has one label: an audit label replaces another label.
 func (l *labelling) asserts(
 	e *event.Label,
 	now event.Time,
 ) (label Label, drawn Audit, at, end event.Time) {
 	end = endOf(e.Time, now, e.TTL, l.config.Windows.Labels)
-	if e.Class == event.NoClass || end <= now { // withdrawn, or it has ended already
+	if e.Class == event.NoClass || end <= now { // withdrawn, or ended already
 		return noLabel, noAudit, 0, forever
 	}
 	if e.Role == event.Audit {
@@ -149,7 +148,7 @@ func (l *labelling) asserts(
 	return Label{Class: e.Class, Role: e.Role}, noAudit, at, end
 }
 
-// setLabel replaces the label of v and lists the change, if it is one.
+// setLabel replaces the label of v and lists the change, if there is one.
 func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 	before, was := l.Label(v), l.LabelTime(v)
 	if before == after && was == at {
@@ -175,7 +174,7 @@ func (l *labelling) Audit(v Vertex) Audit {
 // Audits returns the vertices with an audit label, sorted.
 func (l *labelling) Audits() []Vertex { return slices.Sorted(maps.Keys(l.audits)) }
 
-// setAudit replaces the audit label of v and lists the change, if it is one.
+// setAudit replaces the audit label of v and lists the change, if there is one.
 func (l *labelling) setAudit(p *step, v Vertex, after Audit) {
 	before := l.Audit(v)
 	if before == after {

@@ -115,8 +115,7 @@ func copyUnits(units []uint32, probabilities []float64) {
 	}
 }
 
-// save fills in what is known of the classes of a row's vertex, in the memory of
-// probabilities.
+// save fills in the class columns of a row's vertex, in the memory of probabilities.
 func (l *labelling) save(r *vertexRow, probabilities []float64) {
 	label, units := l.Label(r.Vertex), l.Prediction(r.Vertex)
 	labelled, predicted := label.Class != event.NoClass, units != nil
@@ -128,7 +127,7 @@ func (l *labelling) save(r *vertexRow, probabilities []float64) {
 	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled}
 }
 
-// load takes over what a row says of the last vertex.
+// load sets the class columns of the last vertex from a row.
 func (l *labelling) load(r *vertexRow) {
 	v := len(l.classes.data) - 1
 	if r.Label.Valid {

@@ -11,8 +11,8 @@ import (
 // vertices, so that a community of all of them fits.
 const membershipsMax = VerticesMaxDefault
 
-// multiplicitiesMax bounds the multiplicities of a community together: statistics are
-// sums in so many bits.
+// multiplicitiesMax bounds the sum of the multiplicities of a community: statistics are integer
+// sums with a fixed number of bits.
 const multiplicitiesMax = 1 << 47
 
 // community is one tracked community and its members, sorted.
@@ -24,7 +24,7 @@ type community struct {
 	multiplicities []uint32
 
 	program    *rule.Program // ByExpression only
-	mismatches uint64        // evaluations of it that met types that do not go together
+	mismatches uint64        // evaluations of program that met types which do not go together
 	ego        *ego          // Ego only
 }
 
@@ -41,21 +41,20 @@ type members struct {
 	byAttribute map[attributeIs][]Community
 	rules       rules
 	egos        []Community // sorted
-	egoMembers  int         // that they may have together
+	egoMembers  int         // that they may have together at most
 	total       int         // memberships
 
 	of [][]Membership // by vertex
 
 	most     int     // memberships
 	asserted []entry // of the batch: community and vertex, and the multiplicity
-	joining  uint64  // what the member events of the batch assert together
+	joining  uint64  // sum of the multiplicities that member events of the batch assert
 
 	vertices       []Vertex // scratch: the members of a community that changes
 	multiplicities []uint32
 }
 
-// newMembers returns no communities of so many vertices, which may have so many memberships at
-// most.
+// newMembers returns an empty table for that many vertices, with a limit on memberships.
 func newMembers(most, vertices int) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},
@@ -86,7 +85,7 @@ func (m *members) add(rule Rule, configured bool) Community {
 	return id
 }
 
-// adopt gives a community, as it is, the next index.
+// adopt gives an existing community the next index.
 func (m *members) adopt(old *community) {
 	id := m.add(old.rule, old.configured)
 	c := &m.communities[id]
@@ -96,7 +95,7 @@ func (m *members) adopt(old *community) {
 	}
 }
 
-// append adds a member that comes after all others, by community and then by vertex.
+// append adds a member that sorts after all others, by community and then by vertex.
 func (m *members) append(id Community, v Vertex, multiplicity uint32) {
 	c := &m.communities[id]
 	c.vertices, c.multiplicities = append(c.vertices, v), append(c.multiplicities, multiplicity)
@@ -114,8 +113,8 @@ func (m *members) multiplicity(c Community, v Vertex) uint32 {
 	return 0
 }
 
-// findMembership returns where c stands in the list, or where it would. A community
-// with a new index, as most that are searched for when members join, comes last.
+// findMembership returns the index of c in the list, or where to insert it. It tries the end first:
+// a community that vertices join now usually has a high index.
 func findMembership(list []Membership, c Community) (int, bool) {
 	if n := len(list); n == 0 || list[n-1].Community < c {
 		return n, false

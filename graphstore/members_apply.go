@@ -7,15 +7,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// begin empties what is kept of a batch.
+// begin empties the per-batch state.
 func (m *members) begin() {
 	m.asserted = emptied(m.asserted)
 	m.joining = 0
 }
 
-// room reports whether n more joins fit, should every one asserted in this batch be
-// one, and every ego network come to have all that it may.
-func (m *members) room(n int) bool { return m.total+m.egoMembers+len(m.asserted)+n <= m.most }
+// fit reports whether n more memberships fit if every asserted one is new and every ego network
+// grows to its limit.
+func (m *members) fit(n int) bool { return m.total+m.egoMembers+len(m.asserted)+n <= m.most }
 
 // assert sets the multiplicity of v in c.
 func (m *members) assert(c Community, v Vertex, multiplicity uint32) {
@@ -29,8 +29,8 @@ func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
 	}
 }
 
-// leave asserts that v, whose attributes are about to be forgotten, is a member of
-// nothing, whatever the batch asserted before.
+// leave asserts that v is in no community, whatever the batch asserted before. The caller deletes
+// v's attributes afterwards.
 func (m *members) leave(attributes attributes, v Vertex) {
 	for _, membership := range m.of[v] {
 		m.assert(membership.Community, v, 0)
@@ -38,13 +38,13 @@ func (m *members) leave(attributes attributes, v Vertex) {
 	m.leaveRules(attributes, v)
 }
 
-// refuse returns the community of a member event, whether it exists yet, and why the
-// event cannot be asserted, nothing when it can.
+// refuse returns the community of a member event, whether it exists, and the reason to refuse the
+// event, empty if it is valid.
 func (m *members) refuse(
 	e *event.Member,
 	communitiesMax int,
 ) (c Community, known bool, reason event.Reason, detail string) {
-	if e.Multiplicity > 0 && !m.room(1) {
+	if e.Multiplicity > 0 && !m.fit(1) {
 		return 0, false, event.LimitExceeded, "memberships"
 	}
 	sum := m.joining + uint64(e.Multiplicity)
@@ -65,7 +65,7 @@ func (m *members) refuse(
 	return c, known, "", ""
 }
 
-// assertEvent applies a member event to v. Its community is created if it is new.
+// assertEvent applies a member event to v. It creates the community if it is new.
 func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex) {
 	if !known {
 		c = m.add(Rule{Name: strings.Clone(e.Community)}, false)
@@ -74,12 +74,11 @@ func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex
 	m.assert(c, v, e.Multiplicity)
 }
 
-// apply makes the asserted memberships true, community by community, and lists those
-// that changed.
+// apply applies the asserted memberships, community by community, and lists the changes.
 func (m *members) apply(p *step) {
 	d := &p.delta
 	m.asserted = p.standing(m.asserted)
-	first := len(d.Members) // change of the community at hand
+	first := len(d.Members) // first change of the current community
 	for _, e := range m.asserted {
 		high, low := unpair(e.key)
 		c, v := Community(high), Vertex(low)
@@ -96,7 +95,7 @@ func (m *members) apply(p *step) {
 	m.asserted = m.asserted[:0]
 }
 
-// change makes the changes of one community, sorted by vertex, true both ways.
+// change applies the changes of one community, sorted by vertex, to both lists.
 func (m *members) change(changes []MemberChange) {
 	if len(changes) == 0 {
 		return
@@ -117,7 +116,7 @@ func (m *members) change(changes []MemberChange) {
 	m.total += len(c.vertices)
 }
 
-// setReverse brings the membership of one vertex to what a change says.
+// setReverse applies a change to the list of its vertex.
 func (m *members) setReverse(change *MemberChange) {
 	list := &m.of[change.V]
 	i, _ := findMembership(*list, change.Community)
@@ -131,8 +130,8 @@ func (m *members) setReverse(change *MemberChange) {
 	}
 }
 
-// merge brings the lists of a community to what changes say. From the first member that changes
-// on, it writes them anew from a copy, a stretch between two changes at once.
+// merge applies changes to the lists of a community. From the first changed member on it rewrites
+// them from a copy, one stretch between two changes at a time.
 func (m *members) merge(c *community, changes []MemberChange) {
 	first, _ := slices.BinarySearch(c.vertices, changes[0].V)
 	m.vertices = append(m.vertices[:0], c.vertices[first:]...)

@@ -96,7 +96,7 @@ func (m *members) load(r *memberRow) error {
 	return nil
 }
 
-// loadEgos searches the ego networks, whose members the tables told already.
+// loadEgos searches the ego networks. Their members came from the tables.
 func (m *members) loadEgos(g graph) error {
 	for _, c := range m.egos {
 		community := &m.communities[c]

@@ -8,18 +8,18 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// said is a prediction as events assert it.
-type said struct {
+// said is a prediction as events assert it, with its evidence and its end.
+type eventPrediction struct {
 	units    []uint32 // nil: there is none
 	version  uint32   // noVersion: there is none
 	evidence Evidence
 	end      event.Time
 }
 
-// nothingSaid is the prediction that events withdraw.
-var nothingSaid = said{version: noVersion, end: forever}
+// noEventPrediction is a withdrawn prediction.
+var noEventPrediction = eventPrediction{version: noVersion, end: forever}
 
-// assertPosts tells the labelling and the edges what the batch says in posts.
+// assertPosts passes the posts of the batch to the labelling and the edges.
 func (s *Store) assertPosts(b *event.Batch) {
 	for i := range b.Posts {
 		e := &b.Posts[i]
@@ -43,7 +43,8 @@ func (s *Store) assertPosts(b *event.Batch) {
 	}
 }
 
-// refusePost returns why a post cannot be asserted for another reason than what it predicts.
+// refusePost returns the reason to refuse a post, apart from its probabilities; empty if it is
+// valid.
 func (s *Store) refusePost(e *event.Post) (event.Reason, string) {
 	ids := []event.ID{e.Author}
 	for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
@@ -59,13 +60,13 @@ func (s *Store) refusePost(e *event.Post) (event.Reason, string) {
 	switch {
 	case !goodWeight(e.Weight):
 		return event.BadWeight, ""
-	case !s.roomFor(len(ids)) && !s.roomFor(s.countNew(ids...)):
+	case !s.verticesFit(len(ids)) && !s.verticesFit(s.countNew(ids...)):
 		return event.LimitExceeded, "vertices"
 	}
 	return "", ""
 }
 
-// assertPost says that post event at, which was not refused, is by v.
+// assertPost records that post event at, which is valid, is by v.
 func (l *labelling) assertPost(p *step, v Vertex, at int) {
 	entry := entry{uint64(v), uint32(len(p.batch.Predictions) + at)}
 	if !l.admit(l.versions.index[p.batch.Posts[at].Version]) {
@@ -82,11 +83,10 @@ func (l *labelling) postEdgeEnd(e *event.Post, now event.Time) event.Time {
 	return endOf(e.Time, now, max(ttl, 0), 0)
 }
 
-// fold returns the prediction of a vertex after what the entries of a batch assert of it, in
-// the order of the log: the last plain prediction stands, and the posts are added to it, or
-// to what was held. Entries of posts come after the others. The units may be scratch memory,
-// valid until the next call.
-func (l *labelling) fold(p *step, entries []entry, held said) said {
+// fold returns the prediction of a vertex after the assertions of a batch, in log order: the last
+// plain prediction replaces held, and the posts are added to it. Entries of posts come after the
+// others. The units may be scratch memory, valid until the next call.
+func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPrediction {
 	posts := len(entries)
 	for posts > 0 && p.isPost(entries[posts-1]) {
 		posts--
@@ -125,14 +125,15 @@ func (l *labelling) fold(p *step, entries []entry, held said) said {
 	return m.result(held)
 }
 
-// counts reports whether a post is evidence: its edges had room, and no window leaves it out.
+// counts reports whether a post is evidence: the graph had space for its edges, and it is within
+// the window.
 func (l *labelling) counts(p *step, e entry) bool {
 	post := p.post(e)
 	return endOf(post.Time, p.now, 0, l.config.Windows.Predictions) > p.now &&
-		!slices.Contains(p.roomless, e.at-uint32(len(p.batch.Predictions)))
+		!slices.Contains(p.overLimitPosts, e.at-uint32(len(p.batch.Predictions)))
 }
 
-// isPost reports whether an entry is that of a post.
+// isPost reports whether an entry is a post.
 func (p *step) isPost(e entry) bool {
 	return e.at != fromErasure && int(e.at) >= len(p.batch.Predictions)
 }
@@ -142,13 +143,13 @@ func (p *step) post(e entry) *event.Post {
 	return &p.batch.Posts[int(e.at)-len(p.batch.Predictions)]
 }
 
-// mean adds observations to a prediction. Sums are integers, so those of one step may come
-// in any order.
+// mean adds observations to a prediction. Sums are integers, so the observations of one step may
+// come in any order.
 type mean struct {
 	sums   []uint64 // K, in units of 2^-30 times those of weight
 	weight uint64
 	epoch  int64
-	first  bool // nothing was added so far
+	first  bool // nothing has been added yet
 
 	shares []float64 // K, scratch
 	units  []uint32  // K, the result
@@ -157,8 +158,8 @@ type mean struct {
 // weightMax bounds a sum of weights, so that its products with units fit 64 bits.
 const weightMax = 1 << 32
 
-// begin starts from a prediction, which may be none.
-func (m *mean) begin(classes int, held said) {
+// begin starts from a prediction, or from none.
+func (m *mean) begin(classes int, held eventPrediction) {
 	if len(m.sums) != classes {
 		m.sums = make([]uint64, classes)
 		m.shares = make([]float64, classes)
@@ -176,7 +177,7 @@ func (m *mean) begin(classes int, held said) {
 	}
 }
 
-// raise lets the sums count from a later epoch.
+// raise rescales the sums to a later epoch.
 func (m *mean) raise(epoch int64) {
 	if epoch <= m.epoch {
 		return
@@ -194,7 +195,7 @@ func (m *mean) raise(epoch int64) {
 	}
 }
 
-// add adds an observation of an epoch that is not later than that of the sums.
+// add adds an observation whose epoch is not later than that of the sums.
 func (m *mean) add(units []uint32, weight uint32, epoch int64) {
 	by := min(uint64(m.epoch)-uint64(epoch), 63)
 	w := uint64(weight) >> by
@@ -208,8 +209,8 @@ func (m *mean) add(units []uint32, weight uint32, epoch int64) {
 	}
 }
 
-// result returns the prediction that the sums make of held.
-func (m *mean) result(held said) said {
+// result returns held with the prediction that the sums give.
+func (m *mean) result(held eventPrediction) eventPrediction {
 	if m.first {
 		return held
 	}

@@ -23,7 +23,7 @@ func (l *labelling) Version(v Vertex) uint32 {
 	return 0
 }
 
-// refusePrediction returns why a prediction cannot be asserted, nothing when it can.
+// refusePrediction returns the reason to refuse a prediction, empty if it is valid.
 func (l *labelling) refusePrediction(e *event.Prediction) (event.Reason, string) {
 	if e.Units == nil { // withdrawn
 		if IsDerived(e.Version) {
@@ -34,11 +34,11 @@ func (l *labelling) refusePrediction(e *event.Prediction) (event.Reason, string)
 	return l.refuseUnits(e.Units, e.Version)
 }
 
-// reservedVersion says why a version is refused.
+// reservedVersion is the detail of a refused version.
 const reservedVersion = "model versions that begin with " + DerivedPrefix + " are reserved"
 
-// refuseUnits returns why what a model version says cannot be asserted, nothing when it
-// can. A version that is new gets an index, even when its vertex is refused afterwards.
+// refuseUnits returns the reason to refuse probabilities of a model version, empty if they are
+// valid. A new version gets an index even if its vertex is refused afterwards.
 func (l *labelling) refuseUnits(units []uint32, version string) (event.Reason, string) {
 	if IsDerived(version) {
 		return event.BadValue, reservedVersion
@@ -65,8 +65,8 @@ func (l *labelling) refuseUnits(units []uint32, version string) (event.Reason, s
 	return "", ""
 }
 
-// assertPrediction says that prediction event at, which was not refused, is about v. One
-// that withdraws a prediction does so whichever version made it.
+// assertPrediction records that prediction event at, which is valid, is about v. A withdrawal
+// removes a prediction of any version.
 func (l *labelling) assertPrediction(p *step, v Vertex, at int) {
 	e, entry := &p.batch.Predictions[at], entry{uint64(v), uint32(at)}
 	incoming := e.Units != nil && l.admit(l.versions.index[e.Version])
@@ -81,48 +81,48 @@ func (l *labelling) assertPrediction(p *step, v Vertex, at int) {
 	}
 }
 
-// applyPredictions sets or removes the predictions that stand, and lists those that
-// changed. Those of an incoming model version change nothing before it is switched to.
+// applyPredictions applies the last assertion of each vertex, and lists the changes. Predictions of
+// an incoming model version change nothing before the switch.
 func (l *labelling) applyPredictions(p *step) {
 	l.predictions = p.sorted(l.predictions)
 	for entries := range runs(l.predictions) {
 		v := Vertex(entries[0].key)
-		now := l.fold(p, entries, l.said(v))
+		now := l.fold(p, entries, l.eventPrediction(v))
 		l.setPrediction(&p.delta, &l.before, v, now)
 		l.predictionEnds.set(entries[0].key, now.end)
 	}
 	l.applyPending(p)
 }
 
-// said returns the prediction of v as far as events asserted it.
-func (l *labelling) said(v Vertex) said {
+// said returns the prediction of v, if an event asserted it.
+func (l *labelling) eventPrediction(v Vertex) eventPrediction {
 	version := l.version.data[v]
 	if version == noVersion || IsDerived(l.versions.names[version]) {
-		return nothingSaid
+		return noEventPrediction
 	}
-	return said{l.Prediction(v), version, l.evidence.at(v), l.predictionEnds.end(uint64(v))}
+	return eventPrediction{l.Prediction(v), version, l.evidence.at(v), l.predictionEnds.end(uint64(v))}
 }
 
-// predicts returns the prediction that an entry of the batch asserts which is not a post.
-func (l *labelling) predicts(p *step, at entry) said {
+// predicts returns the prediction that an entry asserts. The entry must not be a post.
+func (l *labelling) predicts(p *step, at entry) eventPrediction {
 	if at.at == fromErasure {
-		return nothingSaid
+		return noEventPrediction
 	}
 	e := &p.batch.Predictions[at.at]
 	end := endOf(e.Time, p.now, e.TTL, l.config.Windows.Predictions)
-	if e.Units == nil || end <= p.now { // withdrawn, or it has ended already
-		return nothingSaid
+	if e.Units == nil || end <= p.now { // withdrawn, or ended already
+		return noEventPrediction
 	}
-	now := said{units: e.Units, version: l.versions.index[e.Version], end: end}
+	now := eventPrediction{units: e.Units, version: l.versions.index[e.Version], end: end}
 	now.evidence = Evidence{Time: p.ownTime(e.Time), Changed: p.now}
 	now.evidence.Weight, now.evidence.Epoch = l.config.Evidence.observe(now.evidence.Time)
 	return now
 }
 
-// setPrediction replaces the prediction of v and lists the change in delta, if it is one;
-// backing holds what was there before. A built-in classifier that says the same again is
-// no change.
-func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now said) {
+// setPrediction replaces the prediction of v and lists the change in delta, if there is one;
+// backing holds the units before. A built-in classifier that repeats its prediction makes no
+// change.
+func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now eventPrediction) {
 	before, was := l.Prediction(v), l.evidence.at(v)
 	same := l.version.data[v] == now.version && slices.Equal(before, now.units)
 	if was != now.evidence {

@@ -13,33 +13,33 @@ const (
 	LapseAfterDefault = 24 * time.Hour
 )
 
-// models keeps the predictions of two model versions apart. Those of the active
-// version stand in the columns that everybody reads; those of an incoming one wait
-// here, unseen, until it covers enough of what the active one predicts. Then they
-// take its place at once (switchModel), so that at no time two versions are mixed.
+// models keeps the predictions of two model versions apart. Those of the active version are in the
+// columns that every reader uses. Those of an incoming version wait here, unseen, until it covers
+// enough of the vertices that the active one predicts. Then they replace the active ones all at
+// once (switchModel), so two versions are never mixed.
 //
-// The first version that an event names is active. Another one is incoming from
-// its first prediction on, whether it is new or comes back; one mentioned later
-// than the incoming takes over and drops what had come of it, one mentioned
-// earlier is refused as late. A roll-out that gets no prediction for LapseAfter is
-// dropped.
+// The first version in an event is active. Any other version, new or old, is incoming from its
+// first prediction on. If a third version was first mentioned later than the incoming one, it takes
+// over and the predictions of the incoming one are dropped; if earlier, it is refused as late. A
+// roll-out without a prediction for LapseAfter ends.
 //
-// Invariant: every prediction in the columns that no built-in classifier made is
-// of the active version, and counts are those of a recount.
+// Invariant: every prediction in the columns is of the active version or of a built-in classifier,
+// and counts equal a recount.
 type models struct {
 	active   uint32     // noVersion before the first prediction
 	incoming uint32     // noVersion without a roll-out
 	seen     event.Time // log time of the last prediction of incoming
-	// n x K units of incoming, all zero where there are none; empty without a roll-out
-	pending  column[uint32]
-	evidence evidenceColumns // n: what those of incoming rest on; empty without a roll-out
+	// n x K units of incoming, zero where there are none; empty without a roll-out
+	pending column[uint32]
+	// n: evidence behind the predictions of incoming; empty without a roll-out
+	evidence evidenceColumns
 	counts   RollOut
 	waiting  ends // by vertex: when predictions in pending end
-	came     bool // whether the batch asserted one of incoming
+	came     bool // whether the batch asserted a prediction of incoming
 }
 
-// RollOut counts the progress of an incoming model version: how many of the vertices that have a
-// prediction of the active version have one of it as well, over all and among those with a
+// RollOut is the progress of an incoming model version: of the vertices with a prediction of the
+// active version, how many also have one of the incoming version, over all and among those with a
 // calibration label.
 type RollOut struct {
 	Version                   uint32 // index in View.Versions
@@ -47,7 +47,7 @@ type RollOut struct {
 	Labels, LabelsCovered     uint64
 }
 
-// Coverage returns the smaller of the two shares; nothing is covered by anything.
+// Coverage returns the smaller of the two shares, 0 if there is nothing to cover.
 func (r RollOut) Coverage() float64 {
 	share := func(part, all uint64) float64 {
 		if all == 0 {
@@ -63,8 +63,8 @@ func (m *models) late(version uint32) bool {
 	return m.incoming != noVersion && version != m.active && version < m.incoming
 }
 
-// admit says where a prediction of a version that is not late belongs: to the
-// columns, or to those of the incoming version, which it may become now.
+// admit decides where a prediction belongs whose version is not late: in the columns, or with the
+// incoming version, which its version may become now.
 func (l *labelling) admit(version uint32) (incoming bool) {
 	m := &l.models
 	switch {
@@ -79,12 +79,12 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 		m.pending.resize(len(l.units.data))
 		m.evidence.resize(len(l.version.data))
 		l.recountModels()
-		l.pending = l.pending[:0] // of a version that it takes over from
+		l.pending = l.pending[:0] // predictions of the version that it replaces
 	}
 	return true
 }
 
-// drop ends a roll-out and forgets what had come of it.
+// drop ends a roll-out and deletes its predictions.
 func (l *labelling) drop() {
 	m := &l.models
 	m.pending = column[uint32]{}
@@ -95,7 +95,7 @@ func (l *labelling) drop() {
 	m.counts = RollOut{}
 }
 
-// lapse drops a roll-out that has been silent for too long.
+// lapse ends a roll-out that has been silent for too long.
 func (l *labelling) lapse(now event.Time) {
 	l.models.came = false
 	m, after := &l.models, l.config.LapseAfter
@@ -120,8 +120,8 @@ func (l *labelling) waiting(v Vertex) []uint32 {
 	return nil
 }
 
-// count adds v to the counts of a roll-out, or takes it back: to be called on both
-// sides of a change of its prediction or label.
+// count adds v to the counts of a roll-out (sign 1) or subtracts it (-1). Call it before and after
+// a change of v's prediction or label.
 func (l *labelling) count(v Vertex, sign int) {
 	m := &l.models
 	if m.incoming == noVersion || l.version.data[v] != m.active {
@@ -140,7 +140,7 @@ func (l *labelling) count(v Vertex, sign int) {
 	}
 }
 
-// recountModels counts from nothing.
+// recountModels counts from scratch.
 func (l *labelling) recountModels() {
 	l.models.counts = RollOut{}
 	if l.models.incoming == noVersion {
@@ -152,8 +152,8 @@ func (l *labelling) recountModels() {
 	}
 }
 
-// applyPending sets or removes the predictions of the incoming version that stand, and
-// switches to that version once it covers enough.
+// applyPending applies the last predictions of the incoming version, and switches to that version
+// once it covers enough.
 func (l *labelling) applyPending(p *step) {
 	m := &l.models
 	if m.incoming == noVersion {
@@ -162,9 +162,9 @@ func (l *labelling) applyPending(p *step) {
 	l.pending = p.sorted(l.pending)
 	for entries := range runs(l.pending) {
 		v := Vertex(entries[0].key)
-		held := nothingSaid
+		held := noEventPrediction
 		if units := l.waiting(v); units != nil {
-			held = said{units, m.incoming, m.evidence.at(v), m.waiting.end(uint64(v))}
+			held = eventPrediction{units, m.incoming, m.evidence.at(v), m.waiting.end(uint64(v))}
 		}
 		now := l.fold(p, entries, held)
 		l.setWaiting(v, now)
@@ -176,7 +176,7 @@ func (l *labelling) applyPending(p *step) {
 }
 
 // setWaiting replaces the prediction of the incoming version for v.
-func (l *labelling) setWaiting(v Vertex, now said) {
+func (l *labelling) setWaiting(v Vertex, now eventPrediction) {
 	k := l.config.Classes
 	row := l.models.pending.data[int(v)*k:][:k]
 	l.count(v, -1)
@@ -189,10 +189,9 @@ func (l *labelling) setWaiting(v Vertex, now said) {
 	l.count(v, 1)
 }
 
-// switchModel makes the incoming version the active one. Its predictions replace
-// all of the active version: a vertex that has none of it has no prediction any
-// more, or the confusion would be read off one model and applied to another. The
-// changes join those that the batch has listed already, net.
+// switchModel makes the incoming version the active one. Its predictions replace all of the active
+// version: a vertex without one loses its prediction, since the confusion of one model must not be
+// applied to another. The changes are merged, net, with those that the batch has listed.
 func (l *labelling) switchModel(d *Delta) {
 	m, k := &l.models, l.config.Classes
 	listed := slices.Clone(d.Predictions)
@@ -228,8 +227,8 @@ func (l *labelling) switchModel(d *Delta) {
 	l.drop()
 }
 
-// switchEvidence replaces what predictions rest on with what those of the incoming version
-// do, before these replace them, and lists the changes, net.
+// switchEvidence replaces the evidence of every vertex with that of the incoming version, and lists
+// the changes, net. It runs before the predictions are replaced.
 func (l *labelling) switchEvidence(d *Delta) {
 	listed := slices.Clone(d.Evidence)
 	d.Evidence = d.Evidence[:0]

@@ -16,8 +16,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Rows of a record batch at most, and bytes of texts and lists in it before it is
-// closed: Arrow's offsets have 32 bits.
+// Most rows of a record batch, and bytes of texts and lists after which it is closed: Arrow offsets
+// have 32 bits.
 const (
 	chunkRowsMax  = 1 << 16
 	chunkBytesMax = 256 << 20
@@ -33,13 +33,12 @@ type nullable[T any] struct {
 type rowColumn struct {
 	arrow.Field
 	at    uintptr // of the value in the struct
-	valid uintptr // of the truth value that says whether there is one; 0 where there always is
+	valid uintptr // of the bool that says whether there is a value; 0 if there always is
 }
 
-// columnsOf returns the columns that the fields of a struct make, those of embedded
-// structs included. A column is named as its field in lower case, or as the field's tag
-// column says; with the tag fixed, its lists have that width. It panics on a field of a
-// type that no column has.
+// columnsOf returns the columns for the fields of a struct, those of embedded structs included. A
+// column has the field's name in lower case, or the field's tag column; with the tag fixed, its
+// lists have that width. It panics on a field of a type without a column type.
 func columnsOf[T any](width int) (columns []rowColumn) {
 	row := reflect.TypeFor[T]()
 	for _, f := range reflect.VisibleFields(row) {
@@ -102,8 +101,8 @@ func typeOf(t reflect.Type) arrow.DataType {
 	return nil
 }
 
-// records are those of a table, at least one, which may be empty: a table without rows still has
-// its columns. They are copies, and to be released by whoever takes them.
+// records are the records of a table, at least one: an empty table has an empty record with its
+// columns. They are copies, and the consumer releases them.
 type records = iter.Seq[arrow.Record]
 
 // recordsOf returns rows as records.
@@ -137,8 +136,8 @@ func recordsOf[T any](columns []rowColumn, rows iter.Seq[T]) records {
 	}
 }
 
-// recordOf returns what a builder holds. A bitmap of nulls has the bytes that its rows need, not
-// those that it grew to, so that the bytes of a file depend on its rows alone.
+// recordOf returns the rows in a builder. A null bitmap has the bytes that its rows need, not those
+// that it grew to, so that the bytes of a file depend on its rows alone.
 func recordOf(builder *array.RecordBuilder) arrow.Record {
 	record := builder.NewRecord()
 	for _, column := range record.Columns() {
@@ -149,12 +148,12 @@ func recordOf(builder *array.RecordBuilder) arrow.Record {
 	return record
 }
 
-// one returns the value at a place in memory as a slice.
+// one returns the value at an address as a slice.
 func one[T any](at unsafe.Pointer) []T { return unsafe.Slice((*T)(at), 1) }
 
-// appendCell appends the value at a place in memory, which is of the column's type, and returns
-// its bytes if values of the type have various lengths. Without valid it is not null, else valid
-// says so; the bytes of a null are appended all the same.
+// appendCell appends the value at an address, which is of the column's type, and returns its size
+// if the type has values of various sizes. Without valid it is not null, else valid[0] decides; the
+// bytes of a null are appended all the same.
 func appendCell(column array.Builder, at unsafe.Pointer, valid []bool) (size int) {
 	switch column := column.(type) {
 	case *array.Uint8Builder:
@@ -189,11 +188,11 @@ func appendCell(column array.Builder, at unsafe.Pointer, valid []bool) (size int
 	return 0
 }
 
-// rowsAtOnce rows are read column by column before they are visited.
+// rowsAtOnce is how many rows are read, column by column, before they are visited.
 const rowsAtOnce = 256
 
-// eachRow visits the rows of a table, which must have these columns. Texts and lists are
-// copies, or else hold only during the visit.
+// eachRow visits the rows of a table, which must have these columns. Texts and lists are copies, or
+// else valid only during the visit.
 func eachRow[T any](
 	t Table,
 	columns []rowColumn,
@@ -224,7 +223,7 @@ func eachRow[T any](
 	})
 }
 
-// readChunk makes rows those of a chunk from one on.
+// readChunk fills rows from a chunk, starting at row from.
 func readChunk[T any](rows []T, columns []rowColumn, chunk arrow.Record, from int, copied bool) {
 	clear(rows)
 	for j, column := range chunk.Columns() {
@@ -242,8 +241,8 @@ func readChunk[T any](rows []T, columns []rowColumn, chunk arrow.Record, from in
 	}
 }
 
-// readCell writes a value to a place in memory, which is of the column's type. Texts and lists
-// are copied, or else alias the column.
+// readCell writes a value to an address, which is of the column's type. Texts and lists are copied,
+// or else alias the column.
 func readCell(column arrow.Array, i int, at unsafe.Pointer, copied bool) {
 	switch column := column.(type) {
 	case *array.Uint8:
@@ -276,7 +275,7 @@ func readCell(column arrow.Array, i int, at unsafe.Pointer, copied bool) {
 	}
 }
 
-// readList writes a list to a place in memory, an empty one as nil.
+// readList writes a list to an address; an empty one becomes nil.
 func readList[T any](list []T, at unsafe.Pointer, copied bool) {
 	switch {
 	case len(list) == 0:
@@ -287,8 +286,8 @@ func readList[T any](list []T, at unsafe.Pointer, copied bool) {
 	*(*[]T)(at) = list
 }
 
-// RowRecords returns structs as Arrow records, at least one, with the columns that EncodeRows
-// gives them. Whoever takes a record releases it.
+// RowRecords returns structs as Arrow records, at least one, with the columns of EncodeRows. The
+// consumer releases each.
 func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 	return recordsOf(columnsOf[T](0), rows)
 }
@@ -306,8 +305,8 @@ func EncodeRows[T any](rows []T) ([]byte, error) {
 	return data, nil
 }
 
-// ReadRows reads what EncodeRows returned of the same struct, in bytes whose checksum
-// the caller has verified: damaged ones can end the process.
+// ReadRows reads the result of EncodeRows for the same struct. The caller has verified the checksum
+// of data: damaged bytes can end the process.
 func ReadRows[T any](data []byte) (rows []T, err error) {
 	err = eachRow("rows", columnsOf[T](0), data, true, func(row *T) error {
 		rows = append(rows, *row)

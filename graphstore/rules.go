@@ -10,12 +10,12 @@ import (
 
 // rules finds the communities whose members an expression decides.
 type rules struct {
-	byKey map[string][]Community // that read the attribute
-	// that hold a vertex without attributes, those of everyone among them
+	byKey map[string][]Community // by attribute that the expression reads
+	// communities that include vertices without attributes, everyone's among them
 	matchNone []Community
 
-	touched []Community   // scratch: those that a vertex event may have moved
-	values  []event.Value // scratch: what an evaluation reads
+	touched []Community   // scratch: communities that a vertex event may have changed
+	values  []event.Value // scratch: inputs of an evaluation
 }
 
 // mustCompile compiles the expression of a rule that was validated.
@@ -38,20 +38,20 @@ func (r *rules) add(id Community, c *community) {
 	}
 }
 
-// evaluate applies the expression of a community to a vertex as it stands.
+// evaluate applies the expression of a community to a vertex in its present state.
 func (m *members) evaluate(id Community, attributes attributes, v Vertex) rule.Outcome {
 	r, c := &m.rules, &m.communities[id]
 	r.values = attributes.list(v, c.program.Keys(), r.values)
 	outcome := c.program.Match(r.values)
-	clear(r.values) // no text outlives its vertex
+	clear(r.values) // do not keep texts alive
 	if outcome == rule.Mismatch {
 		c.mismatches++
 	}
 	return outcome
 }
 
-// attributeChanges asserts the memberships by attribute that follow when v gets another
-// value of a key, and remembers the rules that read it.
+// attributeChanges asserts the memberships by attribute that follow from a new value of a key, and
+// remembers the rules that read the key.
 func (m *members) attributeChanges(v Vertex, key string, before, after event.Value) {
 	m.assertEach(m.byAttribute[attributeIs{key, before}], v, 0)
 	m.assertEach(m.byAttribute[attributeIs{key, after}], v, 1)
@@ -84,8 +84,8 @@ func (m *members) applyRules(attributes attributes, v Vertex) {
 	r.touched = r.touched[:0]
 }
 
-// leaveRules asserts that v, whose attributes are about to be forgotten, is a
-// member by none of them, whatever the batch asserted before.
+// leaveRules asserts that v is in no community by rule, whatever the batch asserted before. The
+// caller deletes v's attributes afterwards.
 func (m *members) leaveRules(attributes attributes, v Vertex) {
 	for key, column := range attributes {
 		if value := column.at(v); value.Kind != event.NullValue {

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 )
 
-// Records returns a table as Arrow records over one copy of its rows, which stays
-// as it is whatever becomes of the store. The caller releases each.
+// Records returns a table as Arrow records over one copy of its rows, which later changes of the
+// store do not affect. The caller releases each.
 func (w View) Records(t Table) []arrow.Record { return slices.Collect(w.s.table(t, nil).records) }
 
 // Section is one table of a snapshot.
@@ -19,7 +19,7 @@ type Section struct {
 	store *Store
 }
 
-// Lasts reports whether the section reads copies, so that it may be encoded at any time.
+// Lasts reports whether the section reads copies, so that it may be encoded at any later time.
 func (s Section) Lasts() bool { return s.store.copied }
 
 // Sections returns the tables as they stand, to compare them with those of a
@@ -63,15 +63,15 @@ func encodeTable(records records) (data []byte, err error) {
 	return memory.Bytes(), err
 }
 
-// fileMemory is where the IPC writer writes. Of a seeker it wants the position alone.
+// fileMemory is the output of the IPC writer, which needs only the position of a seeker.
 type fileMemory struct{ bytes.Buffer }
 
-// Seek returns the position and moves nowhere.
+// Seek returns the position. It does not move.
 func (m *fileMemory) Seek(int64, int) (int64, error) { return int64(m.Len()), nil }
 
-// readTable visits the rows of an encoded table, record by record. Records
-// alias data or memory of the reader and are valid during the visit. data
-// must be known to be undamaged: the IPC reader does not survive hostile bytes.
+// readTable visits the rows of an encoded table, record by record. Records alias data or memory of
+// the reader and are valid during the visit. The caller has verified the checksum of data: the IPC
+// reader can crash on damaged bytes.
 func readTable(t Table, data []byte, visit func(arrow.Record) error) error {
 	file, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {

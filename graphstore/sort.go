@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// entry is one assertion of a batch: what it is about, packed into a key that
-// sorts like the Delta, and where it stands in the batch.
+// entry is one assertion of a batch: its key, packed so that keys sort like the Delta, and its
+// index in the batch.
 type entry struct {
 	key uint64
 	at  uint32
@@ -27,10 +27,10 @@ var radixShifts = [...]struct{ shift, bits uint }{
 // radixMin is the length below which a comparison sort is cheaper.
 const radixMin = 128
 
-// sortEntries sorts entries by key and leaves equal keys in their order, so that
-// the last of a run of equal keys is the assertion that stands. It returns the
-// sorted slice and the other one as scratch for the next call; which of the two
-// arguments holds the result varies. Cost: one pass for each digit that varies.
+// sortEntries sorts entries by key and leaves equal keys in their order, so that the last of a run
+// of equal keys is the assertion that counts. It returns the sorted slice and the other one as
+// scratch for the next call; either argument may hold the result. Cost: one pass for each digit
+// that varies.
 func sortEntries(entries, scratch []entry) (sorted, spare []entry) {
 	if len(entries) < radixMin {
 		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })

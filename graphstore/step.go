@@ -11,16 +11,16 @@ import (
 // expiry, which sets its subject to nothing.
 const fromErasure = ^uint32(0)
 
-// step is shared by the parts of a store while they apply one batch. Each part is told what the
-// batch asserts, event by event; its apply then sorts the assertions, lets the last about each key
-// stand, writes what differs from what it holds, and lists the difference in the delta.
+// step is shared by the parts of a store while they apply one batch. Each part collects the
+// assertions of the batch, event by event. Its apply sorts them, keeps the last one of each key,
+// writes what differs from its content, and lists the difference in the delta.
 type step struct {
 	batch   *event.Batch
 	now     event.Time // log time
 	delta   Delta
 	refused []event.Refusal
 
-	roomless []uint32 // posts of the batch whose edges had no room
+	overLimitPosts []uint32 // posts of the batch whose edges did not fit
 
 	originals []byte  // backing of Refusal.Original
 	scratch   []entry // the other buffer of sortEntries
@@ -45,13 +45,12 @@ func (p *step) begin(b *event.Batch) {
 		Members:     emptied(d.Members),
 	}
 	clear(p.refused)
-	p.roomless = p.roomless[:0]
+	p.overLimitPosts = p.overLimitPosts[:0]
 	p.refused, p.originals, p.scratch = emptied(p.refused), emptied(p.originals), emptied(p.scratch)
 }
 
-// scratchMax bounds the elements of scratch memory that are kept from one batch to the next. A
-// batch that needed more, such as one that brings millions of memberships at once, must not hold
-// its memory for ever.
+// scratchMax bounds the scratch memory, in elements, that stays allocated between batches. A batch
+// that needed more, such as one with millions of memberships, must not hold its memory for ever.
 const scratchMax = 1 << 20
 
 // emptied returns the memory of a slice for the next batch.
@@ -62,8 +61,7 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// ownTime returns the time of an event that says t: now where it says none, and for what is
-// younger than the log.
+// ownTime returns the time t of an event: the log time if t is zero or later than the log.
 func (p *step) ownTime(t event.Time) event.Time {
 	if t == 0 || t > p.now {
 		return p.now
@@ -71,13 +69,13 @@ func (p *step) ownTime(t event.Time) event.Time {
 	return t
 }
 
-// sorted sorts assertions by key. Those about one key stay in their order.
+// sorted sorts assertions by key. Assertions with one key stay in their order.
 func (p *step) sorted(asserted []entry) []entry {
 	asserted, p.scratch = sortEntries(asserted, p.scratch)
 	return asserted
 }
 
-// runs visits the entries of each key, of entries that are sorted.
+// runs visits sorted entries, key by key.
 func runs(sorted []entry) iter.Seq[[]entry] {
 	return func(yield func([]entry) bool) {
 		for from, i := 0, 1; i <= len(sorted); i++ {
@@ -92,7 +90,7 @@ func runs(sorted []entry) iter.Seq[[]entry] {
 	}
 }
 
-// standing sorts assertions by key and keeps the last about each key.
+// standing sorts assertions by key and keeps the last one of each key.
 func (p *step) standing(asserted []entry) []entry {
 	asserted = p.sorted(asserted)
 	kept := asserted[:0]
@@ -104,7 +102,7 @@ func (p *step) standing(asserted []entry) []entry {
 	return kept
 }
 
-// refuse lists event i of a kind as not applied. Its original lasts until the next batch.
+// refuse lists event i of a kind as refused. Its original is valid until the next batch.
 func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string) {
 	at := len(p.originals)
 	p.originals = wire.AppendJSON(p.originals, p.batch, kind, i)

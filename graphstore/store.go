@@ -8,10 +8,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Store is the graph, what is known of its vertices, and the communities. It composes
-// its parts: what concerns several of them stands here, everything else in the part that
-// holds it. One goroutine owns a store; between two of its calls any number may read its
-// View.
+// Store is the graph, the data about its vertices, and the communities. It composes its parts: code
+// that concerns several of them is here, everything else in the part that holds the data. One
+// goroutine owns a store; between two of its calls any number may read its View.
 type Store struct {
 	config Config
 	copied bool // see Sections
@@ -24,7 +23,7 @@ type Store struct {
 	derivedUnits []uint32 // backing of its PredictionChange.Before
 }
 
-// parts hold all that a store knows. Their exported methods are those of a View.
+// parts hold all data of a store. Their exported methods are those of a View.
 type parts struct {
 	ids
 	edges
@@ -53,8 +52,7 @@ func New(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Limit replaces the limits of a store that are not zero. What the store holds already
-// stays, also where that is more.
+// Limit replaces the limits of a store that are not zero. Content beyond a new limit stays.
 func (s *Store) Limit(l event.Limits) {
 	s.config.Limits = l.Or(s.config.Limits)
 	s.edges.most = s.config.Limits.Edges
@@ -67,25 +65,25 @@ func (s *Store) View() View { return View{&s.parts, s} }
 // graph returns the graph in which ego networks are searched.
 func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 
-// Release lets go of all that the store holds, whoever still holds the store. It and its
-// views must not be used afterwards.
+// Release frees all data of the store, even if the store itself is still referenced. Neither it nor
+// its views may be used afterwards.
 func (s *Store) Release() { s.parts = parts{} }
 
 // Compact brings the store into canonical form, with neighbours sorted. Afterwards two stores that
-// hold the same graph under the same indices behave alike for ever, whatever their histories; this
-// is the form that a snapshot saves and loads. It ends every View.
+// hold the same graph under the same indices behave the same for ever, whatever their histories. A
+// snapshot saves and loads this form. Every View becomes invalid.
 //
 // Cost: one pass over the vertices, and a sorted copy of what has changed.
 func (s *Store) Compact() {
 	s.edges.compact()
 	s.attributes.compact()
 	s.members.vertices = nil
-	s.members.multiplicities = nil // as long as the largest community that changed
+	s.members.multiplicities = nil // as long as the largest changed community
 }
 
 // Sections compacts the store and returns the tables of its snapshot. The two large ones, vertices
-// and adjacency, read copies: to copy them takes a tenth of the time that encoding them takes. The
-// others must be encoded before the next Apply.
+// and adjacency, read copies: copying takes a tenth of the time of encoding. The others must be
+// encoded before the next Apply.
 func (s *Store) Sections() []Section {
 	s.Compact()
 	sections, copied := s.View().Sections(), s.copyVertices()
@@ -97,7 +95,7 @@ func (s *Store) Sections() []Section {
 	return sections
 }
 
-// copyVertices returns a store that has what the tables of vertices and adjacency read.
+// copyVertices returns a store with copies of the data that the tables vertices and adjacency read.
 func (s *Store) copyVertices() *Store {
 	c := &Store{config: s.config, copied: true}
 	var copying sync.WaitGroup

@@ -14,8 +14,8 @@ type Table string
 // The tables, in the order in which a snapshot is loaded. Rows of vertices and
 // adjacency are in order of the vertex index, which other tables refer to.
 const (
-	metaTable Table = "meta" // one row: what the store holds, and when
-	// names of the model versions, which is active and which incoming
+	metaTable Table = "meta" // one row: counts and times
+	// names of model versions; which is active and which incoming
 	versionsTable Table = "versions"
 	// id (null: erased), label, role, version, degree, probabilities
 	verticesTable    Table = "vertices"
@@ -23,10 +23,10 @@ const (
 	attributesTable  Table = "attributes"  // one row for each key of each vertex
 	communitiesTable Table = "communities" // definitions
 	membersTable     Table = "members"     // one row for each membership
-	// what ends, and when: kind 0 edges, 1 labels, 2 predictions
+	// what ends and when: kind 0 edges, 1 labels, 2 predictions
 	expiryTable  Table = "expiry"
-	pendingTable Table = "pending" // predictions of the incoming model version, and when they end
-	// audit labels, and the units of the probability of having been drawn
+	pendingTable Table = "pending" // predictions of the incoming model version, and their ends
+	// audit labels, and sampling probabilities in units
 	auditsTable Table = "audits"
 )
 
@@ -41,7 +41,7 @@ func Tables() []Table {
 // snapshotFormat is the version of the tables' meaning.
 const snapshotFormat = 3
 
-// errTable says that values of a table do not belong together.
+// errTable is the error of a table whose values do not belong together.
 var errTable = errors.New("the table contradicts itself or another one")
 
 // table saves and loads one part of a store.
@@ -51,8 +51,8 @@ type table struct {
 	finish  func() error            // completes what load began; may be nil
 }
 
-// tableOf returns a table whose rows are structs, which load takes one by one: what it
-// keeps of their texts and lists it must copy.
+// tableOf returns a table whose rows are structs. load gets them one by one, and must copy the
+// texts and lists that it keeps.
 func tableOf[T any](
 	t Table,
 	classes int,
@@ -68,8 +68,8 @@ func tableOf[T any](
 	}
 }
 
-// table returns one table of the store. A load compares what the tables hold with meta,
-// which that of the first one fills.
+// table returns one table of the store. A load compares each table with meta, which the first table
+// fills.
 func (s *Store) table(t Table, meta *metaRow) table {
 	k := s.config.Classes
 	l := &s.labelling
@@ -104,8 +104,8 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	return tableOf(t, k, l.auditRows, l.loadAudit, nil)
 }
 
-// agree returns an error when a table holds another number of things than the meta table
-// says.
+// agree returns an error if a table does not have the number of elements that the meta table
+// states.
 func agree(have int, want uint64) error {
 	if uint64(have) != want {
 		return fmt.Errorf("%d rows, want %d: %w", have, want, errTable)
@@ -113,11 +113,10 @@ func agree(have int, want uint64) error {
 	return nil
 }
 
-// Load returns the store that Sections described. section gives the bytes of each
-// table, whose checksum the caller has verified: damaged bytes can end the
-// process. config must have the same number of classes; its Communities are not
-// used, see View.Rule and SetCommunities. The loaded store holds the same
-// bytes as the one saved.
+// Load returns the store that Sections described. section gives the bytes of each table, whose
+// checksum the caller has verified: damaged bytes can end the process. config must have the same
+// number of classes; its Communities are not used, see View.Rule and SetCommunities. The loaded
+// store holds the same bytes as the saved one.
 func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 	config.Communities = nil
 	s, err := New(config)
@@ -172,7 +171,7 @@ func (s *Store) metaRows(yield func(metaRow) bool) {
 	})
 }
 
-// loadMeta takes over what the meta table says of the store as a whole.
+// loadMeta sets the data about the store as a whole.
 func (s *Store) loadMeta(r *metaRow) error {
 	if r.Format != snapshotFormat {
 		return fmt.Errorf("a snapshot of another format than %d", snapshotFormat)
@@ -197,7 +196,7 @@ func ClassesOf(section func(Table) ([]byte, error)) (classes int, err error) {
 	return classes, err
 }
 
-// vertexRow holds everything about a vertex but its edges, attributes and communities.
+// vertexRow holds all data about a vertex except its edges, attributes and communities.
 type vertexRow struct {
 	Vertex        Vertex
 	ID            nullable[string]
@@ -211,7 +210,7 @@ type vertexRow struct {
 	evidenceRow
 }
 
-// evidenceRow is what a prediction rests on; null without one that events asserted.
+// evidenceRow is the evidence behind a prediction; null unless an event asserted the prediction.
 type evidenceRow struct {
 	Weight  nullable[uint32]
 	Epoch   nullable[int64]
@@ -219,7 +218,7 @@ type evidenceRow struct {
 	Changed nullable[event.Time] `column:"prediction_changed"`
 }
 
-// evidenceRowOf returns evidence as columns have it.
+// evidenceRowOf returns evidence in the form that rows have.
 func evidenceRowOf(e Evidence) evidenceRow {
 	known := e.Weight > 0
 	return evidenceRow{
@@ -230,7 +229,7 @@ func evidenceRowOf(e Evidence) evidenceRow {
 	}
 }
 
-// value returns what a row says.
+// value returns the evidence in a row.
 func (r *evidenceRow) value() Evidence {
 	return Evidence{r.Weight.Value, r.Epoch.Value, r.Time.Value, r.Changed.Value}
 }
@@ -248,8 +247,8 @@ func (s *Store) vertexRows(yield func(vertexRow) bool) {
 	}
 }
 
-// loadVertex gives the next vertex its name and what is known of it. Its degree follows
-// from its edges.
+// loadVertex gives the next vertex its name and its class columns. Its degree follows from its
+// edges.
 func (s *Store) loadVertex(r *vertexRow) error {
 	n := s.ids.len()
 	if v := s.ids.restore(r.ID.Value, r.ID.Valid); int(v) != n {
@@ -260,7 +259,7 @@ func (s *Store) loadVertex(r *vertexRow) error {
 	return nil
 }
 
-// expiryRow is something that ends: an edge, or what is said of a vertex.
+// expiryRow is an entry that ends: an edge, a label or a prediction.
 type expiryRow struct {
 	Kind uint8
 	U    Vertex
@@ -268,7 +267,7 @@ type expiryRow struct {
 	End  event.Time
 }
 
-// expiring returns the things of each kind that end, in the order of their rows.
+// expiring returns the ends of each kind, in the order of their rows.
 func (s *Store) expiring() []*ends {
 	return []*ends{
 		event.KindEdge: &s.edges.ends, event.KindLabel: &s.labelling.labelEnds,
@@ -291,7 +290,7 @@ func (s *Store) expiryRows(yield func(expiryRow) bool) {
 	}
 }
 
-// loadExpiry tells a part when something ends.
+// loadExpiry passes an end to the part that holds the entry.
 func (s *Store) loadExpiry(r *expiryRow) error {
 	n, all := s.ids.len(), s.expiring()
 	if int(r.U) >= n || int(r.V.Value) >= n || int(r.Kind) >= len(all) {

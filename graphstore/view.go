@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// View reads the store as it stands. It stays valid, and its answers unchanged,
-// until the next Apply, SetCommunities, Compact or Release; slices it returns are
-// the store's own and read-only. Any number of goroutines may read one view at a
-// time. Methods panic on a vertex or community that the store does not have.
+// View reads the store in its present state. It stays valid, and its answers unchanged, until the
+// next Apply, SetCommunities, Compact or Release. The slices it returns belong to the store and are
+// read-only. Any number of goroutines may read one view at a time. Methods panic on a vertex or
+// community that the store does not have.
 type View struct {
 	*parts
 	s *Store
@@ -44,8 +44,8 @@ func (w View) CommunityName(c Community) string { return w.s.members.communities
 // Rule returns the definition of c.
 func (w View) Rule(c Community) Rule { return w.s.members.communities[c].rule }
 
-// Hops returns the reach of the ego network c: fewer hops than its rule says while more would hold
-// more than its MembersMax, and 0 for other communities.
+// Hops returns the radius of the ego network c: fewer hops than its rule allows if more would
+// exceed its MembersMax; 0 for other communities.
 func (w View) Hops(c Community) int {
 	if e := w.s.members.communities[c].ego; e != nil {
 		return e.radius
@@ -53,8 +53,8 @@ func (w View) Hops(c Community) int {
 	return 0
 }
 
-// CutShort reports whether c is an ego network that reaches fewer hops than its rule
-// says, because more would hold more than its MembersMax.
+// CutShort reports whether c is an ego network with fewer hops than its rule allows, because more
+// would exceed its MembersMax.
 func (w View) CutShort(c Community) bool {
 	e := w.s.members.communities[c].ego
 	return e != nil && len(e.reach) > 0 && e.radius < e.hops

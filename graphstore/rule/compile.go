@@ -19,10 +19,10 @@ import (
 // textBytesMax bounds the text of a rule, and with it the time that one takes.
 const textBytesMax = 4096
 
-// Bounds of what one evaluation may take. A step is about ten nanoseconds.
+// Bounds on one evaluation. A step is about ten nanoseconds.
 const (
-	// patternSizeMax bounds the instructions of a compiled pattern. A counted repetition
-	// is compiled as often as it counts, so a few bytes of pattern can make millions.
+	// patternSizeMax bounds the instructions of a compiled pattern. A counted repetition compiles
+	// to as many copies as it counts, so a few bytes of pattern can make millions.
 	patternSizeMax = 1000
 	// matchTextBytesMax bounds the text that a pattern is matched against: every
 	// instruction may look at every byte. A longer text is a Mismatch.
@@ -116,7 +116,7 @@ func Compile(text string) (*Program, error) {
 // operand is a compiled part of a rule.
 type operand struct {
 	node  ast.Node
-	kinds kinds // that it may have, as far as the text tells
+	kinds kinds // types that it may have, as far as the text shows
 	run   eval
 }
 
@@ -124,12 +124,12 @@ type operand struct {
 type compiler struct {
 	source file.Source
 	keys   []string
-	steps  int // that an evaluation takes at most
+	steps  int // steps of an evaluation at most
 	err    error
 }
 
-// fail keeps an error and its place, if it is the first, and returns an operand that goes
-// with everything, so that one mistake is reported once.
+// fail keeps an error and its place, if it is the first, and returns an operand that fits
+// everywhere, so that one mistake is reported once.
 func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
 	if c.err == nil {
 		at := (&file.Error{Location: node.Location()}).Bind(c.source)
@@ -142,16 +142,15 @@ func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
 	}
 }
 
-// want refuses an operand that can have none of the types.
+// want refuses an operand that can have none of the given types.
 func (c *compiler) want(o operand, of kinds, why string) {
 	if o.kinds != 0 && o.kinds&of == 0 {
 		c.fail(o.node, "%s, and this is %v", why, o.kinds)
 	}
 }
 
-// compile returns the program of a node of the tree, or of nothing when the language does
-// not have it. What is not listed here is refused, so a new version of the parser cannot
-// bring in what was never meant to be there.
+// compile returns the program of a node of the tree. It refuses every node that is not listed here,
+// so a new version of the parser cannot extend the language by accident.
 func (c *compiler) compile(node ast.Node) operand {
 	c.steps += stepsOfNode
 	constant := func(k kinds, v event.Value) operand {
@@ -187,7 +186,7 @@ func literal(node ast.Node) (event.Value, kinds) {
 		return event.Value{Kind: event.StringValue, Text: n.Value}, texts
 	case *ast.IntegerNode:
 		if v := event.WholeValue(strconv.Itoa(n.Value)); v.Kind == event.StringValue {
-			return v, texts // as of the attribute
+			return v, texts // in the form that attributes have
 		}
 		return number(float64(n.Value)), numbers
 	case *ast.FloatNode:
@@ -222,7 +221,7 @@ func (c *compiler) attribute(node ast.Node, key string) operand {
 	return operand{node, anything, func(values []event.Value) event.Value { return values[i] }}
 }
 
-// call compiles attribute("name"), the only call that there is.
+// call compiles attribute("name"), the only call in the language.
 func (c *compiler) call(n *ast.CallNode) operand {
 	callee, named := n.Callee.(*ast.IdentifierNode)
 	if !named || callee.Value != "attribute" {
@@ -344,9 +343,9 @@ func (c *compiler) matches(n *ast.BinaryNode) operand {
 	return operand{n, truths, match.run(left.run, empty)}
 }
 
-// patternSize returns about how many instructions a pattern compiles to. It counts them
-// without compiling, because compiling is what must be avoided when they are many. The
-// parser has bounded the pattern to a few millions, so the sum does not overflow.
+// patternSize returns about how many instructions a pattern compiles to. It counts without
+// compiling, because compiling a large pattern is the cost to avoid. The parser has bounded the
+// pattern to a few millions, so the sum does not overflow.
 func patternSize(re *syntax.Regexp) int {
 	size := 1
 	if re.Op == syntax.OpLiteral {

@@ -11,8 +11,8 @@ import (
 // eval computes a value from those of the keys.
 type eval func(values []event.Value) event.Value
 
-// mismatched is the kind of the value of an expression whose types do not go
-// together. Whatever is computed from one is one.
+// mismatched is the kind of a result whose operands have types that do not go together. An
+// operation on it gives mismatched again.
 const mismatched = event.BoolValue + 1
 
 var (
@@ -20,8 +20,7 @@ var (
 	mismatch = event.Value{Kind: mismatched}
 )
 
-// kinds is a set of the types that a value may have, a bit for each. What the text of a
-// rule tells of an operand leaves nil out, which every operand may be.
+// kinds is a set of types, a bit for each. It leaves out nil, which every operand may be.
 type kinds uint8
 
 const (
@@ -55,7 +54,7 @@ func boolean(b bool) event.Value {
 	return event.Value{Kind: event.BoolValue}
 }
 
-// number returns x, nil when it is not finite. There is one zero.
+// number returns x, or nil when x is not finite. Minus zero becomes zero.
 func number(x float64) event.Value {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return null
@@ -70,7 +69,7 @@ func truth(v event.Value) (value, ok bool) {
 			v.Kind == event.NullValue
 }
 
-// not turns a truth value round; nil counts as false.
+// not negates a truth value; nil counts as false.
 func not(of eval) eval {
 	return func(values []event.Value) event.Value {
 		value, ok := truth(of(values))
@@ -81,8 +80,7 @@ func not(of eval) eval {
 	}
 }
 
-// junction is and, or the other one; the right side counts only when the left has
-// not decided.
+// junction is "or", or else "and". The right side counts only when the left one has not decided.
 func junction(left, right eval, or bool) eval {
 	return func(values []event.Value) event.Value {
 		value, ok := truth(left(values))
@@ -96,12 +94,12 @@ func junction(left, right eval, or bool) eval {
 	}
 }
 
-// operator is an operator of two values, which must have one of the types that it takes, and
-// the same. Where one of them is nil it gives ofNil, which is told whether both are.
+// operator is an operator of two values of one type, which must be among those that it takes. If a
+// value is nil, it gives ofNil(whether both are).
 type operator struct {
 	takes, gives kinds
-	steps        int // besides those of a node
-	longest      int // bytes of a text on the left, a longer one is a mismatch; 0: any
+	steps        int // in addition to those of a node
+	longest      int // bytes of the left text, a longer one is a mismatch; 0: any
 	ofNil        func(both bool) event.Value
 	of           func(a, b event.Value) event.Value
 }
@@ -138,7 +136,7 @@ var operators = map[string]operator{
 	"%":          arithmetic(math.Mod),
 }
 
-// never returns false, which every comparison but those for equality gives where a value is nil.
+// never returns false: the result of every comparison with nil, except for equality.
 func never(bool) event.Value { return boolean(false) }
 
 // equality compares values. Nil equals only nil, so that != is always the opposite of ==.
@@ -150,8 +148,8 @@ func equality(equal bool) operator {
 	}
 }
 
-// order compares numbers by size and texts byte by byte. Values have a number or a text; the other
-// is equal.
+// order compares numbers by size and texts byte by byte. A value has only one of the two, so the
+// other comparison gives equal.
 func order(holds func(sign int) bool) operator {
 	return operator{
 		takes: texts | numbers,
@@ -164,7 +162,7 @@ func order(holds func(sign int) bool) operator {
 	}
 }
 
-// textual applies a question about two texts.
+// textual applies a test of two texts.
 func textual(steps int, holds func(a, b string) bool) operator {
 	return operator{
 		takes: texts,
@@ -177,7 +175,7 @@ func textual(steps int, holds func(a, b string) bool) operator {
 	}
 }
 
-// arithmetic computes with two numbers. Nil makes nil, as whatever is not finite does.
+// arithmetic computes with two numbers. Nil, or a result that is not finite, gives nil.
 func arithmetic(do func(a, b float64) float64) operator {
 	return operator{
 		takes: numbers, gives: numbers,
@@ -186,7 +184,7 @@ func arithmetic(do func(a, b float64) float64) operator {
 	}
 }
 
-// otherwise gives the right value where the left is nil.
+// otherwise gives the right value if the left one is nil.
 func otherwise(left, right eval) eval {
 	return func(values []event.Value) event.Value {
 		if v := left(values); v.Kind != event.NullValue {
@@ -196,7 +194,7 @@ func otherwise(left, right eval) eval {
 	}
 }
 
-// isIn looks for a value in a list, of which one at least should have its type.
+// isIn looks a value up in a list. At least one element should have its type.
 func isIn(of eval, list []event.Value) eval {
 	return func(values []event.Value) event.Value {
 		v := of(values)
