@@ -14,11 +14,11 @@ import (
 type TimeMode uint8
 
 const (
-	// ReceivedTime is the broker's timestamp of a message; where that goes back, log time
-	// stands still until it has caught up.
+	// ReceivedTime is the broker's timestamp of a message. If that goes back, log time stands still
+	// until the timestamps have caught up.
 	ReceivedTime TimeMode = iota
-	// EventTime is the largest event time so far; events that give no time do not
-	// move it, and none moves it further than StepConfig.Ahead beyond its message's.
+	// EventTime is the largest event time so far. Events without a time do not move it, and no
+	// event moves it more than StepConfig.Ahead beyond the receipt of its message.
 	EventTime
 )
 
@@ -32,17 +32,18 @@ const (
 
 // StepConfig configures how a log is cut into steps. The zero value is the default.
 type StepConfig struct {
-	EventsMax int           // a step ends after the message that brings it here; 0: 4096
+	EventsMax int           // a step ends after the message that reaches this number; 0: 4096
 	BytesMax  int           // the same for bytes of message payload; 0: 64 MiB
 	Every     time.Duration // a step ends before a later multiple of this; 0: 100 ms; < 0: never
-	// a time ending emits at multiples of this; a multiple of Every; 0: Every
+	// EmitEvery: a step that ends by time emits at multiples of this, itself a multiple of Every;
+	// 0: Every
 	EmitEvery time.Duration
 	Time      TimeMode // the zero value is ReceivedTime
 
-	Late event.LatePolicy // of events whose own time is far behind the log's
+	Late event.LatePolicy // how to treat events whose own time is far behind the log's
 
-	// Ahead bounds the lead of an event's own time over the receipt of its message in a log cut by
-	// event time, where one event of the next century would end every estimate until then. 0: an
+	// Ahead bounds how far an event's own time may lie after the receipt of its message, in a log
+	// cut by event time: one event of the next century would end every estimate until then. 0: an
 	// hour; < 0: no bound.
 	Ahead time.Duration
 }
@@ -81,8 +82,8 @@ func (c StepConfig) WithDefaults() StepConfig {
 	return c
 }
 
-// Cut names what decides a log's times and emissions, for the digest of a configuration; "" is the
-// default.
+// Cut describes the settings that decide a log's times and emissions, for the digest of a
+// configuration; the default is "".
 func (c StepConfig) Cut() string {
 	c = c.WithDefaults()
 	switch {
@@ -94,29 +95,29 @@ func (c StepConfig) Cut() string {
 	return ""
 }
 
-// Resume is the place at which a log is taken up again: right after the step that a batch
-// described by its Last, Time and Emit. The zero value is the beginning.
+// Resume is the place where reading a log continues: right after the step of a batch with this
+// Last, Time and Emit. The zero value is the beginning.
 type Resume struct {
 	Position event.Position // the last position that was applied
 	Time     event.Time     // the log's time there
 	Emitted  bool           // that step ended in an emission
 }
 
-// Unit is the part of one message, or of one row of a file, that the cutter needs.
+// Unit summarises one message, or one row of a file, for the cutter.
 type Unit struct {
 	Position   event.Position
 	Time       event.Time // received, or the largest of its events; 0: none
-	Received   event.Time // by which steps are cut where the log's time stands still; 0: by Time
-	Events     int        // accepted and refused; a unit without any counts as one
+	Received   event.Time // time that cuts steps while the log's time stands still; 0: Time
+	Events     int        // accepted and refused; a unit without events counts as one
 	Bytes      int        // of payload that the batch keeps alive
-	Alone      bool       // holds an erasure: a step of its own
+	Alone      bool       // has an erasure, which gets a step of its own
 	Flush      bool
 	Checkpoint bool
 	Configure  bool
 }
 
-// Cutter decides where steps end. It is a function of the sequence of units and
-// of nothing else: not of how they were fetched, nor of any clock. A step ends
+// Cutter decides where steps end. The result depends on the sequence of units alone, not on a clock
+// or on the sizes of fetches. A step ends
 //
 //   - before a unit whose log time lies in a later multiple of Every; this emits
 //     if a multiple of EmitEvery lies between as well;
@@ -130,25 +131,24 @@ type Unit struct {
 // (First = Last+1) whose Emit is set. So nothing waits for later events, and a
 // record at position p holds exactly the events up to p.
 //
-// Use: Begin, then Offer units until one of them completes the step, then Begin
-// again; a unit that was not taken is offered again first. The batch is filled
-// by the caller and stamped by the cutter.
+// Use: call Begin, then Offer units until one completes the step, then Begin again. Offer a unit
+// that was not taken again, first. The caller fills the batch; the cutter sets its times and marks.
 type Cutter struct {
 	config StepConfig
 
 	last event.Position // of the last unit taken
 	time event.Time     // log time of the last unit taken
-	// time up to which boundaries were seen; below time while that stands still
+	// clock is the time up to which boundaries were seen; it is below time while time stands still.
 	clock   event.Time
-	started bool // some unit, or Resume, had a time
+	started bool // a unit, or Resume, had a time
 	emitted bool // the last step ended in an emission
 
 	batch         *event.Batch
-	units         int // in the step being filled
+	units         int // units in the current step
 	events, bytes int
 }
 
-// NewCutter returns a cutter of a log that is taken up after from.
+// NewCutter returns a cutter of a log that continues after from.
 func NewCutter(config StepConfig, from Resume) *Cutter {
 	return &Cutter{
 		config: config.WithDefaults(), last: from.Position, time: from.Time, clock: from.Time,
@@ -168,9 +168,9 @@ func (c *Cutter) Begin(b *event.Batch) {
 	c.bytes = 0
 }
 
-// Now returns the log's time when a message comes that was received at t: by it, events are late.
-// In a log cut by event time, where t is 0, it is the largest time before the message, so that no
-// event is late for one beside it. It does not depend on where steps end.
+// Now returns the log's time for a message received at t; it decides whether events are late. In a
+// log cut by event time, where t is 0, it is the largest time before the message, so that no event
+// makes another event of its message late. It does not depend on where steps end.
 func (c *Cutter) Now(t event.Time) event.Time {
 	if !c.started {
 		return t
@@ -181,16 +181,16 @@ func (c *Cutter) Now(t event.Time) event.Time {
 	return max(c.time, t)
 }
 
-// crosses reports whether a unit of time t would end the step before itself by
-// time alone. With it, ReceivedTime sources need not decode a message in vain.
+// crosses reports whether a unit of time t ends the step before itself, by time alone. Sources cut
+// by ReceivedTime call it to avoid decoding a message twice.
 func (c *Cutter) crosses(t event.Time) bool {
 	return c.started && t > c.clock && later(c.clock, t, c.config.Every) &&
 		(c.units > 0 || !c.emitted && later(c.clock, t, c.config.EmitEvery))
 }
 
-// Offer reports whether u belongs to the step being filled, and whether the step is complete. If it
-// is complete and u was not taken, u is the first to be offered to the next step, and what the
-// caller has put of it into the batch must be taken out again.
+// Offer reports whether u belongs to the current step, and whether the step is complete. If the
+// step is complete without u, the caller removes the events of u from the batch again and offers u
+// first to the next step.
 func (c *Cutter) Offer(u Unit) (taken, complete bool) {
 	if at := u.cut(); c.crosses(at) {
 		emit := later(c.clock, at, c.config.EmitEvery)
@@ -229,7 +229,7 @@ func (c *Cutter) take(u Unit) {
 		}
 		c.time = max(c.time, u.Time)
 		if !c.started {
-			c.time = u.Time // which may be before 1970
+			c.time = u.Time // may be before 1970
 		}
 		c.started = true
 	}
@@ -240,7 +240,7 @@ func (c *Cutter) take(u Unit) {
 	c.batch.Last, c.batch.Time = c.last, c.time
 }
 
-// cut returns the time by which steps are cut.
+// cut returns the time that cuts steps.
 func (u *Unit) cut() event.Time { return cmp.Or(u.Received, u.Time) }
 
 func (c *Cutter) end(emit bool) {
@@ -248,7 +248,7 @@ func (c *Cutter) end(emit bool) {
 	c.emitted = emit
 }
 
-// later reports whether t lies in a later multiple of every than from.
+// later reports whether t and from lie in different multiples of every, t in the later one.
 func later(from, t event.Time, every time.Duration) bool {
 	floor := func(t event.Time) event.Time {
 		return t - (t%event.Time(every)+event.Time(every))%event.Time(every)
@@ -256,8 +256,8 @@ func later(from, t event.Time, every time.Duration) bool {
 	return every > 0 && floor(t) > floor(from)
 }
 
-// UnitSince sums up what was added to b since the mark. Its Time is the largest
-// event time; in received mode the caller sets it to the message's time instead.
+// UnitSince sums up the events added to b since the mark. Its Time is the largest event time; with
+// ReceivedTime the caller replaces it by the message's time.
 func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	u := Unit{Events: event.CountRefused(b.Refused[m.Refused:])}
 	for k, from := range m.Count {
@@ -279,8 +279,7 @@ func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	return u
 }
 
-// holdsMoreThanTicks reports whether something that can change an estimate was added to b since the
-// mark.
+// holdsMoreThanTicks reports whether b got anything since the mark that can change an estimate.
 func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
 		if c.Op != event.Tick {

@@ -10,12 +10,12 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// firstKey is where the settings of a log say up to where it was purged: the first position that
+// firstKey is the setting of a log that records how far it was purged: the first position that
 // stays.
 const firstKey = "gqlstream.first"
 
-// RecordFirst records that messages before a position are not needed, before they are purged, so
-// that no beginning that a broker has lost is taken for a purged one.
+// RecordFirst records that the messages before a position are not needed. Call it before purging
+// them, so that a beginning that the broker lost is not mistaken for a purged one.
 func RecordFirst(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -25,8 +25,8 @@ func RecordFirst(
 	return record(ctx, js, s, firstKey, strconv.FormatUint(first, 10))
 }
 
-// Holes returns what a log lacks: messages that the broker lost, or that somebody deleted or purged
-// by other means than ours. Those that the log says are passed over do not count.
+// Holes returns the messages that a log lacks: lost by the broker, or deleted or purged outside
+// gqlstream. Skipped messages do not count.
 func Holes(ctx context.Context, s jetstream.Stream) (holes []Range, err error) {
 	info, err := s.Info(ctx)
 	if err != nil {

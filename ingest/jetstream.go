@@ -18,7 +18,7 @@ import (
 	"gqlstream/internal/request"
 )
 
-// JetStreamConfig configures what to read of a stream, and how to cut it.
+// JetStreamConfig configures a source: the part of the stream to read, and how to cut it.
 type JetStreamConfig struct {
 	Stream string // empty: the default name of the log
 	Step   StepConfig
@@ -26,14 +26,14 @@ type JetStreamConfig struct {
 	// From is the step after which reading begins; the zero value is the beginning.
 	From Resume
 
-	// Identity, when not nil, is what the stream must be at From.Position.
+	// Identity, when not nil, must match the stream at From.Position.
 	Identity *Identity
 
-	// Kept are other places that the stream must agree with: all are looked up when the source is
-	// opened, and those that it comes to are compared with the prefix that it has read.
+	// Kept are other recorded places of the log. OpenJetStream looks all of them up, and the source
+	// compares those that it reaches with the prefix that it has read.
 	Kept []Place
 
-	// Until ends the source after this position; zero means never. The stream must hold it when the
+	// Until ends the source after this position; zero means never. The stream must have it when the
 	// source is opened.
 	Until event.Position
 
@@ -46,30 +46,30 @@ type JetStreamConfig struct {
 type stored struct {
 	request.Message
 	Position event.Position
-	Time     time.Time  // the broker's
-	Digest   Digest     // of the log up to it
-	Log      event.Time // of the log, by received times; see logClock
+	Time     time.Time  // when the broker stored it
+	Digest   Digest     // of the log up to this message
+	Log      event.Time // log time by receipt; see logClock
 }
 
-// JetStreamSource delivers a stream as steps. Invariant: the message it takes has the position
-// after the one before, in the stream in which it began; everything else is an error that matches
-// ErrWrongHistory. It has one owner, except for the methods that say otherwise.
+// JetStreamSource delivers a stream as steps. Invariant: each message that it takes has the next
+// position, in the same stream; everything else is an error that matches ErrWrongHistory. One
+// goroutine owns it, except for the methods that say otherwise.
 type JetStreamSource struct {
 	decoder *wire.Decoder
 	feed    request.Feed
-	began   Identity // of the log, at the position after which it began
+	began   Identity // the place after which reading began
 	given   bool     // began is known
-	kept    []Place  // that are not passed, in the order of their positions
-	read    stored   // the newest message that was read; where it begins, its position alone
+	kept    []Place  // recorded places that are still ahead, by position
+	read    stored   // newest message read; at the start only its position
 	taken   stored   // into a step
 	clock   logClock
 	cutter  *Cutter
 	mode    TimeMode
 	until   event.Position // 0: never
 	prefix  string         // of the subjects of the log
-	skipped skips          // by Skip
+	skipped skips          // see Skip
 	limits  event.Limits
-	held    stored // did not fit into the last step; without a message: none
+	held    stored // message that did not fit into the last step; no Msg: none
 	err     error  // final
 
 	pending atomic.Bool
@@ -77,9 +77,8 @@ type JetStreamSource struct {
 	ahead   atomic.Int64
 }
 
-// OpenJetStream checks that the stream can be read on from where the configuration says, and begins
-// to. The decoder belongs to the source from then on. Close the source to free what it holds on the
-// broker.
+// OpenJetStream checks that the stream can be read from the configured place, and starts reading.
+// The source owns the decoder from then on. Close the source to free its consumer on the broker.
 func OpenJetStream(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -134,7 +133,7 @@ func OpenJetStream(
 		return nil, err
 	}
 	if (c.Until > 0 || c.UntilLast) && (until == 0 || until < c.From.Position) {
-		s.err = io.EOF // all of it is behind us; at the very end an emission can still be owed
+		s.err = io.EOF // everything has been read; at the very end an emission can still be due
 	}
 	return s, nil
 }
@@ -157,8 +156,8 @@ func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, err
 	return min(c.Until, last), nil
 }
 
-// Next implements Source. On a live stream it waits until the log itself ends the
-// step, so something must put ticks into it (see Ticker).
+// Next implements Source. On a live stream it waits until the log itself ends the step, so somebody
+// must put ticks into the log (see Ticker).
 func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
 	s.cutter.Begin(b)
 	if s.err != nil {
@@ -188,27 +187,27 @@ func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
 	}
 }
 
-// Close frees what the source holds on the broker.
+// Close frees the source's consumer on the broker.
 func (s *JetStreamSource) Close() error {
 	s.feed.Close()
 	return nil
 }
 
-// Identity returns the identity for a checkpoint at the last position delivered by Next. The owner
-// calls it between two calls of Next.
+// Identity returns the identity for a checkpoint at the last position of Next. The owner calls it
+// between two calls of Next.
 func (s *JetStreamSource) Identity() Identity { return s.began.at(&s.taken) }
 
-// Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.
+// Limits returns the limits recorded in the log; see RecordLimits.
 func (s *JetStreamSource) Limits() event.Limits { return s.limits }
 
-// Pending reports whether events wait for the log to pass a boundary. Any goroutine may call it; a
-// Ticker does.
+// Pending reports whether events wait for the log to pass a boundary. Any goroutine may call it.
 func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 
 // JetStreamStats are running totals of a source.
 type JetStreamStats struct {
 	Behind uint64 // messages in the stream after the last one read, when it was read
-	// the log's time before the broker's clock or ours: one of them leapt, or an event did
+	// Ahead is how far the log's time is ahead of the broker's clock or ours: a clock leapt, or an
+	// event did.
 	Ahead time.Duration
 }
 
@@ -217,7 +216,7 @@ func (s *JetStreamSource) Stats() JetStreamStats {
 	return JetStreamStats{Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load())}
 }
 
-// take returns the message that is next to be offered to the cutter.
+// take returns the next message to offer to the cutter.
 func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 	if s.held.Msg != nil {
 		m := s.held
@@ -230,7 +229,7 @@ func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 	return s.next(ctx)
 }
 
-// next returns the next message of the log; it waits for it.
+// next waits for the next message of the log and returns it.
 func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 	m, err := s.feed.Next(ctx)
 	if err != nil {
@@ -241,7 +240,7 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 			return stored{}, s.began.missing(hole)
 		}
 		s.began.Digest.Prefix = 0
-		s.read.Digest.Prefix = 0 // nobody knows what was there
+		s.read.Digest.Prefix = 0 // the skipped messages are unknown, so the chain starts anew
 	}
 	at := time.Unix(0, m.Stamp)
 	read := stored{
@@ -257,7 +256,7 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 	return s.read, nil
 }
 
-// add decodes m into the step being filled, or holds it for the next one.
+// add decodes m into the current step, or holds it for the next one.
 func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err error) {
 	received := m.Log
 	by := event.Time(m.Time.UnixNano())
@@ -294,7 +293,8 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 	return complete, nil
 }
 
-// decode appends what m holds to b: its events, its refusals, or the refusal of all of it.
+// decode appends the content of m to b: its events and refusals, or one refusal of the whole
+// message.
 func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) error {
 	kind, ok := broker.SubjectKind(s.prefix, m.Subject())
 	if !ok {
@@ -304,7 +304,7 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 		return nil
 	}
 	if s.mode == EventTime {
-		received = 0 // an event that gives no time must not move the log's, as in files
+		received = 0 // an event without a time must not move the log's, as in files
 	}
 	header := m.Headers()
 	message := wire.Message{
@@ -317,7 +317,7 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 		Position:    m.Position,
 		Received:    received,
 	}
-	if header.Get(headerRetry) == "" { // somebody has looked at that one
+	if header.Get(headerRetry) == "" { // not a retry by an operator
 		message.Late, message.Now = s.cutter.config.Late, s.cutter.Now(received)
 	}
 	message.TimeMax = s.timeMax(m)
@@ -333,7 +333,7 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 	return err
 }
 
-// timeMax returns the latest time that an event of a message may have; 0: any.
+// timeMax returns the latest allowed time of an event of a message; 0: any.
 func (s *JetStreamSource) timeMax(m stored) event.Time {
 	if ahead := s.cutter.config.Ahead; s.mode == EventTime && ahead > 0 {
 		return event.Time(m.Time.Add(ahead).UnixNano())
@@ -341,7 +341,7 @@ func (s *JetStreamSource) timeMax(m stored) event.Time {
 	return 0
 }
 
-// stepped keeps the totals after a step.
+// stepped updates the totals after a step.
 func (s *JetStreamSource) stepped(b *event.Batch) {
 	if s.mode == ReceivedTime {
 		s.ahead.Store(int64(s.clock.ahead(time.Now())))
@@ -351,7 +351,7 @@ func (s *JetStreamSource) stepped(b *event.Batch) {
 	}
 }
 
-// fail empties the batch, which holds a part of a step, and makes err final.
+// fail empties the partly filled batch and makes err final.
 func (s *JetStreamSource) fail(b *event.Batch, err error) error {
 	s.err = fmt.Errorf("ingest: after position %d: %w", s.read.Position, err)
 	b.Reset()

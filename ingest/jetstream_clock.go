@@ -6,16 +6,16 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// logClock is the log's time by the broker's: the latest time at which a message was received.
-// Where the broker's clock goes back it stands until that has caught up, so that nothing expires
-// meanwhile and no event is told for good that it has ended before it comes. Steps are still cut by
-// the times of receipt, so that estimates come.
+// logClock is log time by receipt: the latest time at which the broker received a message. If the
+// broker's clock goes back, log time stands still until the clock has caught up, so that nothing
+// expires meanwhile and no event is refused as expired before it arrives. Steps are still cut by
+// the times of receipt, so estimates continue.
 type logClock struct {
-	received time.Time // of the last message; zero: none is known
+	received time.Time // of the last message; zero: unknown
 	time     event.Time
 }
 
-// begin sets the receipt of the last message, unless that is known.
+// begin sets the receipt time of the last message, unless it is known.
 func (c *logClock) begin(received time.Time) {
 	if c.received.IsZero() {
 		c.received = received
@@ -28,8 +28,8 @@ func (c *logClock) advance(received time.Time) event.Time {
 	return c.time
 }
 
-// ahead returns the lead of the log's time over the broker's clock, or over ours, which is now:
-// the broker's own may still be wrong.
+// ahead returns how far the log's time is ahead of the broker's clock, or of the local clock (now),
+// since the broker's may still be wrong.
 func (c *logClock) ahead(now time.Time) time.Duration {
 	if c.received.IsZero() {
 		return 0

@@ -11,15 +11,15 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// Digest says what a log holds up to a message. Message is xxhash64 over the broker's time, the
-// subject and the payload of that message. Prefix is a chain over all messages up to it: each link
-// is xxhash64 over the link before, the digest of the message, and the headers that decide how it
-// is decoded. The broker can be asked for one message, so a start checks Message at every position
-// that something has kept; the fold follows Prefix message by message, at some 50 ns each, and
-// checks it wherever somebody has kept it. Both guard against mistakes, not against forgery.
+// Digest identifies the content of a log up to a message. Message is xxhash64 over the broker's
+// time, the subject and the payload of that message. Prefix is a chain over all messages so far:
+// each link is xxhash64 over the previous link, the digest of the message, and the headers that
+// decide how it is decoded. A start asks the broker for single messages and checks Message at every
+// recorded position. The fold follows Prefix message by message, at some 50 ns each, and checks it
+// at every recorded position. Both guard against mistakes, not against forgery.
 //
-// Prefix is 0 where it is not known: behind a state of an earlier release, and behind a hole that
-// --skip has passed.
+// Prefix is 0 if it is unknown: in states of an earlier release, and after a hole that --skip
+// skipped.
 type Digest struct {
 	Message uint64
 	Prefix  uint64
@@ -39,7 +39,7 @@ func (d Digest) String() string {
 	return fmt.Sprintf("%016x.%016x", d.Message, d.Prefix)
 }
 
-// ParseDigest is the inverse of String. What is none is the zero Digest.
+// ParseDigest is the inverse of String. Any other text gives the zero Digest.
 func ParseDigest(text string) (d Digest) {
 	if n, _ := fmt.Sscanf(text, "%16x.%16x", &d.Message, &d.Prefix); n == 0 || d.String() != text {
 		return Digest{}
@@ -61,7 +61,7 @@ func (d Digest) Agrees(o Digest) bool {
 	return d.Message == o.Message && (d.Prefix == 0 || o.Prefix == 0 || d.Prefix == o.Prefix)
 }
 
-// digestAfter returns the digest after the next message of a log that has the prefix before.
+// digestAfter returns the digest after the next message of a log with the prefix before.
 func digestAfter(
 	prefix uint64,
 	subject string,
@@ -86,7 +86,7 @@ func digestAfter(
 	return d
 }
 
-// messageDigest identifies a stored message by itself.
+// messageDigest returns the digest of one stored message.
 func messageDigest(subject string, stored time.Time, payload []byte) uint64 {
 	var d xxhash.Digest
 	d.Reset()

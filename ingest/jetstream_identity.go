@@ -14,27 +14,27 @@ import (
 )
 
 // ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log
-// that was read before. Nothing of it was applied; going on would mix two histories, so the
+// that was read before. No message of it was applied. Going on would mix two histories, so the
 // pipeline must stop.
 var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
 
-// ErrPastEnd says that a position was asked for that the stream does not have yet.
+// ErrPastEnd says that the stream does not have a requested position yet.
 var ErrPastEnd = errors.New("the stream does not go so far")
 
-// Identity names a place of the log by what the log holds up to there. A checkpoint keeps it; Check
-// compares it with a stream before anything is consumed. When a broker made the stream does not
-// matter, so a restored backup is the log that was read if its content is. The zero Position stands
-// for the beginning of the log, where there is no message to compare.
+// Identity names a place of the log by the log's content up to there. A checkpoint stores it; Check
+// compares it with a stream before anything is consumed. The creation time of the stream does not
+// matter, so a restored backup with the same content is accepted. The zero Position is the
+// beginning of the log, which has no message to compare.
 type Identity struct {
 	Stream   string         `json:"stream"`
 	Position event.Position `json:"position"`
 	Digest   Digest         `json:"digest,omitzero"`
 }
 
-// Place is an identity that something has kept: a checkpoint, a mark, or a file beside an output.
+// Place is a recorded identity: of a checkpoint, a mark, or a position file beside an output.
 type Place struct {
 	Identity
-	KeptBy string // in words
+	KeptBy string // the record, in words
 }
 
 // Start returns the identity of the beginning of a log.
@@ -42,8 +42,8 @@ func Start(stream string) Identity {
 	return Identity{Stream: stream, Digest: Digest{Prefix: prefixStart}}
 }
 
-// identityAt reads the identity of a log at a position it has. Its prefix is not known, but for
-// that of the beginning.
+// identityAt reads the identity of a log at a position that it has. Its prefix is unknown, except
+// at the beginning.
 func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
 	id := Start(request.Leader(s).Config.Name)
 	if p == 0 {
@@ -57,8 +57,8 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 	return id, nil
 }
 
-// Check compares the identity with what the broker has now. An error that matches
-// ErrWrongHistory says what differs and what to do.
+// Check compares the identity with the broker's stream. An error that matches ErrWrongHistory says
+// what differs and how to go on.
 func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 	return insist(ctx, func() error {
 		s, err := js.Stream(ctx, id.Stream)
@@ -74,19 +74,19 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 }
 
 const (
-	// settledWithin is how long a server may miss the end of a stream that several keep: one that
-	// has just become the leader answers for what it has stored so far, and may have the rest still
-	// to take from the others' log.
+	// settledWithin is how long a server may lack the end of a replicated stream: a new leader
+	// answers for the messages that it has stored so far, and may still have to fetch the rest from
+	// the other servers.
 	settledWithin     = 10 * time.Second
-	identityRetryWait = 500 * time.Millisecond // until it is asked again
+	identityRetryWait = 500 * time.Millisecond // until the next attempt
 )
 
-// missingEnd is an error that matches ErrWrongHistory, unless the server that was asked lags.
+// missingEnd is an error that matches ErrWrongHistory, unless the answering server lags.
 type missingEnd struct{ error }
 
 func (e missingEnd) Unwrap() error { return e.error }
 
-// insist repeats a check for as long as the end of a stream may be missing only where it looked.
+// insist repeats a check while the end of a stream may be missing on the answering server alone.
 func insist(ctx context.Context, check func() error) error {
 	for begun := time.Now(); ; {
 		err := check()
@@ -101,8 +101,8 @@ func insist(ctx context.Context, check func() error) error {
 	}
 }
 
-// check does Check on a stream whose information was just read, and returns when the
-// message at the position was received; zero for the beginning.
+// check is Check for a stream whose information was just read. It returns when the broker received
+// the message at the position; zero for the beginning.
 func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time.Time, err error) {
 	info := request.Leader(s)
 	first := event.Position(info.State.FirstSeq)
@@ -135,12 +135,12 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 	return m.Time, nil
 }
 
-// wayOn is what an operator can do about a log that is not the one that was read.
+// wayOn tells an operator how to go on with another log.
 const wayOn = "Restore a backup of the log, or go on with the log as it is: run --accept-log" +
 	" (docs/operations.md has the consequences)"
 
-// gone returns the error of messages that the log lacks, among them the one at the position, unless
-// the log says that they are passed over.
+// gone returns the error about missing messages, among them the one at the position, unless the
+// log's settings skip them.
 func (id Identity) gone(ctx context.Context, s jetstream.Stream, hole Range) error {
 	skipped, err := skippedMessages(s.CachedInfo().Config)
 	if err != nil || skipped.has(hole) {
@@ -150,7 +150,7 @@ func (id Identity) gone(ctx context.Context, s jetstream.Stream, hole Range) err
 	if err != nil {
 		return err
 	}
-	for _, one := range holes { // of which we may have seen a part
+	for _, one := range holes { // hole may be a part of one
 		if one.First <= hole.First && hole.Last <= one.Last {
 			hole = Range{max(one.First, min(hole.First, id.Position)), one.Last}
 		}
@@ -163,8 +163,8 @@ func (id Identity) wrong(format string, args ...any) error {
 		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...), wayOn)
 }
 
-// CheckPlaces compares places with what the broker has now. Those before the beginning of the log,
-// which was purged, count as agreeing.
+// CheckPlaces compares places with the broker's log. Places before its purged beginning count as
+// agreeing.
 func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) error {
 	if len(places) == 0 {
 		return nil
@@ -178,15 +178,15 @@ func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) er
 	})
 }
 
-// checkKept checks that the log has and agrees with every place that is still in it. An end that a
-// server may only lack so far is a missingEnd.
+// checkKept checks that the log still agrees with every place that it has not purged. The error is
+// a missingEnd if only the answering server may lack the end.
 func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 	first := event.Position(request.Leader(s).State.FirstSeq)
 	for _, p := range places {
 		if p.Position < max(first, 1) {
 			continue
 		}
-		if p.Digest.Message == 0 { // only the position is known
+		if p.Digest.Message == 0 { // only the position was recorded
 			if last := event.Position(s.CachedInfo().State.LastSeq); last < p.Position {
 				return p.pastEnd(s)
 			}
@@ -199,7 +199,7 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 	return nil
 }
 
-// missing returns the error of messages that the log lacks.
+// missing returns the error about messages that the log lacks.
 func (id Identity) missing(hole Range) error {
 	return fmt.Errorf(
 		"%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
@@ -218,7 +218,7 @@ func (p Place) pastEnd(s jetstream.Stream) (err error) {
 	return err
 }
 
-// at returns the identity of the log at a later message of it; without a message it is the same.
+// at returns the identity of the log at a later message; without a message it is unchanged.
 func (id Identity) at(m *stored) Identity {
 	if m.Msg != nil {
 		id.Position, id.Digest = m.Position, m.Digest
@@ -226,9 +226,9 @@ func (id Identity) at(m *stored) Identity {
 	return id
 }
 
-// finalError returns the error with which reading ends, of what makes the feed begin anew; nil if
-// it can. A stream that is not the same any more ends it. After silence the connection is made
-// anew: the server at its other end may be gone without a word, and another be there.
+// finalError returns the error that ends reading after a failure of the feed, or nil if the feed
+// can start again. A stream that is no longer the same ends reading. After silence the connection
+// is replaced: its server may be gone without notice, and another one may be reachable.
 func (s *JetStreamSource) finalError(cause error) error {
 	nc := s.feed.JS.Conn()
 	switch {
@@ -240,12 +240,12 @@ func (s *JetStreamSource) finalError(cause error) error {
 		return fmt.Errorf("ingest: stream %s: %w, after: %w",
 			s.began.Stream, nats.ErrConnectionClosed, cause)
 	case errors.Is(cause, jetstream.ErrNoHeartbeat):
-		_ = nc.ForceReconnect() // an error says that it is closed, which the next attempt finds
+		_ = nc.ForceReconnect() // an error means that it is closed; the next attempt reports that
 	}
 	return nil
 }
 
-// verify compares the stream with the one that was read before.
+// verify compares the stream with the one read before.
 func (s *JetStreamSource) verify(ctx context.Context) error {
 	return insist(ctx, func() error {
 		ctx, cancel := request.Context(ctx, s.feed.JS.Conn())
@@ -272,7 +272,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 	})
 }
 
-// begin sets the receipt of the message after which the source began.
+// begin sets the receipt time of the message after which the source began.
 func (s *JetStreamSource) begin(received time.Time) {
 	if s.clock.received.IsZero() && !received.IsZero() && s.mode == ReceivedTime {
 		s.cutter.clock = event.Time(received.UnixNano())
@@ -280,7 +280,7 @@ func (s *JetStreamSource) begin(received time.Time) {
 	s.clock.begin(received)
 }
 
-// follow computes the digest of the log after a message, and compares it with what was kept there.
+// follow computes the digest of the log after a message, and compares it with the recorded places.
 func (s *JetStreamSource) follow(m *stored) error {
 	before := s.began.at(&s.read).Digest.Prefix
 	m.Digest = digestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())

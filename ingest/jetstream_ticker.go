@@ -15,7 +15,7 @@ import (
 	"gqlstream/internal/request"
 )
 
-// tickIdle is the time between two ticks of an idle stream, if a step is not longer.
+// tickIdle is the time between two ticks of an idle stream, or one step if that is longer.
 const tickIdle = time.Second
 
 // TickerConfig configures how often ticks are published.
@@ -25,16 +25,16 @@ type TickerConfig struct {
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending
 
-	// Secret is set where several processes put ticks into the log: one in each span of Every is
-	// enough, and the broker drops the others by their ids. Whoever knew the ids of the next ticks
-	// could publish messages with them before, and stop the log's time; see TickSecret.
+	// Secret is set if several processes put ticks into the log. One tick in each span of Every is
+	// enough; the broker drops the others by their ids. A producer that knew the next ids could
+	// publish messages with them first, and stop the log's time; see TickSecret.
 	Secret string
 }
 
 // Ticker puts time into the log while it runs, so that the last events before a pause do not wait
-// for the next ones. Ticks are messages like all others, so a replay sees the same boundaries. A
-// log cut by event time needs no ticker: a tick has no event time. When a tick cannot be published
-// the ticker goes on; meanwhile the log's time stands still, and State says so.
+// for later ones. Ticks are messages like all others, so a replay sees the same boundaries. A log
+// cut by event time needs no ticker: a tick has no event time. If a tick cannot be published, the
+// ticker goes on; meanwhile the log's time stands still, and State says so.
 type Ticker struct {
 	config TickerConfig
 	send   func(context.Context) error
@@ -60,7 +60,7 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 		}
 		_, err := js.PublishMsg(ctx, m)
 		if c.Secret != "" && request.DuplicateInProcess(err) {
-			return nil // another worker's of this slot is being stored
+			return nil // another worker's tick for this slot is being stored
 		}
 		return err
 	})
@@ -103,6 +103,5 @@ func (t *Ticker) run(ctx context.Context) {
 	}
 }
 
-// State returns the condition of the log: whether the broker takes ticks. Any goroutine may call
-// it.
+// State reports whether the broker takes ticks. Any goroutine may call it.
 func (t *Ticker) State() request.State { return t.tracker.State(t.config.Stream) }

@@ -21,20 +21,20 @@ import (
 type PublisherConfig struct {
 	Stream string // the log; empty: the default name
 
-	// Producer names this producer. With the number of a message it makes the id
-	// by which the broker drops repeats, so a name must not be used again for other
-	// messages within the broker's window (2 minutes). Empty: a random one.
+	// Producer names this producer. Together with the number of a message it makes the id by which
+	// the broker drops repeats. So a name must not be used again for other messages within the
+	// broker's window (2 minutes). Empty: a random name.
 	Producer string
 
 	// Pending bounds the messages that are sent and not yet stored; 0: 256. They
 	// are also bounded by 64 MiB of payload.
 	Pending int
 
-	// RetryFor bounds how long to try again while the stream is full or the broker
-	// is away; 0: one minute, < 0: not at all.
+	// RetryFor bounds how long to retry while the stream is full or the broker is away; 0: one
+	// minute, < 0: no retries.
 	RetryFor time.Duration
 
-	// Report, when not nil, is told why the publisher waits, before each new try.
+	// Report, when not nil, gets the reason of a wait before each retry.
 	Report func(error)
 }
 
@@ -46,14 +46,14 @@ type Outgoing struct {
 }
 
 // Publisher publishes messages to the log without waiting for each to be stored. Messages are
-// stored in the order of the calls; if the broker refused one in the midst, for want of space, it
-// comes after those that were under way behind it. It has one owner.
+// stored in the order of the calls, except that a message which the broker refused for lack of
+// space is stored after the ones sent behind it. It has one owner.
 type Publisher struct {
 	config PublisherConfig
 	js     jetstream.JetStream
-	window []outstanding // sent and not yet stored, bounded; settled in order
-	bytes  int           // of these
-	stored uint64        // messages that the broker has
+	window []outstanding // sent and not yet stored; bounded; settled in order
+	bytes  int           // of window
+	stored uint64        // messages that the broker has confirmed
 	last   uint64        // the largest sequence among them
 	err    error         // final
 }
@@ -69,15 +69,15 @@ func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
 	}
 	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
 		jetstream.WithPublishAsyncTimeout(
-			request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
+			request.AnswerWaitMax)) // the broker drops a repeat of a stored message by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
 	}
 	return &Publisher{config: c, js: js}, nil
 }
 
-// Publish sends a message, after waiting for older ones if too many are pending.
-// An error may be that of an older message; it says which, and is final.
+// Publish sends a message. It first waits for older ones if too many are pending. An error may be
+// about an older message, which it names; it is final.
 func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	if int(o.Kind) >= event.Kinds {
 		return fmt.Errorf("ingest: publish: no such kind of event as %v", o.Kind)
@@ -93,12 +93,11 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	return p.send(ctx, m)
 }
 
-// Close frees what the publisher holds of the connection. It does not wait for messages: call Flush
+// Close frees the publisher's state on the connection. It does not wait for messages: call Flush
 // first.
 func (p *Publisher) Close() { p.js.CleanupPublisher() }
 
-// Stored returns the number of messages that the broker has confirmed, and the position of the
-// newest of them.
+// Stored returns how many messages the broker has confirmed, and the position of the newest.
 func (p *Publisher) Stored() (messages uint64, last event.Position) {
 	return p.stored, event.Position(p.last)
 }
@@ -113,7 +112,7 @@ const (
 type outstanding struct {
 	message *nats.Msg
 	future  jetstream.PubAckFuture
-	unsent  error // not sent at all, so there is no future
+	unsent  error // why the message could not be sent; there is no future then
 }
 
 // send sends m, after waiting for older messages if the window is full.
@@ -142,8 +141,8 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	return p.err
 }
 
-// settle waits until the oldest pending message is stored, and publishes it again if need be. A
-// repeat of a message that was stored after all is dropped by the broker, by its id.
+// settle waits until the oldest pending message is stored, and publishes it again if need be. If it
+// was stored after all, the broker drops the repeat by its id.
 func (p *Publisher) settle(ctx context.Context) {
 	oldest := p.window[0]
 	ack, err := oldest.await(ctx)
@@ -176,8 +175,8 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 	}
 }
 
-// repeat publishes a message until it is stored, or its error is final, or time is up. It reports
-// only what fails again: after an outage all that was under way is repeated.
+// repeat publishes a message until it is stored, its error is final, or time is up. It reports only
+// repeated failures: after an outage every pending message is repeated once.
 func (p *Publisher) repeat(
 	ctx context.Context,
 	o outstanding,

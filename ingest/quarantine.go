@@ -23,25 +23,25 @@ import (
 	"gqlstream/internal/request"
 )
 
-// Ends of subjects, and headers, of the quarantine, besides Content-Type, which is that of
-// the original, and Nats-Msg-Id.
+// Last tokens of subjects, and headers, of the quarantine. Entries also have Content-Type, which is
+// that of the original, and Nats-Msg-Id.
 const (
-	quarantineRetried = "retried" // marks: an entry was published again
-	quarantineUnknown = "unknown" // the kind of a message without one
+	quarantineRetried = "retried" // of marks: an entry was published again
+	quarantineUnknown = "unknown" // kind of a message whose subject names none
 
 	headerReason   = "Gqlstream-Reason"
 	headerDetail   = "Gqlstream-Detail"
 	headerPosition = "Gqlstream-Position" // in the log
-	headerIndex    = "Gqlstream-Index"    // of the event in its message, -1: all of it
+	headerIndex    = "Gqlstream-Index"    // of the event in its message, -1: the whole message
 	headerLog      = "Gqlstream-Log"      // creation time of the log, Unix nanoseconds
 	headerMore     = "Gqlstream-More"     // refusals after this one that have no entry
 	headerEntry    = "Gqlstream-Entry"    // of a mark: the sequence of its entry
-	headerBytes    = "Gqlstream-Bytes"    // of the original, where an entry has only its beginning
+	headerBytes    = "Gqlstream-Bytes"    // of the original, if the entry has only its beginning
 )
 
-// Whoever may publish decides how much is refused. So a message and a step have at most so
-// many entries, and an entry so many bytes; further refusals are counted in the entry before
-// them, and the log has all originals. Entries are stored in batches, which a broker syncs as one.
+// Producers decide how much is refused. So the entries of a message and of a step, and the bytes of
+// an entry, are bounded; further refusals are counted in the entry before them, and the log has all
+// originals. Entries are stored in batches, which the broker syncs as one.
 const (
 	messageEntriesMax = 100
 	stepEntriesMax    = request.BatchMessagesMax
@@ -49,21 +49,21 @@ const (
 	batchBytesMax     = 8 << 20
 )
 
-// QuarantineWriter keeps copies of what was refused, each once, even when a restart or another
-// worker of a group goes through the same steps: repeats within the broker's window are dropped by
-// their id, and older ones because they are not after the newest entry that is there. Write has one
-// caller at a time.
+// QuarantineWriter stores a copy of each refusal, once, even if a restart or another worker of a
+// group repeats the same steps: the broker drops repeats within its window by their id, and the
+// writer drops older ones, which are not after the newest stored entry. Write has one caller at a
+// time.
 type QuarantineWriter struct {
 	js    jetstream.JetStream
 	names broker.StreamNames
 	log   string
 
-	waiting chan []*nats.Msg // holds the entries that come next, of whole steps
+	waiting chan []*nats.Msg // next entries, of whole steps
 
-	leftOut atomic.Uint64 // refusals without an entry of their own, as the steps were written
+	leftOut atomic.Uint64 // refusals without an entry of their own, in the written steps
 
 	tracker request.Tracker
-	held    atomic.Bool // the owner waits
+	held    atomic.Bool // the owner is waiting
 }
 
 // place orders refusals.
@@ -105,9 +105,9 @@ func NewQuarantineWriter(
 	return w, nil
 }
 
-// Write gives Run the refusals of one step, in any order. Call it once a step, in the order of
-// steps. It waits while more than a batch would wait, for a broker that is away for as long as it
-// takes; see State.
+// Write passes the refusals of one step, in any order, to Run. Call it once a step, in the order of
+// steps. It waits while more than a batch is waiting, as long as it takes if the broker is away;
+// see State.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	kept := boundEntries(refusals)
 	w.leftOut.Add(uint64(event.CountRefused(refusals) - len(kept)))
@@ -119,7 +119,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 		return nil
 	}
 	select {
-	case before = <-w.waiting: // Run has not begun with it
+	case before = <-w.waiting: // Run has not taken them yet
 	default:
 	}
 	if together := append(before, next...); fitting(together) == len(together) {
@@ -130,12 +130,11 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	return w.give(ctx, next)
 }
 
-// Settle waits until all that was given to Write is on the broker's disk. Whoever records a step as
-// done calls it first: what is refused after what was recorded is written again after a crash, and
-// stored once.
+// Settle waits until everything given to Write is on the broker's disk. Call it before recording a
+// step as done: refusals after the recorded step are written again after a crash, and stored once.
 func (w *QuarantineWriter) Settle(ctx context.Context) error {
 	return cmp.Or(w.give(ctx, nil),
-		w.give(ctx, nil)) // Run takes the first when it is done with all before
+		w.give(ctx, nil)) // Run takes this only after everything before
 }
 
 func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {
@@ -148,9 +147,9 @@ func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error 
 	return ctx.Err()
 }
 
-// Run stores what Write gives it, in batches over several steps where the broker is slower than
-// they come, until ctx ends or the broker refuses for good. An error leaves some stored; a restart
-// writes all again.
+// Run stores the refusals of Write until ctx ends or the broker refuses for good. If the broker is
+// slow it stores several steps in one batch. After an error some entries may be stored; a restart
+// writes all of them again.
 func (w *QuarantineWriter) Run(ctx context.Context) error {
 	for {
 		select {
@@ -179,11 +178,10 @@ func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error
 	return err
 }
 
-// State returns the condition of the quarantine: whether the broker takes entries. Any goroutine
-// may call it.
+// State reports whether the broker takes entries. Any goroutine may call it.
 func (w *QuarantineWriter) State() request.State { return w.tracker.State(w.names.Quarantine) }
 
-// fitting returns how many of the messages, at least one if there are any, go into a batch.
+// fitting returns how many of the messages go into one batch: at least one, if there are any.
 func fitting(messages []*nats.Msg) int {
 	bytes := 0
 	for i, m := range messages {
@@ -194,10 +192,10 @@ func fitting(messages []*nats.Msg) int {
 	return len(messages)
 }
 
-// write stores what is not stored yet of the entries.
+// write stores the entries that are not stored yet.
 func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error {
 	if len(entries) == 0 {
-		return nil // Settle only waits
+		return nil // a call of Settle
 	}
 	messages, err := w.missing(ctx, entries)
 	for most := request.BatchMessagesMax; len(messages) > 0 && err == nil; {
@@ -205,7 +203,9 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 		_, err = request.Batch(ctx, w.js.Conn(), messages[:n])
 		if err != nil && n > 1 &&
 			!request.Passes(
-				err) { // some are stored, by an equal run say: the broker drops these one by one
+				// some are stored, by a second worker for example: the broker drops these one by
+				// one
+				err) {
 			most = 1
 			messages, err = w.missing(ctx, entries)
 			continue
@@ -215,9 +215,9 @@ func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error
 	return err
 }
 
-// missing returns copies of the entries that come after the newest of their subject in the stream,
-// which it creates where it was deleted. It looks each time: the broker does not know repeats any
-// more after a while, and another worker of a group may be further ahead than that.
+// missing returns copies of the entries after the newest stored one of their subject. It creates
+// the stream if it was deleted. It looks every time: the broker forgets ids after a while, and
+// another worker of a group may be further ahead than that.
 func (w *QuarantineWriter) missing(
 	ctx context.Context,
 	entries []*nats.Msg,
@@ -244,7 +244,7 @@ func (w *QuarantineWriter) missing(
 			}
 			newest[m.Subject] = last
 		}
-		if (place{e.Position, e.Index}).compare(last) > 0 { // in a batch it gets headers of that
+		if (place{e.Position, e.Index}).compare(last) > 0 { // sending it in a batch adds headers
 			messages = append(messages,
 				&nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
 		}
@@ -252,8 +252,8 @@ func (w *QuarantineWriter) missing(
 	return messages, nil
 }
 
-// newest returns the place of the newest entry of a subject; before all others where there is none
-// of this log.
+// newest returns the place of the newest entry of a subject; before all others if the log has no
+// entry.
 func (w *QuarantineWriter) newest(
 	ctx context.Context,
 	s jetstream.Stream,
@@ -268,19 +268,19 @@ func (w *QuarantineWriter) newest(
 			w.names.Quarantine, subject, err)
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
-	if err != nil || e.Log != w.log { // what is no entry is nobody's
+	if err != nil || e.Log != w.log { // not an entry of this log
 		return place{}, nil
 	}
 	return place{e.Position, e.Index}, nil
 }
 
-// boundEntries returns the refusals of a step that get entries, in the order of the log, with
-// the number of those after each that get none.
+// boundEntries returns the refusals of a step that get entries, in log order. Each counts the
+// refusals after it that get none.
 func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
 	inOrder := func(a, b event.Refusal) int {
 		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
 	}
-	if !slices.IsSortedFunc(refusals, inOrder) { // those of the decoder are, and can be many
+	if !slices.IsSortedFunc(refusals, inOrder) { // the decoder's are sorted, and can be many
 		refusals = slices.Clone(refusals)
 		slices.SortStableFunc(refusals, inOrder)
 	}
@@ -298,7 +298,7 @@ func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
 	return kept
 }
 
-// LeftOut returns the number of refusals without an entry of their own, which another one counts.
+// LeftOut returns the number of refusals without an entry of their own.
 func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut.Load() }
 
 func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
@@ -321,7 +321,7 @@ func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
 	m.Data = bytes.Clone(
-		r.Original[:min(len(r.Original), originalBytesMax)]) // it lasts until the next step
+		r.Original[:min(len(r.Original), originalBytesMax)]) // valid until the next step
 	if len(r.Original) > originalBytesMax {
 		m.Header.Set(headerBytes, strconv.Itoa(len(r.Original)))
 	}

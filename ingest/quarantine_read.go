@@ -18,8 +18,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// headerRetry is the header of a message that was published again from the
-// quarantine: position and index of what was refused.
+// headerRetry is a header of messages published again from the quarantine: position and index of
+// the refused event.
 const headerRetry = "Gqlstream-Retry"
 
 // QuarantineFilter selects entries; its zero value selects those not retried.
@@ -27,10 +27,10 @@ type QuarantineFilter struct {
 	Reason  event.Reason // empty: any
 	Kind    string       // empty: any
 	Retried bool         // also entries that were published again
-	Newest  uint64       // of the stream's messages only so many are looked at; 0: all
+	Newest  uint64       // look at this many of the stream's newest messages; 0: all
 }
 
-// Quarantine reads what was refused, and publishes it again.
+// Quarantine reads refused events and messages, and publishes them again.
 type Quarantine struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
@@ -53,8 +53,8 @@ func OpenQuarantine(
 // subjects returns the prefix of the subjects of the entries.
 func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.names.Quarantine) }
 
-// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a
-// purge deletes them.
+// Discarded returns the number of deleted entries: the broker deletes the oldest to make space, and
+// a purge deletes more.
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
@@ -110,8 +110,8 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	return q.whole(ctx, e), err
 }
 
-// whole returns an entry with all of its original, of which a long one is in the log, while it is
-// there; but not that of an event, which has a message with others.
+// whole returns an entry with its whole original, which for a long one is read from the log, if it
+// is still there. An event refused out of a longer message is not completed.
 func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEntry {
 	if len(e.Original) == e.Bytes || e.Index >= 0 {
 		return e
@@ -129,13 +129,13 @@ func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEnt
 // original.
 type Correction struct {
 	Payload     []byte // nil: the original
-	ContentType string // of Payload; empty: the decoder looks at the payload
-	Kind        string // empty: as before
+	ContentType string // of Payload; empty: detected from the payload
+	Kind        string // empty: unchanged
 }
 
 // Retry publishes an entry again, at the end of the log, and marks it as retried. An old event then
-// follows newer ones: if it asserts something that has changed since, it takes it back. What is
-// refused again becomes a new entry.
+// follows newer ones: if a newer event has replaced its assertion, the retry undoes that. If it is
+// refused again, it becomes a new entry.
 func (q *Quarantine) Retry(
 	ctx context.Context,
 	e QuarantineEntry,
@@ -168,9 +168,9 @@ func (q *Quarantine) Retry(
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
 
-// DropBefore deletes the entries whose position in the log is lower, and those of a log that was
-// there before, and has the broker write over their bytes. It returns how many there are; with dry
-// it only counts them.
+// DropBefore deletes the entries of messages before a position in the log, and those of an earlier
+// log, and makes the broker overwrite their bytes. It returns their number; with dry it only
+// counts.
 func (q *Quarantine) DropBefore(
 	ctx context.Context,
 	position event.Position,
@@ -200,8 +200,8 @@ func (q *Quarantine) DropBefore(
 	return len(older), nil
 }
 
-// mark records that an entry was published again. A crash before it leaves the entry as not
-// retried; retrying it again is harmless, because events are assertions.
+// mark records that an entry was published again. After a crash before this, the entry still counts
+// as not retried; retrying it again is harmless, because events are assertions.
 func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) error {
 	m := nats.NewMsg(q.subjects() + quarantineRetried)
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
@@ -224,7 +224,7 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 	return set, err
 }
 
-// each visits what the quarantine holds now of some subjects, in order, from a sequence on.
+// each visits the present messages of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(
 	ctx context.Context,
 	subjects string,

@@ -15,12 +15,12 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// limitsKey is where the settings of a log say what its events may make a pipeline hold.
+// limitsKey is the setting of a log that records the limits on its content.
 const limitsKey = "gqlstream.limits"
 
-// RecordLimits returns the limits that a log has in its settings. Where there are none yet,
-// it records those that are wanted. What is refused depends on them, and so every result:
-// they are of the log, not of the machine that happens to read it.
+// RecordLimits returns the limits recorded in the settings of a log. If there are none, it records
+// those given. Refusals depend on the limits, and so does every result: they belong to the log, not
+// to the machine that reads it.
 func RecordLimits(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -50,7 +50,7 @@ func NameLog(ctx context.Context, js jetstream.JetStream, stream, name string) e
 	return record(ctx, js, s, broker.LogNameKey, name)
 }
 
-// record writes into the settings of a stream that was just looked up.
+// record writes a setting of a stream that was just looked up.
 func record(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -69,7 +69,7 @@ func record(
 	return nil
 }
 
-// recordedLimits returns the limits in the settings of a log, or none.
+// recordedLimits returns the limits recorded in the settings of a log, or none.
 func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 	text := c.Metadata[limitsKey]
 	if text == "" {
@@ -81,13 +81,13 @@ func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 	return l, nil
 }
 
-// ticksKey is where the settings of a log keep the secret of TickSecret.
+// ticksKey is the setting of a log that records the secret of TickSecret.
 const ticksKey = "gqlstream.ticks"
 
-// TickSecret returns the secret that stands in the ids of the ticks of a group, and records a
-// random one where there is none. Only those who may read the settings of the log know it. Two
-// workers that record one at the same time may use different ones until they start again: the log
-// then has more ticks than it needs.
+// TickSecret returns the secret within the ids of a group's ticks, and records a random one if
+// there is none. Only those who may read the settings of the log know it. Two workers that record
+// one at the same time may use different ones until they restart: the log then has more ticks than
+// it needs.
 func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (string, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -100,15 +100,15 @@ func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (str
 	return secret, record(ctx, js, s, ticksKey, secret)
 }
 
-// skippedKey is where the settings of a log list the positions that are passed over: 17,20-25. They
-// are settings, not messages. To change them takes the right to manage the stream, so that no
-// producer can, and no acknowledgement or answer that the broker or a run is made to send.
+// skippedKey is the setting of a log that lists the skipped positions: 17,20-25. It is a setting,
+// not a message, because changing it needs the right to manage the stream. So no producer can skip
+// a message, and no acknowledgement or reply of the broker or of a run can be abused for it.
 const skippedKey = "gqlstream.skipped"
 
 // skippedMax bounds the ranges: the broker bounds the settings of a stream.
 const skippedMax = 2000
 
-// Range is a range of positions. Both ends belong to it.
+// Range is a range of positions, including both ends.
 type Range struct{ First, Last event.Position }
 
 // ParseRange reads POSITION or FIRST-LAST.
@@ -130,10 +130,10 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Skip records in the settings of the log that messages are passed over from now on, by every run
-// and every replay: one that this version of the program cannot bear, say, or some that the broker
-// has lost. A message stays where it is, and becomes a refusal. A state that has applied it does
-// not change.
+// Skip records in the settings of the log that every run and every replay skips these messages from
+// now on: for example one that this version of the program cannot process, or some that the broker
+// has lost. A skipped message stays in the log and becomes a refusal. A state that has applied it
+// already does not change.
 func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -154,10 +154,10 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) e
 	return record(ctx, js, s, skippedKey, append(list, r).String())
 }
 
-// skips are the ranges that a log says are passed over.
+// skips are the skipped ranges of a log.
 type skips []Range
 
-// has reports whether every position of a range is passed over.
+// has reports whether every position of a range is skipped.
 func (list skips) has(r Range) bool {
 	for moved := true; moved && r.First <= r.Last; {
 		moved = false
@@ -170,7 +170,7 @@ func (list skips) has(r Range) bool {
 	return r.First > r.Last
 }
 
-// String returns the ranges as the settings of a log list them.
+// String returns the ranges in the form of the setting.
 func (list skips) String() string {
 	texts := make([]string, len(list))
 	for i, r := range list {
@@ -179,7 +179,7 @@ func (list skips) String() string {
 	return strings.Join(texts, ",")
 }
 
-// skippedMessages returns the positions that the settings of a log say are passed over.
+// skippedMessages returns the skipped positions in the settings of a log.
 func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
 	text := c.Metadata[skippedKey]
 	if text == "" {
@@ -197,7 +197,7 @@ func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
 	return list, nil
 }
 
-// passOver takes in a message that is not decoded, because Skip names it.
+// passOver refuses a message, without decoding it, if its position is skipped.
 func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
 	if !s.skipped.has(Range{m.Position, m.Position}) {
 		return false

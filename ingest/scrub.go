@@ -13,17 +13,17 @@ import (
 	"gqlstream/internal/request"
 )
 
-// Scrubbed is what reading a whole stream found.
+// Scrubbed is the result of reading a whole stream.
 type Scrubbed struct {
 	Messages uint64
 	First    uint64  // sequence of the first message
-	Holes    []Range // that the broker does not deliver
+	Holes    []Range // messages that the broker does not deliver
 	Kept     int     // places that agree
 	Bad      []error // places that do not
 }
 
 // Scrub reads every message of a stream, so that the broker verifies each, and compares the digest
-// of the log with every place that something has kept of it. A stream other than the log has none.
+// of the log with every recorded place. Streams other than the log have no recorded places.
 func Scrub(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -56,7 +56,7 @@ func Scrub(
 			kept = kept[1:]
 			switch {
 			case p.Position < event.Position(at) || p.Digest == Digest{}:
-				// it is gone, or nothing is known
+				// the message is gone, or only its position is known
 			case p.Digest.Agrees(digest):
 				s.Kept++
 			default:

@@ -23,13 +23,14 @@ type ConnectConfig struct {
 	URL string `yaml:"url"`
 	// path of a credentials file, or of the seed of an nkey; empty: none
 	Credentials string `yaml:"credentials"`
-	// who signed the server's certificate; empty: those that the system trusts
+	// file with the authority that signed the server's certificate; empty: those that the system
+	// trusts
 	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"` // client certificate, with its key; empty: none
 	KeyFile  string `yaml:"key_file"`  // of the client certificate
-	// of JetStream, where a leaf node leads to it; empty: that of the server
+	// JetStream domain behind a leaf node; empty: the server's own
 	Domain string       `yaml:"domain"`
-	Log    *slog.Logger `yaml:"-"` // connection troubles; nil: nowhere
+	Log    *slog.Logger `yaml:"-"` // for connection troubles; nil: none
 }
 
 func (c *ConnectConfig) options() ([]nats.Option, error) {
@@ -54,7 +55,7 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	return options, nil
 }
 
-// ValidateFiles reports which of the files that it names cannot be read.
+// ValidateFiles reports the configured files that cannot be read.
 func (c *ConnectConfig) ValidateFiles() error {
 	var errs []error
 	for _, path := range []string{c.Credentials, c.CAFile, c.CertFile, c.KeyFile} {
@@ -68,8 +69,8 @@ func (c *ConnectConfig) ValidateFiles() error {
 	return errors.Join(errs...)
 }
 
-// readCredentials returns the option for a credentials file, which holds a JWT, or for a
-// file with the seed of an nkey alone.
+// readCredentials returns the option for a credentials file, which holds a JWT, or for a file that
+// holds only the seed of an nkey.
 func readCredentials(path string) (nats.Option, error) {
 	if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("NATS USER JWT")) {
 		return nats.UserCredentials(path), nil
@@ -93,7 +94,7 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 }
 
 // Redacted returns URLs, separated by commas, from the last host on that has a password or token
-// before it, so that none is left whatever characters it has.
+// before it, so that no secret is left, whatever characters it has.
 func Redacted(urls string) string {
 	if at := strings.LastIndexByte(urls, '@'); at >= 0 {
 		return "xxxxx" + urls[at:]
@@ -101,8 +102,8 @@ func Redacted(urls string) string {
 	return urls
 }
 
-// redactError returns an error without the parts of URLs that it repeats: a password with a
-// slash, say, ends what is read as the host, and its beginning stands in the error as a port.
+// redactError returns err without the parts of the URLs that it repeats: a password with a slash,
+// for example, ends the host early, and its beginning appears in the error as a port.
 func redactError(err error, urls string) error {
 	var bad *url.Error
 	if errors.As(err, &bad) && Redacted(urls) != urls {
@@ -114,15 +115,15 @@ func redactError(err error, urls string) error {
 	return err
 }
 
-// A link that is dead without a word, because a host died or a firewall drops, is given up
-// after pingEvery times one more than pingsUnansweredMax. The client's defaults take minutes.
+// A dead link, after a crash of the host or behind a firewall that drops packets, is given up after
+// pingEvery times (pingsUnansweredMax + 1). The client's defaults take minutes.
 const (
 	pingEvery          = 2 * time.Second
 	pingsUnansweredMax = 2
 )
 
-// connectionOptions make the client reconnect for ever and report to log instead
-// of to standard error, which is its default.
+// connectionOptions make the client reconnect for ever, and report to log; its default is standard
+// error.
 func connectionOptions(log *slog.Logger) []nats.Option {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return []nats.Option{
@@ -145,8 +146,8 @@ func connectionOptions(log *slog.Logger) []nats.Option {
 	}
 }
 
-// Config names the NATS server of a pipeline: an outside one by its URL, or the one
-// that this process starts in its state directory.
+// Config names the NATS server of a pipeline: an outside one by its URL, or the embedded one of a
+// state directory.
 type Config struct {
 	ConnectConfig        // to an outside server; without a URL: the embedded one
 	Dir           string // state directory of the embedded server
@@ -158,7 +159,7 @@ type Broker struct {
 	Embedded *Embedded // nil for an outside server
 	NC       *nats.Conn
 	JS       jetstream.JetStream
-	Where    string // the server in words
+	Where    string // description of the server
 }
 
 // Open connects to the outside server that c names, or starts the embedded one.

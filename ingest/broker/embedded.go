@@ -20,7 +20,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-const storeDir = "nats" // of the streams, in the state directory
+const storeDir = "nats" // subdirectory of the state directory with the streams
 
 // embeddedReadyWaitMax bounds how long a starting server may take to recover its
 // store (measured: 0.2 s for 270 MB).
@@ -38,17 +38,17 @@ type EmbeddedConfig struct {
 
 	Log *slog.Logger // warnings and errors of the server; nil: nowhere
 
-	storeBytesMax int64 // tests; 0: three quarters of what is free
+	storeBytesMax int64 // for tests; 0: three quarters of the free space
 }
 
-// Embedded is a NATS server with JetStream inside this process. Every message of
-// the log is on the disk before it is acknowledged. A server that could not write,
-// because its disk was full, say, takes nothing any more: see WriteError.
+// Embedded is a NATS server with JetStream inside this process. Every message of the log is on the
+// disk before it is acknowledged. After a failed write, on a full disk for example, it accepts
+// nothing any more: see WriteError.
 type Embedded struct {
 	server  *server.Server
 	lock    *os.File // see AcquireLock
 	log     *slog.Logger
-	scratch string // file of Room
+	scratch string // file that Room writes
 }
 
 // StartEmbedded locks the state directory and starts a server in it. A second
@@ -67,7 +67,7 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		scratch: filepath.Join(c.Dir, storeDir, "room.tmp"),
 	}
-	_ = os.Remove(e.scratch) // of a process that was killed
+	_ = os.Remove(e.scratch) // left by a process that was killed
 	if err := e.start(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err),
 			e.Close())
@@ -115,8 +115,8 @@ func (e *Embedded) URL() string {
 	return e.server.ClientURL()
 }
 
-// Close stops the server, waits until it has written everything, and gives the
-// directory up. Close connections first. A second Close does nothing.
+// Close stops the server, waits until it has written everything, and unlocks the directory. Close
+// connections first. A second Close does nothing.
 func (e *Embedded) Close() error {
 	if e.server != nil {
 		e.server.Shutdown()
@@ -189,8 +189,8 @@ func ListenAddress(listen string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// serverLog passes what an operator must know to the program's log, and keeps the
-// error that stops a server. Notices, debugging and traces of the server are dropped.
+// serverLog passes warnings and errors to the program's log, and keeps the error that stops a
+// server. Notices, debugging and traces of the server are dropped.
 type serverLog struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[string]
@@ -214,12 +214,12 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 	l.Errorf("%s", text)
 }
 
-// RoomMin is the number of bytes that can be written while Room has no error.
+// RoomMin is the number of bytes that fit on the disk while Room returns no error.
 const RoomMin = 16 << 20
 
-// WriteError returns the first error of writing of the server, which takes nothing any more then:
-// it must be closed, and started anew when there is Room. What it has acknowledged of streams in
-// AsyncPersistMode may be lost, so that who has published to those must see what they hold.
+// WriteError returns the first write error of the server. From then on the server accepts nothing:
+// close it, and start it again when Room returns no error. Acknowledged messages of streams in
+// AsyncPersistMode may be lost, so their publishers must check what the streams hold.
 func (e *Embedded) WriteError() string {
 	if !e.server.JetStreamEnabled() {
 		return "it has turned its store off"
@@ -232,14 +232,15 @@ func (e *Embedded) WriteError() string {
 	return ""
 }
 
-// Room reports why not much can be written beside the streams.
+// Room returns an error if the disk of the streams has little space left.
 func (e *Embedded) Room() error {
 	file, err := os.Create(e.scratch)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(e.scratch)
-	block := make([]byte, 1<<20) // written, since a disk can take a size that it has no room for
+	// written, since a disk can accept a file size that it has no space for
+	block := make([]byte, 1<<20)
 	for n := 0; n < RoomMin && err == nil; n += len(block) {
 		_, err = file.Write(block)
 	}

@@ -12,18 +12,17 @@ import (
 	"gqlstream/internal/filelock"
 )
 
-const lockName = "LOCK" // of the file that the owner of a state directory keeps locked
+const lockName = "LOCK" // file that the owner of a state directory locks
 
 // ErrLocked is matched when another process owns a directory. The error names it.
 var ErrLocked = errors.New("stop that one, or choose another directory")
 
-// AcquireLock makes dir if need be and takes ownership of it at once, or returns
-// an error that matches ErrLocked. Two servers on one store destroy each
-// other's data without an error, so whoever writes there locks first.
+// AcquireLock creates dir if need be and locks it, or returns an error that matches ErrLocked at
+// once. Two servers on one store destroy each other's data without an error, so every writer locks
+// first.
 //
-// Whoever closes the file gives the directory up, and the operating system does when the
-// process ends, however it ends. The file stays: removing it would let two processes lock two
-// files of one name.
+// Closing the file unlocks the directory, and so does the operating system when the process ends,
+// in whatever way. The file stays: removing it would let two processes lock two files of one name.
 func AcquireLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("broker: state directory: %w", err)
@@ -34,7 +33,8 @@ func AcquireLock(dir string) (*os.File, error) {
 	}
 	err = filelock.Acquire(file)
 	if errors.Is(err, filelock.ErrHeld) {
-		holder, _ := io.ReadAll(io.LimitReader(file, 512)) // nothing before it is written
+		// no content is written before the lock is held
+		holder, _ := io.ReadAll(io.LimitReader(file, 512))
 		err = fmt.Errorf("%s is in use by another gqlstream (%s): %w",
 			dir, bytes.TrimSpace(holder), ErrLocked)
 	} else if err == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// snapshotSilenceMax bounds how long a server may say nothing while a stream is copied.
+// snapshotSilenceMax bounds the pauses of a server while it sends a copy of a stream.
 const snapshotSilenceMax = 30 * time.Second
 
-// restoreChunk is how many bytes of a stream are sent to a server at once.
+// restoreChunk is the size of the pieces in which a stream is sent to a server.
 const restoreChunk = 256 << 10
 
-// StreamCopy describes a copy of a stream: what the server said of it when the copy was begun.
+// StreamCopy describes a copy of a stream: the server's answer when the copy began.
 type StreamCopy struct {
 	Config json.RawMessage `json:"config"`
 	State  json.RawMessage `json:"state"`
@@ -31,16 +31,16 @@ func (c StreamCopy) Range() (first, last uint64) {
 		First uint64 `json:"first_seq"`
 		Last  uint64 `json:"last_seq"`
 	}
-	_ = json.Unmarshal(c.State, &state) // a server made it
+	_ = json.Unmarshal(c.State, &state) // the server wrote it
 	return state.First, state.Last
 }
 
-// apiError is the part of an answer that says what went wrong.
+// apiError is the error part of an answer.
 type apiError struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// ask sends a question of the JetStream API and decodes its answer.
+// ask sends a request to the JetStream API and decodes its answer.
 func ask(ctx context.Context, b *Broker, subject string, question, answer any) error {
 	data, err := json.Marshal(question)
 	if err != nil {
@@ -70,8 +70,8 @@ func decodeAnswer(data []byte, answer any) error {
 	return json.Unmarshal(data, answer)
 }
 
-// CopyStream writes a stream with its consumers, as the server packs it, to w. The server checks
-// every message before. Messages that come meanwhile may be in the copy or not.
+// CopyStream writes a stream with its consumers to w, in the server's format. The server checks
+// every message first. Messages that arrive meanwhile may or may not be in the copy.
 func CopyStream(
 	ctx context.Context, b *Broker, name string, w io.Writer,
 ) (c StreamCopy, err error) {
@@ -114,7 +114,7 @@ func CopyStream(
 	}
 }
 
-// RestoreStream makes a stream from a copy. There must be none of its name.
+// RestoreStream creates a stream from a copy. No stream of that name may exist.
 func RestoreStream(ctx context.Context, b *Broker, name string, c StreamCopy, r io.Reader) error {
 	fail := func(err error) error { return fmt.Errorf("broker: restore stream %s: %w", name, err) }
 	var to struct {

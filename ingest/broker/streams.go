@@ -15,20 +15,21 @@ import (
 	"gqlstream/internal/request"
 )
 
-// StreamNames are the streams of a pipeline's log in and of what was refused of it; the
-// log out and what hangs on it are package sinks's.
+// StreamNames are the streams of a pipeline's input log and of its quarantine. Package sinks has
+// the names of the output stream and of its followers.
 type StreamNames struct {
 	Log        string // all events; on the subjects gql.<kind>, if it is GQL
-	Quarantine string // what was refused; on the subjects gqlq.<kind>
+	Quarantine string // refused events and messages; on the subjects gqlq.<kind>
 
-	// Replicas is the number of servers that shall keep each stream. 0: as many as keep the log,
-	// and a log that is made is kept by replicasDefault of a cluster.
+	// Replicas is the number of servers that must hold each stream. 0: as many as hold the log; a
+	// new log in a cluster is held by replicasDefault.
 	Replicas int
-	LogBytes int64  // limit of a log that is made; 0: none
-	Domain   string // of JetStream, as ConnectConfig has it
+	LogBytes int64  // limit of a new log; 0: none
+	Domain   string // JetStream domain, as in ConnectConfig
 }
 
-// replicasDefault is the least number of which one can fail and the others still agree.
+// replicasDefault is the least number of servers of which one can fail while the others still
+// agree.
 const replicasDefault = 3
 
 // DefaultStreamNames returns the names that are used without configuration.
@@ -36,8 +37,8 @@ func DefaultStreamNames() StreamNames { return NewStreamNames("") }
 
 const prefixDefault = "gql"
 
-// NewStreamNames returns the names that hang on a prefix; the empty one is "gql". Several
-// pipelines share a server by different prefixes. sinks.NewNames says what a prefix may be.
+// NewStreamNames returns the names with a prefix; the empty prefix is "gql". Several pipelines
+// share a server by different prefixes. sinks.NewNames documents the valid prefixes.
 func NewStreamNames(prefix string) StreamNames {
 	log := strings.ToUpper(cmp.Or(prefix, prefixDefault))
 	return StreamNames{Log: log, Quarantine: log + quarantineSuffix}
@@ -45,14 +46,14 @@ func NewStreamNames(prefix string) StreamNames {
 
 const quarantineSuffix = "_QUARANTINE"
 
-// Subjects returns the prefix of the subjects of a log, and of all that its name decides: that of
+// Subjects returns the prefix of the subjects of a log, and of other names derived from it: that of
 // the stream GQL is "gql.".
 func Subjects(log string) string { return strings.ToLower(log) + "." }
 
 // Subject returns the subject that carries events of a kind to a log.
 func Subject(log string, kind event.Kind) string { return Subjects(log) + kind.String() }
 
-// SubjectKind returns the kind of event that a subject of a log, which has the prefix, carries.
+// SubjectKind returns the kind of event of a subject. prefix is that of the log's subjects.
 func SubjectKind(prefix, subject string) (event.Kind, bool) {
 	name, ok := strings.CutPrefix(subject, prefix)
 	if !ok {
@@ -70,13 +71,13 @@ func QuarantineSubjects(quarantine string) string {
 const (
 	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
-	// its originals are in the log; people's data must not pile up
+	// the log has the originals; personal data must not pile up here
 	quarantineAgeMax = 30 * 24 * time.Hour
 )
 
-// EnsureStreams creates the log and the quarantine where they do not exist, and audits
-// the log if it does (see AuditStream). Streams that exist are left as they are, but are
-// refused where fewer servers keep them than shall.
+// EnsureStreams creates the log and the quarantine if they do not exist, and audits an existing log
+// (see AuditStream). Existing streams are not changed, but are refused if fewer servers hold them
+// than required.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamNames) error {
 	log, err := EnsureLog(ctx, js, names)
 	if err != nil {
@@ -91,9 +92,9 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamName
 	return request.AuditReplicas(stream, quarantine.Replicas)
 }
 
-// EnsureLog creates only the log where it does not exist, and audits it. One server alone keeps
-// one copy; a cluster that cannot keep replicasDefault now is refused, because a log with
-// fewer copies would be lost with one machine, and nobody would have decided that.
+// EnsureLog creates only the log, if it does not exist, and audits it. A single server holds one
+// copy. A cluster that cannot provide replicasDefault copies now is refused: a log with fewer
+// copies could be lost with one machine, without anybody having decided that.
 func EnsureLog(
 	ctx context.Context, js jetstream.JetStream, names StreamNames,
 ) (have jetstream.StreamConfig, err error) {
@@ -122,19 +123,19 @@ func EnsureLog(
 	return have, errors.Join(AuditStream(have), request.AuditReplicas(stream, names.Replicas))
 }
 
-// LogNameKey is where the settings of a log give its name.
+// LogNameKey is the setting of a log that records its name.
 const LogNameKey = "gqlstream.log"
 
-// LogName tells a log from others of the same stream name, in everything that counts positions of
-// it. A backup that is restored keeps it, and run --accept-log gives another one. A log that an
-// earlier release made has the time at which it was created.
+// LogName tells a log from other logs with the same stream name, wherever positions are stored. A
+// restored backup keeps the name, and run --accept-log gives a new one. The name of a log of an
+// earlier release is its creation time.
 func LogName(s jetstream.Stream) string {
 	info := s.CachedInfo()
 	return cmp.Or(info.Config.Metadata[LogNameKey], info.Created.Format(time.RFC3339Nano))
 }
 
-// streamConfig returns the settings that all our streams have in common: they are on the disk, are
-// read directly, and drop repeats within a window.
+// streamConfig returns the settings that all streams share: they are on disk, allow direct reads,
+// and drop repeats within a window.
 func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Description: "gqlstream: " + description, Subjects: []string{subjects},
@@ -142,7 +143,7 @@ func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 	}
 }
 
-// LogConfig keeps all that is published, and refuses it when there is no room.
+// LogConfig keeps all messages, and refuses new ones when it is full.
 func LogConfig(name string) jetstream.StreamConfig {
 	c := streamConfig(name, "the log of all events", Subjects(name)+">")
 	c.Retention = jetstream.LimitsPolicy
@@ -151,8 +152,8 @@ func LogConfig(name string) jetstream.StreamConfig {
 	return c
 }
 
-// QuarantineConfig discards the oldest entries where there is no room: what is refused must
-// never stop what is not, and the originals are in the log.
+// QuarantineConfig discards the oldest entries when it is full: refusals must never stop accepted
+// events, and the log has the originals.
 func QuarantineConfig(name string) jetstream.StreamConfig {
 	c := streamConfig(name, "copies of refused events, with the reasons",
 		QuarantineSubjects(name)+">")
@@ -164,17 +165,17 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 }
 
 // ErrNoSpace is matched by the error of a broker that refused a message because the log, or the
-// whole store, is full. Nothing that was stored is lost.
+// whole store, is full. Stored messages are not affected.
 var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
 	" or free space for the broker")
 
 // Error codes of clusters.
 const (
-	codeNoPeers   jetstream.ErrorCode = 10005 // not as many servers as copies
+	codeNoPeers   jetstream.ErrorCode = 10005 // fewer servers than copies
 	codeNoCluster jetstream.ErrorCode = 10074
 )
 
-// ExplainError adds to an error of the broker what it means here.
+// ExplainError adds the likely cause and the remedy to an error of the broker.
 func ExplainError(err error) error {
 	if errors.Is(err, ErrNoSpace) || !request.NoSpace(err) {
 		return err
@@ -182,10 +183,10 @@ func ExplainError(err error) error {
 	return fmt.Errorf("%w (%w)", ErrNoSpace, err)
 }
 
-// AuditStream refuses a stream whose settings let the broker drop, rewrite or
-// withhold events on its own: a replay of such a log would be another history. The
-// error lists every unsafe setting and what to set instead. Limits on bytes and
-// messages are safe with discard new: the broker then refuses the producer.
+// AuditStream refuses a stream whose settings let the broker drop, rewrite or withhold events on
+// its own: a replay of such a log would give another history. The error lists every unsafe setting
+// and the safe value. Limits on bytes and messages are safe with discard new: the broker then
+// refuses the producer.
 func AuditStream(c jetstream.StreamConfig) error {
 	const anew = "create the stream again and publish the events again" // for what cannot be changed
 	var errs []error
@@ -239,7 +240,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 	return fmt.Errorf("broker: stream %s is not safe as a log:\n%w", c.Name, errors.Join(errs...))
 }
 
-// missesTransforms reports whether messages of a source may keep subjects that are none of the log.
+// missesTransforms reports whether messages of a source may keep subjects outside the log.
 func missesTransforms(c jetstream.StreamConfig) bool {
 	return slices.ContainsFunc(c.Sources, func(s *jetstream.StreamSource) bool {
 		return len(s.SubjectTransforms) == 0 ||
@@ -250,7 +251,7 @@ func missesTransforms(c jetstream.StreamConfig) bool {
 	})
 }
 
-// missesSubjects reports whether some kind of event does not go to the stream.
+// missesSubjects reports whether the subjects of some kind of event do not go to the stream.
 func missesSubjects(c jetstream.StreamConfig) bool {
 	if c.Mirror != nil {
 		return false // reported as mirror
