@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// take returns n more elements of memory that is handed out piece by piece. Pieces that were handed
-// out before keep the old array where it is too small.
+// take returns n more elements of a memory block. If the block is full it allocates another one;
+// pieces handed out earlier stay valid.
 func take[T any](memory *[]T, n, least int) []T {
 	at := len(*memory)
 	if at+n > cap(*memory) {
@@ -49,7 +49,7 @@ func (b *Batch) KeepAttributes(a []Attribute) []Attribute {
 // list holds the events of one kind.
 type list[T any] []T
 
-// events is a list of events of whatever kind.
+// events is a list of events of any kind.
 type events interface {
 	count() int
 	extend()
@@ -61,7 +61,7 @@ func (l *list[T]) count() int                   { return len(*l) }
 func (l *list[T]) extend()                      { *l = append(*l, *new(T)) }
 func (l *list[T]) copyFrom(other events, i int) { *l = append(*l, (*other.(*list[T]))[i]) }
 
-// cut clears what it takes out, because it may hold pointers.
+// cut also clears the removed events, because they may hold pointers.
 func (l *list[T]) cut(n int) {
 	clear((*l)[n:])
 	*l = (*l)[:n]
@@ -94,10 +94,10 @@ func (b *Batch) Count(k Kind) int { return b.of(k).count() }
 // Extend appends an empty event of a kind.
 func (b *Batch) Extend(k Kind) { b.of(k).extend() }
 
-// Copy appends event i of a kind in other, which shares its memory with the copy.
+// Copy appends event i of a kind in other; both then share the event's memory.
 func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k), i) }
 
-// Cut takes out the events of a kind from the nth on.
+// Cut removes the events of a kind from the nth on.
 func (b *Batch) Cut(k Kind, n int) { b.of(k).cut(n) }
 
 // At returns the fields for the position, the index and the time of event i of a kind.
@@ -144,8 +144,8 @@ func (b *Batch) Mark() Mark {
 	return m
 }
 
-// Rollback takes out everything that was appended since m. The backing memory of
-// what is taken out stays with the batch until the next Reset.
+// Rollback removes everything appended since m. The backing memory of the removed events stays with
+// the batch until the next Reset.
 func (b *Batch) Rollback(m Mark) {
 	for k, n := range m.Count {
 		b.Cut(Kind(k), n)
@@ -154,7 +154,7 @@ func (b *Batch) Rollback(m Mark) {
 	b.Late = m.Late
 }
 
-// Notes returns the texts of the notes, which stay valid.
+// Notes returns the texts of the notes, which stay valid after a Reset.
 func (b *Batch) Notes() (texts []string) {
 	for i := range b.Controls {
 		if b.Controls[i].Op == Note {

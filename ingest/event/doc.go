@@ -1,6 +1,6 @@
-// Package event is the vocabulary of what can happen to a graph: seven kinds of event,
-// the Batch that carries the events of one step through the pipeline, the reasons
-// for refusing an event, and the limits of what is read.
+// Package event is the vocabulary of the input: seven kinds of event, the Batch that carries the
+// events of one step through the pipeline, the reasons for refusing an event, and the limits on
+// messages and files.
 //
 // Invariants of the events in a batch, which later stages trust:
 //
@@ -10,12 +10,12 @@
 //     WeightUnit up to WeightMax, and its ends differ;
 //   - the units of a prediction or a post are K integers that sum to exactly One;
 //   - classes lie in [0, K) or are NoClass, times within TimeMax of the epoch;
-//   - a message is applied whole, but for events that Refused lists, or not at all.
+//   - a message is applied whole, except for the events listed in Refused, or not at all.
 //
-// Strings, units and configurations in a batch alias a message or memory of the
-// batch: they are valid until the batch is reset. Who keeps one longer copies it. A
-// Batch has one owner at a time.
+// Strings, units and configurations in a batch alias a message or memory of the batch: they are
+// valid until the batch is reset, and code that keeps one longer copies it. A Batch has one owner
+// at a time.
 //
-// The package reads and writes no bytes: the wire forms are in ingest/wire, files in
-// ingest/files. It imports no package of ours.
+// The package reads and writes no bytes: the wire forms are in ingest/wire, files in ingest/files.
+// It imports no other package of this project.
 package event

@@ -289,10 +289,10 @@ type Control struct {
 	Index    uint32
 }
 
-// Batch is the input of one step: whole messages, in stream order. Events of a kind keep their
-// order; the kinds are separate because they touch separate state. The one event whose order
-// against other kinds matters, an erasure, gets a batch of its own. A batch is reused: its slices
-// and the strings in them are valid until the next Reset.
+// Batch is the input of one step: whole messages, in stream order. Events of one kind keep their
+// order; the kinds are separate because they touch separate state. An erasure, the only event whose
+// order against other kinds matters, gets a batch of its own. A batch is reused: its slices and the
+// strings in them are valid until the next Reset.
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's time at the end of the batch, never decreasing
@@ -363,7 +363,7 @@ const (
 	Ahead         Reason = "ahead"          // further ahead of its message's time than is allowed
 )
 
-// Reasons are all of them.
+// Reasons lists every reason.
 var Reasons = []Reason{
 	Malformed, TooLarge, UnknownField, MissingField, BadValue, NotFinite, NotNormal, WrongClasses,
 	UnknownClass, SelfLoop, BadWeight, BadID, BadTime, UnknownKind, BadConfig, LimitExceeded, Late,

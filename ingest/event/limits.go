@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what is read from messages and files.
+// The limits on messages and files.
 const (
 	ClassesMax            = 4096    // label classes
 	MessageBytesMax       = 1 << 20 // a message's payload
@@ -23,7 +23,7 @@ const (
 	TimeMax               = Time(1) << 62
 )
 
-// Limits bound what events may make a pipeline hold. Zero is the capacity of the indices.
+// Limits bound how much events may make a pipeline hold. Zero is the capacity of the indices.
 type Limits struct {
 	Vertices    int `yaml:"vertices"`
 	Edges       int `yaml:"edges"`
@@ -31,7 +31,7 @@ type Limits struct {
 	Memberships int `yaml:"memberships" json:",omitempty"` // of all communities together
 }
 
-// Or returns the limits with those of fallback where there is none.
+// Or returns the limits, with those of fallback in place of zeros.
 func (l Limits) Or(fallback Limits) Limits {
 	return Limits{
 		Vertices: cmp.Or(l.Vertices, fallback.Vertices),
@@ -65,8 +65,8 @@ func (c ClassSet) Name(k Class) string {
 	return strconv.Itoa(int(k))
 }
 
-// Signed reports whether some class is called by a negative number, as stances -1 and 1 are. Then
-// numbers in files are names of classes, and no indices.
+// Signed reports whether a class has a negative number as its name, as stances -1 and 1 have.
+// Numbers in files are then names of classes, not indices.
 func (c ClassSet) Signed() bool {
 	for _, name := range c.Names {
 		if n, err := strconv.Atoi(name); err == nil && n < 0 {
@@ -104,14 +104,14 @@ func (c ClassSet) Validate() error {
 	return errors.Join(errs...)
 }
 
-// LatePolicy decides which events are late, and what becomes of them. An event is late when its own
-// time lies further than After behind the log's time at the receipt of its message. Vertex and
-// control events, and events without a time, are never late. The zero value lets every event apply.
+// LatePolicy decides which events are late, and whether they apply. An event is late if its own
+// time lies more than After behind the log's time at the receipt of its message. Vertex and control
+// events, and events without a time, are never late. The zero value applies every event.
 type LatePolicy struct {
 	After time.Duration // 0: no event is late
 
-	// The kinds whose late events are refused, with the reason Late. Those of other
-	// kinds apply in their place in the log and are counted.
+	// The kinds whose late events are refused, with the reason Late. Late events of other kinds
+	// apply at their place in the log and are counted.
 	Edges, Labels, Predictions, Posts, Members bool
 }
 
@@ -135,8 +135,8 @@ func (p LatePolicy) IsLate(k Kind, t, now Time) bool {
 	return p.After > 0 && k <= KindMember && t != 0 && now != 0 && t < now-Time(p.After)
 }
 
-// Problem counts in b a late event of a kind, and returns why it is refused, or
-// nil when it applies.
+// Problem counts a late event of a kind in b, and returns the reason to refuse it, or nil if it
+// applies.
 func (p LatePolicy) Problem(b *Batch, k Kind, t, now Time) *Problem {
 	b.Late[k]++
 	refused := [Kinds]bool{

@@ -10,20 +10,19 @@ import (
 const (
 	// sumTolerance bounds the distance of a sum of probabilities from one.
 	sumTolerance = 1e-3
-	// roundingMax bounds what rounding may take a probability below zero.
+	// roundingMax bounds how far rounding may take a probability below zero.
 	roundingMax = 1e-6
 )
 
-// Quantise writes to dst the probabilities p in units of 2^-30: K integers that sum to exactly One.
+// Quantise writes the probabilities p to dst in units of 2^-30: K integers that sum to exactly One.
 // dst and p have length K >= 1. The probabilities may sum to anything within 1e-3 of one and are
-// normalised first; those down to -1e-6 count as zero. Every unit is the share rounded down or up:
-// the largest remainders go up, the lowest index on ties, so equal input gives equal units
-// everywhere. Units divided by One come back as they were.
+// normalised first; values down to -1e-6 count as zero. Every unit is the share rounded down or up:
+// the largest remainders go up, the lowest index on ties, so equal input gives equal units on every
+// machine. Units divided by One are reproduced exactly.
 //
-// It returns a problem, NotFinite or NotNormal, when p is not a distribution;
-// dst then holds nothing of use. It panics if the lengths differ or K is above
-// ClassesMax: up to there the roundings of all shares together stay far below one
-// unit, so what is left to give out is never negative.
+// It returns a problem, NotFinite or NotNormal, if p is not a distribution; dst is then undefined.
+// It panics if the lengths differ or K is above ClassesMax: up to there the rounding errors of all
+// shares together stay far below one unit, so the rest to distribute is never negative.
 func Quantise(dst []uint32, p []float64) *Problem {
 	if len(dst) != len(p) || len(p) > ClassesMax {
 		panic(fmt.Sprintf("event: Quantise: %d units for %d probabilities", len(dst), len(p)))
@@ -57,8 +56,8 @@ func Quantise(dst []uint32, p []float64) *Problem {
 	return nil
 }
 
-// spread adds rest units to dst, one each to the largest remainders of p*scale,
-// which are fewer than one unit a class.
+// spread adds rest units to dst, one each to the largest remainders of p*scale. rest is less than
+// one unit a class.
 func spread(dst []uint32, p []float64, scale float64, rest int64) {
 	var small [64]int32
 	order := small[:0]

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Problem is why one event, or a value of it, is refused.
+// Problem is the reason for refusing one event, or a value of it.
 type Problem struct {
 	Reason Reason
 	format string
@@ -17,11 +17,11 @@ type Problem struct {
 // Error returns the reason and the detail.
 func (p *Problem) Error() string { return string(p.Reason) + ": " + p.Detail() }
 
-// Detail says what is wrong. What it quotes must still be there.
+// Detail describes the problem. The values that it quotes must still be valid.
 func (p *Problem) Detail() string { return fmt.Sprintf(p.format, p.args...) }
 
-// Problemf returns a problem with a detail, which is only formatted when it is read: most
-// refusals of a message with many are only counted.
+// Problemf returns a problem with a detail that is formatted only when it is read: a message with
+// many refusals only counts most of them.
 func Problemf(r Reason, format string, args ...any) *Problem {
 	return &Problem{r, format, args}
 }
@@ -29,8 +29,8 @@ func Problemf(r Reason, format string, args ...any) *Problem {
 // namesMax bounds how many names an advice lists.
 const namesMax = 16
 
-// Nearest returns the advice to give when name is none of known: the one it
-// looks like, or those that there are.
+// Nearest returns advice for a name that is not among known: the most similar known name, or a list
+// of them.
 func Nearest(name string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
@@ -47,8 +47,8 @@ func Nearest(name string, known []string) string {
 	return "known are " + cmp.Or(strings.Join(known, ", "), "none")
 }
 
-// editDistance returns the number of single-byte edits from a to b, or more than
-// the length of b when a is too long to be a slip of the pen.
+// editDistance returns the number of single-byte edits from a to b, or more than the length of b if
+// a is too long to be a typing error.
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b)+2 {
 		return len(a)

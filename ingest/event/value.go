@@ -6,7 +6,7 @@ import "strconv"
 const ExactMax = 1 << 53
 
 // WholeValue returns the attribute value of a whole number with these digits, and perhaps a minus
-// sign before them. Beyond 2^53 it is text: such numbers are ids, and as float64s some of them are
+// sign. Beyond 2^53 it is text: such numbers are ids, and as float64s different ids would become
 // equal.
 func WholeValue(digits string) Value {
 	x, _ := strconv.ParseFloat(digits, 64)

@@ -19,17 +19,17 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// recordTable reads the rows of Arrow arrays, from Arrow or Parquet files. These
-// are the user's own files: a damaged one is an error, found by the readers or
-// by a panic of theirs, which does not get out of here.
+// recordTable reads the rows of Arrow arrays, from Arrow or Parquet files. These are the user's own
+// files. A damaged one gives an error: the readers find it, or they panic and the panic is
+// recovered here.
 type recordTable struct {
 	load    func() ([]arrow.Array, error) // the columns of the next rows, not retained; io.EOF
-	slots   []int                         // by column of these
+	slots   []int                         // slots of these columns
 	columns *columns
 
 	values []arrow.Array
 	rows   int // of values
-	at     int // the next of these rows
+	at     int // index of the next row
 	number int64
 	last   *fileRow
 }
@@ -54,7 +54,7 @@ func (t *recordTable) next(row *fileRow) (err error) {
 	return nil
 }
 
-// unread refuses a column.
+// unread is the error of a column whose type is not read.
 func unread(name string, t arrow.DataType) error {
 	return fmt.Errorf(
 		"column %s: values of type %v are not read: write the column as text (cast it to "+
@@ -81,8 +81,8 @@ func (t *recordTable) text() []byte {
 	return wire.AppendRow(nil, t.last.cells, t.columns.slotName)
 }
 
-// boundedAllocator refuses, by a panic, buffers larger than any real one: damaged
-// lengths would otherwise end the process, which no recover can prevent.
+// boundedAllocator panics if a buffer is larger than any real one: damaged lengths would otherwise
+// end the process, which no recover can prevent.
 type boundedAllocator struct{ memory.Allocator }
 
 // fileBufferBytesMax bounds one buffer of a column.
@@ -117,11 +117,11 @@ func recoverDamage(err *error) {
 const (
 	arrowMagic     = "ARROW1" // begins and ends an Arrow file
 	arrowSuffix    = 10       // bytes after its footer: the footer's length, and the magic
-	schemaBytesMax = 1 << 20  // of metadata
+	schemaBytesMax = 1 << 20  // bytes of metadata
 )
 
-// newArrowTable reads an Arrow IPC file, which Feather files are too, by its footer; or an Arrow
-// stream.
+// newArrowTable reads an Arrow IPC file (Feather files are IPC files) by its footer, or else an
+// Arrow stream.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
 	size, err := f.file.Seek(0, io.SeekEnd)
@@ -182,9 +182,8 @@ func newArrowStream(f *openedFile, c *columns, head []byte) (*recordTable, error
 	return t, err
 }
 
-// checkFooter checks the footer of a file before the Arrow reader believes every count in it and
-// asks for memory accordingly: a flipped bit can ask for more than there is, which ends the
-// process.
+// checkFooter checks the footer of a file before the Arrow reader trusts its counts and allocates
+// accordingly: a flipped bit can ask for more memory than there is, which ends the process.
 func checkFooter(r io.ReaderAt, size int64) error {
 	tail := make([]byte, arrowSuffix)
 	_, err := r.ReadAt(tail, max(0, size-arrowSuffix))
@@ -208,8 +207,8 @@ func fieldNames(schema *arrow.Schema) []string {
 	return names
 }
 
-// readValue makes c value i of an array, or returns false when values of its type are
-// not read. Lists lie in the memory of the row.
+// readValue sets c to value i of an array. It returns false for types that are not read. Lists use
+// the memory of the row.
 func readValue(a arrow.Array, i int, c *wire.Cell, row *fileRow) bool {
 	if a.IsNull(i) {
 		c.Kind = wire.NullCell
@@ -262,7 +261,7 @@ func readValue(a arrow.Array, i int, c *wire.Cell, row *fileRow) bool {
 	return true
 }
 
-// readNumber makes c value i of an array of numbers.
+// readNumber sets c to value i of an array of numbers.
 func readNumber(a arrow.Array, i int, c *wire.Cell) bool {
 	switch a := a.(type) {
 	case *array.Uint8:
@@ -295,8 +294,8 @@ func readNumber(a arrow.Array, i int, c *wire.Cell) bool {
 	return true
 }
 
-// plainDecimal returns a decimal number without zeros at the end of its fraction, so that a whole
-// one has digits alone.
+// plainDecimal removes trailing zeros of the fraction from a decimal number, so that a whole number
+// has only digits.
 func plainDecimal(text string) string {
 	if strings.Contains(text, ".") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
@@ -304,8 +303,8 @@ func plainDecimal(text string) string {
 	return text
 }
 
-// setTime makes c a time in units of so many nanoseconds. One that does not fit becomes
-// one that is refused.
+// setTime sets c to a time in units of that many nanoseconds. A time out of range becomes a value
+// that is refused later.
 func setTime(c *wire.Cell, x, unit int64) {
 	c.Kind, c.Integer = wire.TimeCell, math.MaxInt64
 	if x <= math.MaxInt64/unit && x >= -math.MaxInt64/unit {
@@ -313,7 +312,7 @@ func setTime(c *wire.Cell, x, unit int64) {
 	}
 }
 
-// readList makes c a list of numbers.
+// readList sets c to a list of numbers.
 func readList(a array.ListLike, i int, c *wire.Cell, row *fileRow) bool {
 	from, to := a.ValueOffsets(i)
 	c.Kind, c.List = wire.ListCell, row.list[len(row.list):]

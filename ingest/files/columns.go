@@ -13,7 +13,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// Bounds of what one file may name.
+// Bounds on the names of one file.
 const (
 	fileSlotsMax   = 16 + event.ClassesMax // slots of a row
 	fileNamesMax   = 1 << 16               // names remembered
@@ -21,37 +21,37 @@ const (
 	ignoredNameMax = 32 // columns that a warning lists
 )
 
-// columns assigns each column of one file to the slot that it fills.
+// columns assigns each column of one file to the slot of a field.
 type columns struct {
 	kind    event.Kind
-	known   []wire.Column     // those of the kind; their slots are their indices
+	known   []wire.Column     // columns of the kind; their slots are their indices
 	rename  map[string]string // the file's name: ours
 	slots   map[string]int    // by the file's name
-	names   []string          // by slot, of the file; "" when the file has no such column
-	named   []string          // by slot, what we call it
+	names   []string          // by slot: the file's name, "" if the file has no such column
+	named   []string          // by slot: our name
 	header  bool              // the names were known before the first row
 	highest int               // 1 + the highest class of a column of probabilities
-	// names of the classes: those given, or else those of the columns p_NAME
+	// names of the classes: configured, or else from the columns p_NAME
 	classes  []string
 	given    bool // the names were given
 	numbered bool // some column of probabilities is p<k>
 	called   bool // some column of probabilities is p_NAME
 	ignored  []string
 
-	aliased map[string]string // as rename, of names of other programs
-	taken   []taken           // columns that are not called by the first name of a field
-	typed   bool              // the form has names of columns always
+	aliased map[string]string // like rename, for names of other programs
+	taken   []taken           // columns matched to a field by a name other than its first
+	typed   bool              // every row has the names of its columns
 }
 
-// taken is a column that was taken for a field because of its name.
+// taken is a column that was matched to a field by its name.
 type taken struct {
 	slot   int
 	name   string
-	others []string // that could have been meant
+	others []string // other columns that could be meant
 }
 
-// newColumns returns the columns of a kind; classes are the names of the classes, if
-// they are known.
+// newColumns returns the columns of a kind; classes are the names of the classes, if they are
+// known.
 func newColumns(kind event.Kind, rename map[string]string, classes []string) *columns {
 	known := wire.Columns(kind)
 	return &columns{
@@ -61,8 +61,8 @@ func newColumns(kind event.Kind, rename map[string]string, classes []string) *co
 	}
 }
 
-// setHeader takes the names of all columns of a file and returns their slots.
-// Where several columns fill one slot a renamed one wins, then our own name.
+// setHeader assigns all columns of a file and returns their slots. If several columns fit one slot,
+// a renamed one wins, then our own name.
 func (c *columns) setHeader(names []string) ([]int, error) {
 	c.header = true
 	c.chooseAliases(names)
@@ -103,11 +103,11 @@ func (c *columns) rank(name string) int {
 	return 0
 }
 
-// errMixedColumns says that it is not known which column is which class.
+// errMixedColumns is the error of columns whose classes are ambiguous.
 var errMixedColumns = errors.New(
 	"some columns of probabilities are p0, p1, ... and some name their class")
 
-// check refuses a header that lacks what its kind cannot do without.
+// check refuses a header without a required column of its kind.
 func (c *columns) check(names []string) error {
 	var missing []string
 	for slot, column := range c.known {
@@ -141,12 +141,12 @@ func (c *columns) check(names []string) error {
 	return nil
 }
 
-// slot is the slot of a column of the kind, by our name.
+// slot returns the slot of a column of the kind, by our name.
 func (c *columns) slot(name string) int {
 	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Names[0] == name })
 }
 
-// base is the first slot that is not that of a known column.
+// base returns the first slot after those of known columns.
 func (c *columns) base() int { return len(c.known) }
 
 // find returns the slot of a column by the file's name for it.
@@ -195,8 +195,8 @@ func (c *columns) resolve(name string) int {
 	return ignoredSlot
 }
 
-// probability returns the class of a column of probabilities: k of p<k>, or the class
-// called NAME of p_NAME. Where the names are not known, these columns give them.
+// probability returns the class of a column of probabilities: k of p<k>, or the class NAME of
+// p_NAME. If the classes have no names yet, these columns define them.
 func (c *columns) probability(name string) (int, bool) {
 	if k, ok := wire.ProbabilityColumn(name); ok && k < event.ClassesMax {
 		c.numbered = true
@@ -215,7 +215,7 @@ func (c *columns) probability(name string) (int, bool) {
 	return k, k >= 0
 }
 
-// ours is our name of a column that the file calls by name.
+// ours returns our name for a column of the file.
 func (c *columns) ours(name string) string {
 	if to, ok := c.rename[name]; ok {
 		return to
@@ -223,19 +223,19 @@ func (c *columns) ours(name string) string {
 	return cmp.Or(c.aliased[name], name)
 }
 
-// isAttribute reports whether a slot is that of an attribute in a column of its own.
+// isAttribute reports whether a slot holds an attribute with a column of its own.
 func (c *columns) isAttribute(slot int) bool {
 	return c.kind == event.KindVertex && slot >= c.base()
 }
 
-// isNumber reports whether a slot is that of a number.
+// isNumber reports whether a slot holds a number.
 func (c *columns) isNumber(slot int) bool {
 	return slot >= c.base() ||
 		slices.Contains([]string{"weight", "multiplicity", "pi"}, c.known[slot].Names[0])
 }
 
-// means reports whether a word for nothing in a slot means itself: the name of a class, or a weight
-// that is no number, for which no weight is to stand.
+// means reports whether a null word, such as "none", is a value in this slot: the name of a class,
+// or a weight that is no number and must be refused.
 func (c *columns) means(slot int, text string) bool {
 	if slot >= c.base() {
 		return false
@@ -267,10 +267,10 @@ func (c *columns) ignore(name string) {
 	}
 }
 
-// has reports whether the file has, as far as is known, a column for a slot.
+// has reports whether the file has a column for a slot, as far as is known.
 func (c *columns) has(slot int) bool { return slot < len(c.names) && c.names[slot] != "" }
 
-// slotName is the file's name of a slot, or ours when it has none.
+// slotName returns the file's name of a slot, or ours if it has none.
 func (c *columns) slotName(slot int) string {
 	if c.has(slot) {
 		return c.names[slot]
@@ -284,11 +284,11 @@ func (c *columns) slotName(slot int) string {
 // classPrefix begins the names of the columns of probabilities that name their class.
 const classPrefix = "p_"
 
-// checkRename refuses a renaming to a column that none of the kinds has.
+// checkRename refuses a renaming to a column that no kind has.
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.Sorted(maps.Keys(rename)) {
 		to := rename[from]
-		if from == "" { // names of fields that no column is
+		if from == "" { // names of fields that no column shall fill
 			continue
 		}
 		if !slices.ContainsFunc(kinds,

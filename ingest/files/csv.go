@@ -15,10 +15,10 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// skipMark skips the byte order mark that a file may begin with.
+// skipMark skips a byte order mark at the beginning of a file.
 func skipMark(r *bufio.Reader) {
 	if mark, _ := r.Peek(3); string(mark) == "\xef\xbb\xbf" {
-		_, _ = r.Discard(3) // they are in the buffer
+		_, _ = r.Discard(3) // Peek has buffered them
 	}
 }
 
@@ -30,7 +30,7 @@ const spaces = " \t"
 type csvTable struct {
 	rows   rowText
 	reader *csv.Reader
-	// of lines whose values are separated by spaces; nil: there is a separator
+	// words reads lines whose values are separated by spaces; nil: there is a separator
 	words    *bufio.Scanner
 	slots    []int // by column
 	columns  *columns
@@ -43,8 +43,8 @@ type csvTable struct {
 	failed   error // of this row
 }
 
-// newCSVTable reads what stands before the rows: comments, and the names of the columns unless
-// header has them.
+// newCSVTable reads the lines before the rows: comments, and the names of the columns unless header
+// has them.
 func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) {
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
@@ -215,15 +215,16 @@ func (t *csvTable) text() []byte {
 
 func (t *csvTable) place() int64 { return t.skipped + t.line }
 
-// rowText passes the bytes of a file on to encoding/csv, and keeps those of the row at hand. A row
-// that is too long ends the file: a quote too many would else have all of it read as one value.
+// rowText passes the bytes of a file on to encoding/csv, and keeps those of the current row. A row
+// that is too long ends the file: one stray quote would otherwise make the rest of the file one
+// value.
 type rowText struct {
 	in   io.Reader
-	text []byte // from the beginning of the row on
+	text []byte // from the start of the current row
 	from int64  // its place in the file
 }
 
-// begin forgets what is before a place.
+// begin drops the bytes before a place.
 func (r *rowText) begin(at int64) {
 	r.text = r.text[at-r.from:]
 	r.from = at

@@ -1,11 +1,11 @@
-// Package files reads files as a log: tables in CSV, NDJSON, Parquet and Arrow, each
-// of which holds events of one kind, and logs, whose lines are events of all kinds.
-// A Source merges them and cuts them into steps. LogWriter writes events as a log.
+// Package files reads files as a log: tables in CSV, NDJSON, Parquet and Arrow, each with events of
+// one kind, and logs, whose lines are events of all kinds. A Source merges them and cuts them into
+// steps. LogWriter writes events as a log.
 //
 // A row that cannot be an event becomes a refusal that names file, line and column,
 // and the rows after it are read. A file that cannot be read on is an error.
 //
-// The files are the user's own. Parquet and Arrow files go through general readers,
-// whose panics about damaged bytes become errors here, and whose allocations are
-// bounded. What comes from strangers goes through ingest/wire instead.
+// The files are the user's own. Parquet and Arrow files go through general readers; their panics on
+// damaged bytes become errors here, and their allocations are bounded. Input from strangers goes
+// through ingest/wire instead.
 package files

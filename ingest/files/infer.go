@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// inferClasses finds out what label classes files speak of. It never guesses which
-// column of probabilities is which class:
+// inferClasses finds the label classes of files. It never guesses which column of probabilities is
+// which class:
 //
 //   - columns p_NAME name the classes, in the order of the first file that has them;
 //   - columns p0 to p{K-1}, and lists of K probabilities, belong to the classes 0 to
@@ -23,11 +23,10 @@ import (
 //     numbers are indices, and there are as many classes as the highest needs; other
 //     names are classes in the order of the alphabet, which nothing depends on.
 //
-// Labels that are -1 are no labels, unless that or one other value is all that there are.
+// A label of -1 means "no label", unless the labels have -1 and at most one other value.
 //
-// Names of classes beside numbers of classes are an error that says the two ways
-// out, and so are names in the order of the alphabet where ordered is set. Files that speak of no
-// class give the zero ClassSet.
+// A mix of names and numbers of classes is an error that gives the two ways out. Names in
+// alphabetical order are an error if ordered is set. Files without classes give the zero ClassSet.
 func inferClasses(config *Config) (event.ClassSet, error) {
 	found := classFinder{
 		names: map[string]string{}, values: map[string]bool{}, ordered: config.Ordered,
@@ -52,23 +51,23 @@ func inferClasses(config *Config) (event.ClassSet, error) {
 	return found.classes()
 }
 
-// classKinds are the kinds of events that speak of classes.
+// classKinds are the kinds of events with classes.
 var classKinds = []event.Kind{event.KindLabel, event.KindPrediction, event.KindPost}
 
-// classFinder collects what files say of classes.
+// classFinder collects the classes of files.
 type classFinder struct {
-	ordered  bool              // the alphabet is no order
-	names    map[string]string // of classes: the file that said it first
-	called   []string          // classes of the columns that name theirs
+	ordered  bool              // alphabetical order is not accepted
+	names    map[string]string // by name of a class: the first file with it
+	called   []string          // classes of columns p_NAME
 	caller   string            // the file that has them
-	count    int               // of probabilities that do not name their class
+	count    int               // number of probabilities without names
 	highest  int               // 1 + the highest index
-	numberer string            // a file that says one of these two
-	values   map[string]bool   // some classes, as they are written
+	numberer string            // a file with one of these two
+	values   map[string]bool   // some classes, as written
 	minus    string            // a file that has the class -1
 }
 
-// read reads the labels, predictions or posts of a table, or all of a log.
+// read reads a table of labels, predictions or posts, or a whole log.
 func (f *classFinder) read(s *fileStream) error {
 	path := s.input.Path
 	isLog := s.input.Log
@@ -88,7 +87,7 @@ func (f *classFinder) read(s *fileStream) error {
 		case err == io.EOF:
 			return nil
 		case errors.As(err, new(*event.Problem)):
-			continue // refused again when it counts
+			continue // it is refused when the rows are read for real
 		case err != nil:
 			return err
 		case isLog:
@@ -106,8 +105,8 @@ func (f *classFinder) read(s *fileStream) error {
 	}
 }
 
-// sawRow notes the class of a row, or the number of its probabilities; those in columns of their
-// own are noted at the end.
+// sawRow records the class of a row, or the number of its probabilities. Probabilities in columns
+// of their own are recorded at the end.
 func (f *classFinder) sawRow(c *columns, row *fileRow, path string) error {
 	if slot := c.slot("probabilities"); slot >= 0 && row.cells[slot].Kind == wire.ListCell {
 		return f.sawCount(row.cells[slot].Count, path)
@@ -118,7 +117,7 @@ func (f *classFinder) sawRow(c *columns, row *fileRow, path string) error {
 	return f.sawClass(&row.cells[max(c.slot("label"), c.slot("class"))], path)
 }
 
-// sawColumns notes the columns of probabilities of a file.
+// sawColumns records the columns of probabilities of a file.
 func (f *classFinder) sawColumns(c *columns, path string) error {
 	switch {
 	case !c.called:
@@ -188,7 +187,7 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 	return nil
 }
 
-// classes draws the conclusion.
+// classes returns the result.
 func (f *classFinder) classes() (set event.ClassSet, err error) {
 	names := f.called
 	namer := f.caller
@@ -228,7 +227,7 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	return set, set.Validate()
 }
 
-// onlyMinusOne says what to do about labels of which it cannot be known whether -1 is a class.
+// onlyMinusOne returns the error about labels whose -1 may or may not be a class.
 func (f *classFinder) onlyMinusOne() error {
 	for other := range f.values {
 		return fmt.Errorf(

@@ -18,13 +18,13 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// jsonTable reads NDJSON: one object a line, blank lines ignored. The keys are
-// the columns, and may differ from row to row. Without columns it reads a log: the lines
-// are events of all kinds, as on the wire with one member more, "kind". See LogWriter.
+// jsonTable reads NDJSON: one object a line, blank lines ignored. The keys are the columns, and may
+// differ from row to row. Without columns it reads a log: the lines are events of all kinds, as on
+// the wire with an additional member "kind". See LogWriter.
 type jsonTable struct {
 	lines   *bufio.Scanner
 	line    int64    // of the last line, from 1
-	columns *columns // nil of a log
+	columns *columns // nil for a log
 	raw     []byte
 	object  wire.Object
 }
@@ -41,7 +41,7 @@ func newJSONTable(r io.Reader, c *columns) *jsonTable {
 func (t *jsonTable) text() []byte { return t.raw }
 func (t *jsonTable) place() int64 { return t.line }
 
-// next reads one row. What a line of a log says is not one: see decodeLine.
+// next reads one row. For a log it leaves the line to decodeLine.
 func (t *jsonTable) next(row *fileRow) error {
 	for t.lines.Scan() {
 		t.line++
@@ -84,7 +84,7 @@ func (t *jsonTable) parse(line []byte, row *fileRow) error {
 
 // keys returns the keys of an object.
 func (t *jsonTable) keys(line []byte) (keys []string) {
-	_ = t.object.Read(line, func(key string) *wire.Cell { // a problem is one again when it is read
+	_ = t.object.Read(line, func(key string) *wire.Cell { // reported when the row is read
 		keys = append(keys, strings.Clone(key))
 		return nil
 	})
@@ -92,7 +92,7 @@ func (t *jsonTable) keys(line []byte) (keys []string) {
 }
 
 // decodeLine appends the event of the last line of a log to b, and returns its kind and time, or an
-// *event.Problem. The event is good for as long as anybody holds it, unless b is reset.
+// *event.Problem. The event is valid until b is reset.
 func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
@@ -117,10 +117,10 @@ func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event
 // kindPrefix is the beginning of the lines of LogWriter.
 var kindPrefix = []byte(`{"kind":"`)
 
-// wantKind lists the kinds that a line may say.
+// wantKind lists the valid kinds, for messages.
 var wantKind = "want " + strings.Join(event.KindNames(), ", ")
 
-// kindOf returns the kind that the event on a line says.
+// kindOf returns the kind of the event on a line.
 func (t *jsonTable) kindOf(line []byte) (event.Kind, *event.Problem) {
 	if rest, ok := bytes.CutPrefix(line, kindPrefix); ok {
 		name, _, _ := bytes.Cut(rest, []byte(`"`))
@@ -148,8 +148,8 @@ func (t *jsonTable) kindOf(line []byte) (event.Kind, *event.Problem) {
 	return event.KindControl, p
 }
 
-// LogWriter writes events of all kinds as NDJSON, which Config reads as a
-// log: each line is an event as on the wire with its kind before the rest,
+// LogWriter writes events of all kinds as NDJSON that Config reads as a log: each line is an event
+// as on the wire, with its kind first,
 //
 //	{"kind":"edge","src":1,"dst":2,"time":"2026-01-01T00:00:00Z"}
 //
@@ -158,7 +158,7 @@ type LogWriter struct {
 	w      *bufio.Writer
 	path   string
 	line   []byte
-	closes []io.Closer // the innermost first
+	closes []io.Closer // innermost first
 }
 
 // NewLogWriter returns a writer to w. Close flushes it and leaves w open.
@@ -189,15 +189,16 @@ func CreateLog(path string) (*LogWriter, error) {
 	case "gzip":
 		z = gzip.NewWriter(file)
 	case "zstd":
-		z, _ = zstd.NewWriter(file, zstd.WithEncoderConcurrency(1)) // an error speaks of options
+		// an error would concern the options
+		z, _ = zstd.NewWriter(file, zstd.WithEncoderConcurrency(1))
 	}
 	l.w.Reset(z)
 	l.closes = []io.Closer{z, file}
 	return l, nil
 }
 
-// Write writes the events of b in the order of their positions. Those of one position stay in the
-// order of their kind; kinds come in the order of logKinds.
+// Write writes the events of b in the order of their positions. Events of one position are ordered
+// by kind (logKinds), then as in b.
 func (l *LogWriter) Write(b *event.Batch) error {
 	for _, run := range Runs(b) {
 		for i := run.From; i < run.To; i++ {
@@ -206,7 +207,7 @@ func (l *LogWriter) Write(b *event.Batch) error {
 				`",`...)
 			at := len(l.line)
 			l.line = wire.AppendJSON(l.line, b, run.Kind, i)
-			l.line = append(l.line[:at], l.line[at+1:]...) // the brace that opens the event
+			l.line = append(l.line[:at], l.line[at+1:]...) // drop the event's own opening brace
 			if _, err := l.w.Write(append(l.line, '\n')); err != nil {
 				return fmt.Errorf("ingest: write %s: %w", l.path, err)
 			}
@@ -215,20 +216,20 @@ func (l *LogWriter) Write(b *event.Batch) error {
 	return nil
 }
 
-// logKinds are the kinds of events in the order in which a log holds those of one position.
+// logKinds is the order of kinds within one position of a log.
 var logKinds = event.EachKindOnce(
 	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindPost,
 	event.KindEdge, event.KindMember, event.KindControl,
 )
 
-// Run is the events [From, To) of a kind, which follow each other in a log.
+// Run is the events [From, To) of a kind, which are consecutive in a log.
 type Run struct {
 	Kind     event.Kind
 	From, To int
 }
 
-// Runs returns the events of a batch, whose positions rise in each kind, in the order of their
-// positions: those of one kind that follow each other as one.
+// Runs returns the events of a batch in the order of their positions, with consecutive events of
+// one kind as one run. Positions must rise within each kind.
 func Runs(b *event.Batch) (runs []Run) {
 	position := func(r Run) event.Position {
 		p, _ := b.Stamp(r.Kind, r.From)
@@ -251,7 +252,7 @@ func Runs(b *event.Batch) (runs []Run) {
 	return joined
 }
 
-// Close writes out what is buffered and closes the file, if CreateLog made it.
+// Close writes buffered data and closes the file, if CreateLog created it.
 func (l *LogWriter) Close() error {
 	errs := []error{l.w.Flush()}
 	for _, c := range l.closes {

@@ -10,8 +10,8 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// chooseAliases looks for columns that other programs call differently, for the fields of which no
-// column has a name of ours. Renamed columns are not looked at.
+// chooseAliases matches columns by names that other programs use, for the fields that no column has
+// our name of. It ignores renamed columns.
 func (c *columns) chooseAliases(names []string) {
 	if c.aliased != nil {
 		return
@@ -49,27 +49,27 @@ func (c *columns) chooseAliases(names []string) {
 	}
 }
 
-// unwanted reports whether a renaming says that no column is a field.
+// unwanted reports whether a renaming says that no column fills a field.
 func (c *columns) unwanted(ours string) bool {
 	to, ok := c.rename[""]
 	return ok && slices.Contains(strings.Split(to, ","), ours)
 }
 
-// take notes that a column was taken for a field.
+// take records that a column was matched to a field.
 func (c *columns) take(slot int, name string, others []string) {
 	if _, given := c.rename[name]; given {
-		return // the user said so
+		return // the user has named it
 	}
 	if !slices.ContainsFunc(c.taken, func(t taken) bool { return t.slot == slot }) {
 		c.taken = append(c.taken, taken{slot, strings.Clone(name), others})
 	}
 }
 
-// single reports whether p1 is the only column of probabilities: of two classes, the first has the
-// rest.
+// single reports whether p1 is the only column of probabilities: with two classes, the first class
+// has the rest.
 func (c *columns) single() bool { return c.highest == 2 && !c.has(c.base()) && !c.called }
 
-// noProbabilities says how to read predictions whose columns of probabilities have other names.
+// noProbabilities returns the error about predictions without recognised columns, with advice.
 func (c *columns) noProbabilities(names []string) error {
 	var others []string
 	for _, name := range names {
@@ -95,7 +95,7 @@ func (c *columns) noProbabilities(names []string) error {
 		c.kind, listNames(names), advice)
 }
 
-// adviceMax bounds the columns that an advice names.
+// adviceMax bounds the columns in an advice.
 const adviceMax = 12
 
 // listNames lists the names of columns for a message.
@@ -106,7 +106,7 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// noColumns says how to read a file that lacks columns, or that has no line with names.
+// noColumns returns the error about a file without required columns, or without a line of names.
 func (c *columns) noColumns(missing, names []string) error {
 	var maps, order []string
 	for _, name := range missing {
@@ -131,7 +131,7 @@ func (c *columns) noColumns(missing, names []string) error {
 		strings.Join(missing, ", "), c.kind, listNames(names), advice)
 }
 
-// looksLikeData reports whether a line with names of columns has values instead.
+// looksLikeData reports whether the line of names seems to be a row of values.
 func looksLikeData(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, err := strconv.ParseFloat(name, 64)
@@ -146,9 +146,9 @@ var fileKinds = map[string]event.Kind{
 	"posts": event.KindPost, "members": event.KindMember, "vertices": event.KindVertex,
 }
 
-// headerOf returns the names of the columns of a file without a line that has them: those of
-// --columns for its kind, if there are any. Without a kind they are those of the files that have
-// all of them; those of vertices, which may have any, need the kind.
+// headerOf returns the configured columns (--columns) for a file without a line of names. With a
+// kind they are those for the kind. Without one they are those for the files that have all of them;
+// vertices, which may have any columns, need the kind.
 func headerOf(given []string, kind event.Kind) []string {
 	for _, list := range given {
 		of, names, split := strings.Cut(list, "=")

@@ -19,7 +19,7 @@ type fileFormat uint8
 const (
 	csvFile fileFormat = iota
 	tsvFile
-	textFile // whose separator its first line tells
+	textFile // the first line shows the separator
 	ndjsonFile
 	parquetFile
 	arrowFile
@@ -33,7 +33,7 @@ var fileExtensions = map[string]fileFormat{
 	".arrow": arrowFile, ".arrows": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
 }
 
-// formatOf tells the format of a file and its compression ("gzip", "zstd" or "") from its name.
+// formatOf returns the format of a file and its compression ("gzip", "zstd" or "") from its name.
 func formatOf(path string) (format fileFormat, packed string, err error) {
 	name := strings.ToLower(filepath.Base(path))
 	ext := filepath.Ext(name)
@@ -41,7 +41,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		ext = filepath.Ext(strings.TrimSuffix(name, ext))
 	}
 	format, ok := fileExtensions[ext]
-	if !ok && strings.HasPrefix(name, "out.") { // as the files of KONECT are called
+	if !ok && strings.HasPrefix(name, "out.") { // KONECT names its files like this
 		format, ok = textFile, true
 	}
 	if !ok {
@@ -59,12 +59,12 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	return format, packed, nil
 }
 
-// openedFile is a file being read. What is read is unpacked.
+// openedFile is a file that is being read, uncompressed.
 type openedFile struct {
 	io.Reader
 	format  fileFormat
 	file    *os.File
-	release func() // of what reads from it
+	release func() // frees the decompressor
 }
 
 func openFile(path string) (*openedFile, error) {

@@ -17,8 +17,7 @@ import (
 // parquetBatchRows is the number of rows that are read at a time.
 const parquetBatchRows = 4096
 
-// newParquetTable reads a Parquet file: only the columns that are wanted, a batch
-// of rows at a time.
+// newParquetTable reads a Parquet file: only the wanted columns, a batch of rows at a time.
 func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
 	source, err := file.NewParquetReader(f.file,
@@ -37,15 +36,15 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	return t, err
 }
 
-// parquetBatches reads columns side by side.
+// parquetBatches reads columns in parallel.
 //
-// The readers of whole records in pqarrow open the columns in goroutines of their
-// own, and stop at columns in several chunks. Here each column is opened and read
-// on its own: a panic about damaged bytes then stays where it can be recovered.
+// The record readers of pqarrow open the columns in goroutines of their own, and stop at columns in
+// several chunks. Here each column is opened and read separately: a panic on damaged bytes can then
+// be recovered.
 type parquetBatches struct {
 	columns []*pqarrow.ColumnReader
-	values  []arrow.Array // of the rows at hand, by column
-	left    int64         // rows that are still to come, by the file's own account
+	values  []arrow.Array // of the current rows, by column
+	left    int64         // remaining rows according to the file
 }
 
 // choose opens the columns that are wanted and returns their slots.
@@ -67,7 +66,7 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 			return nil, unread(field.Name, field.Type)
 		}
 		column, err := reader.GetColumn(context.Background(),
-			i) // a field, whatever its documentation says of leaves
+			i) // i is a field, though its documentation says leaf
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
@@ -76,7 +75,7 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 	return wanted, nil
 }
 
-// readableColumn reports whether values of a type fit in cells: scalars and lists of scalars.
+// readableColumn reports whether values of a type fit into cells: scalars and lists of scalars.
 func readableColumn(t arrow.DataType) bool {
 	if list, ok := t.(arrow.ListLikeType); ok && t.ID() != arrow.MAP {
 		t = list.Elem()
@@ -84,8 +83,8 @@ func readableColumn(t arrow.DataType) bool {
 	return !arrow.IsNested(t.ID())
 }
 
-// next returns the values of the next rows. They are good until the next call. A column that
-// ends before the others, or before the file says, is an error.
+// next returns the values of the next rows, valid until the next call. A column that ends before
+// the others, or earlier than the file says, is an error.
 func (b *parquetBatches) next() ([]arrow.Array, error) {
 	b.releaseValues()
 	rows := min(b.left, parquetBatchRows)
@@ -117,7 +116,7 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 	return b.values, nil
 }
 
-// writerHelp says how to write a file whose compression or encoding is not read.
+// writerHelp returns advice for writing a file whose compression or encoding is not read.
 func writerHelp(err error) string {
 	if text := strings.ToLower(err.Error()); strings.Contains(text, "unimplemented") ||
 		strings.Contains(text, "unsupported") || strings.Contains(text, "not supported") {

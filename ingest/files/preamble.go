@@ -11,19 +11,19 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// peekBytes bounds what is looked at before a file is read: one line of it.
+// peekBytes bounds how much of a file is examined before reading it: one line.
 const peekBytes = 1 << 16
 
-// preamble is what stands in a text file before its rows: comments, as SNAP and KONECT write them,
-// and the line of a spreadsheet that names the separator.
+// preamble is the part of a text file before its rows: comments, as SNAP and KONECT write them, and
+// the line of a spreadsheet that names the separator.
 type preamble struct {
-	lines       int64  // in it
+	lines       int64  // of the preamble
 	first, last string // comments, without their mark
-	separator   rune   // that the file names; 0: none
+	separator   rune   // given by the file; 0: none
 }
 
-// readPreamble reads the lines that begin with # or %. Where the columns are given the first row is
-// data, which a # may begin without a space after it.
+// readPreamble reads the lines that begin with # or %. If the columns are given, the first row is
+// data and may begin with a # without a space after it.
 func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 	for {
 		head, _ := in.Peek(2)
@@ -57,10 +57,10 @@ func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 	}
 }
 
-// konectKinds are the kinds of networks in the first comment of a file of KONECT.
+// konectKinds are the kinds of networks in the first comment of a KONECT file.
 var konectKinds = map[string]bool{"sym": true, "asym": true, "bip": true}
 
-// refuse refuses a network whose two sides number their vertices alike.
+// refuse refuses a bipartite network whose two sides use the same vertex numbers.
 func (p *preamble) refuse() error {
 	if words := strings.Fields(p.first); len(words) > 1 && words[0] == "bip" {
 		return errors.New("a bipartite network of KONECT, whose sides both count from 1: " +
@@ -69,9 +69,9 @@ func (p *preamble) refuse() error {
 	return nil
 }
 
-// names returns the names of the columns that a comment says, if the first row is not one of names:
-// those of the last comment, if it has as many and all that a kind needs, as in files of SNAP; or
-// those of every file of KONECT.
+// names returns the names of the columns in a comment, unless the first row has them: those of the
+// last comment, if their number fits and the required ones are there, as in SNAP files; or the
+// fixed names of KONECT files.
 func (p *preamble) names(first []string, kind event.Kind, split func(string) []string) []string {
 	if p.last == "" {
 		return nil
@@ -102,7 +102,7 @@ func (p *preamble) names(first []string, kind event.Kind, split func(string) []s
 	return nil
 }
 
-// firstLine returns the line that follows, with a quote in place of its quoted parts.
+// firstLine returns the next line, with a quote in place of its quoted parts.
 func firstLine(in *bufio.Reader) (line []byte) {
 	head, _ := in.Peek(peekBytes)
 	quoted := false
@@ -121,8 +121,8 @@ func firstLine(in *bufio.Reader) (line []byte) {
 	return line
 }
 
-// separatorOf returns the separator of a file by its first line: that of its format, unless the
-// line has another one only.
+// separatorOf returns the separator of a file: that of its format, unless the first line has only
+// another one.
 func separatorOf(line []byte, format fileFormat) rune {
 	order := ",;\t|"
 	switch format {
@@ -142,8 +142,7 @@ func separatorOf(line []byte, format fileFormat) rune {
 	return rune(order[0])
 }
 
-// checkEnds refuses the names of a file whose lines end in a way that no reader of CSV takes for an
-// end.
+// checkEnds refuses names that show a line ending which CSV readers do not recognise.
 func checkEnds(names []string) error {
 	for _, name := range names {
 		if strings.ContainsRune(name, '\r') {

@@ -16,15 +16,15 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// Input is one file of a log: the rows of a table, which are events of one
-// kind, or a whole log (see LogWriter).
+// Input is one file of a log: a table, whose rows are events of one kind, or a whole log (see
+// LogWriter).
 type Input struct {
 	Path string
 	Kind event.Kind // of a table
-	Log  bool       // it is a log: its lines say their kinds
+	Log  bool       // it is a log: its lines name their kinds
 }
 
-// Config says which files make a log, and how.
+// Config lists the files of a log and how to read them.
 //
 // A table is CSV, TSV, NDJSON, Parquet or Arrow by its extension; the first three
 // may be compressed. Its columns are
@@ -38,33 +38,34 @@ type Input struct {
 //	members      community, vertex [, multiplicity] [, op] [, time]
 //	vertices     vertex [, erase] [, time], and every other column an attribute
 //
-// where ts is read as time, id as vertex, class as label and the weight of a
-// member as its multiplicity. Other columns are ignored, with a warning. In a
-// vertices table of CSV a value that reads as a JSON number or boolean is one, and
-// an empty value, as a null elsewhere, removes the attribute.
+// where ts is also read as time, id as vertex, class as label, and the weight of a member as its
+// multiplicity. Other columns are ignored, with a warning. In a vertices table of CSV a value that
+// reads as a JSON number or boolean is one; an empty value, like a null elsewhere, removes the
+// attribute.
 //
-// The log holds the rows without a time first, in the order of Inputs and of their rows.
-// Vertices, labels, predictions, posts, edges, members, logs is a good one: a core that
-// reads them estimates nothing, and is fast, until it has the whole graph. The
-// rows with a time follow in its order; at the same time, in the order above. A
-// table whose rows are not in the order of time is read into memory and sorted,
-// which takes about 100 bytes a row; any table with times is read twice. The lines
-// of a log stay in their order: each counts as no earlier than the one before.
+// The rows without a time come first in the log, in the order of Inputs and of their rows. A good
+// order is vertices, labels, predictions, posts, edges, members, logs: a core that reads them
+// estimates nothing, and is fast, until it has the whole graph. The rows with a time follow in the
+// order of time, then in the order above. A table whose rows are not in the order of time is read
+// into memory and sorted, which takes about 100 bytes a row; any table with times is read twice.
+// The lines of a log stay in their order: each counts as no earlier than the one before.
 type Config struct {
 	Inputs []Input
-	// renames columns: the file's name to ours; of the name "", fields that no column is
+	// Columns renames columns: the file's name to ours; the name "" lists fields that no column
+	// fills.
 	Columns map[string]string
 	// columns of text files without a line of names: src,dst or edges=src,dst
 	Header  []string
 	Words   bool           // NA, null, NaN and their like are text, not a missing value
-	Zone    *time.Location // of times without one, which are refused otherwise
-	Sum     bool           // the weights of edges that are given again add up
+	Zone    *time.Location // for times without a zone, which are refused otherwise
+	Sum     bool           // repeated edges add up their weights
 	Classes event.ClassSet // none: inferClasses
-	// classes are told to others by number, so names that no column p_NAME orders are an error
+	// Ordered: classes will be referred to by number, so names that no column p_NAME orders are an
+	// error.
 	Ordered bool
 	Steps   ingest.StepConfig // Time is always EventTime
 
-	Version string // model version of predictions in tables that name none
+	Version string // model version of predictions in tables without one
 }
 
 // Validate reports every violation at once.
@@ -97,19 +98,20 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Source delivers files as steps. The position of an event is the number of
-// its row in the merged log, from 1; that of a refusal is the row's line in its
-// file, which the detail names. The log's time is the largest event time so far.
+// Source delivers files as steps. The position of an event is the number of its row in the merged
+// log, from 1. The position of a refusal is the row's line in its file, which the detail names. The
+// log's time is the largest event time so far.
 type Source struct {
 	config   Config
 	decoder  *wire.Decoder
-	inputs   []*fileStream // in the order of the log
+	inputs   []*fileStream // in log order
 	position event.Position
 	places   []rowPlace // of the rows of the last batch
 	survey   *survey
-	sums     map[[2]event.ID]float64 // weights of the edges so far; nil: they do not add up
-	cutter   *ingest.Cutter
-	err      error // final
+	// sum of the weights of each edge so far; nil: weights do not add up
+	sums   map[[2]event.ID]float64
+	cutter *ingest.Cutter
+	err    error // final
 }
 
 // NewSource opens the files and, where rows must be sorted, reads them.
@@ -132,7 +134,7 @@ func NewSource(config Config) (*Source, error) {
 	}
 	classes := config.Classes
 	if classes.K() == 0 {
-		classes.Count = 1 // no file speaks of classes
+		classes.Count = 1 // no file has classes
 	}
 	var err error
 	if s.decoder, err = wire.NewDecoder(classes); err != nil {
@@ -153,8 +155,8 @@ func NewSource(config Config) (*Source, error) {
 	return s, nil
 }
 
-// open opens a file whose rows will come in the order of the log. A table with times is read to its
-// end once, or until a time is before the one of the row before.
+// open opens a file so that its rows come in log order. A table with times is read once beforehand,
+// to its end or to the first time that goes back.
 func (s *Source) open(input Input) (*fileStream, error) {
 	in, err := openStream(input, &s.config, s.decoder)
 	if err != nil || !in.mayHaveTimes() {
@@ -165,7 +167,7 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	}
 	unsorted := in.unsorted
 	in.file.Close()
-	s.decoder.SetZone(s.config.Zone) // nothing was guessed yet
+	s.decoder.SetZone(s.config.Zone) // nothing has been guessed yet
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -207,7 +209,7 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		}
 		in, err := s.peek()
 		if err == io.EOF && s.cutter.Finish() {
-			b.EmitAll = true // nothing follows that could be waited for
+			b.EmitAll = true // no later event can come
 			return nil
 		}
 		if err != nil {
@@ -231,13 +233,13 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 	}
 }
 
-// rowPlace is where a row stands.
+// rowPlace is the file and line of a row.
 type rowPlace struct {
 	in   *fileStream
 	line int64
 }
 
-// taken notes the head of in, which is now at the end of b.
+// taken updates the counts after the head of in was appended to b.
 func (s *Source) taken(in *fileStream, b *event.Batch, before event.Mark) {
 	e := in.head()
 	s.places = append(s.places, rowPlace{in, e.place})
@@ -250,7 +252,7 @@ func (s *Source) taken(in *fileStream, b *event.Batch, before event.Mark) {
 	in.count(b.Refused[before.Refused:])
 }
 
-// addUp makes the weight of an edge the sum of all that were given.
+// addUp replaces the weight of an edge by the sum of all its weights so far.
 func (s *Source) addUp(e *event.Edge) {
 	ends := [2]event.ID{e.Src, e.Dst}
 	if e.Dst.Number < e.Src.Number || e.Dst.Number == e.Src.Number && e.Dst.Name < e.Src.Name {
@@ -297,8 +299,8 @@ func (s *Source) peek() (*fileStream, error) {
 	return first, nil
 }
 
-// refuseLate counts the last event of b if it is late by the policy, and makes it a refusal if the
-// policy says so.
+// refuseLate counts the last event of b if it is late, and turns it into a refusal if the policy
+// says so.
 func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
 	late := s.config.Steps.Late
 	now := s.cutter.Now(0)
@@ -319,7 +321,7 @@ func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
 	}
 }
 
-// count counts the head of in, which was taken, and what was refused of it.
+// count counts the head of in and its refusals.
 func (in *fileStream) count(refused []event.Refusal) {
 	in.next++
 	in.tally.Rows++
@@ -339,13 +341,13 @@ func (s *Source) Classes() event.ClassSet { return s.config.Classes }
 type Tally struct {
 	Path    string
 	Rows    int
-	Refused int // rows that are wrong
-	// self-loops, which every log of interactions has and which mean nothing here, late rows, and
-	// those below
+	Refused int // wrong rows
+	// LeftOut counts rows without meaning here: self-loops, which every log of interactions has,
+	// late rows, and the two below.
 	LeftOut int
 
-	Blank    int // labels that are not there
-	MinusOne int // labels that are -1, which is no class
+	Blank    int // labels that are empty
+	MinusOne int // labels of -1 that mean "no label"
 }
 
 // Tallies returns the tally of each file.

@@ -12,13 +12,12 @@ import (
 
 // fileTable is a file as a table of rows.
 type fileTable interface {
-	// next reads the next row. It returns io.EOF after the last, an *event.Problem when this row
-	// cannot be read but the ones after it can, and any other error when the file cannot be read
-	// on.
+	// next reads the next row. It returns io.EOF after the last, an *event.Problem if this row
+	// cannot be read but later ones can, and any other error if the file cannot be read further.
 	next(row *fileRow) error
-	// text is the last row as it stands in the file.
+	// text returns the last row as it is in the file.
 	text() []byte
-	// place is the line of the last row, or its number in files without lines.
+	// place returns the line of the last row, or its number in files without lines.
 	place() int64
 }
 
@@ -29,7 +28,7 @@ type fileRow struct {
 	list  []float64 // backing of lists
 }
 
-// reset makes every cell absent and makes room for n of them.
+// reset makes n cells, all absent.
 func (r *fileRow) reset(n int) {
 	if cap(r.cells) < n {
 		r.cells = make([]wire.Cell, n, 2*n)
@@ -39,10 +38,10 @@ func (r *fileRow) reset(n int) {
 	r.list = r.list[:0]
 }
 
-// aheadRows is the number of rows of a file that are read ahead.
+// aheadRows is how many rows of a file are read ahead.
 const aheadRows = 1024
 
-// fileEntry is one row of a fileStream that was read ahead.
+// fileEntry is one row that was read ahead.
 type fileEntry struct {
 	key   event.Time // orders the log
 	kind  event.Kind
@@ -50,28 +49,28 @@ type fileEntry struct {
 	place int64 // in the file
 }
 
-// fileStream is one file on its way into the log: the rows of a table, which are events of one
-// kind, or the lines of a log. Some of them are read ahead, or all.
+// fileStream is one file on its way into the log: the rows of a table, or the lines of a log. Some
+// of them are read ahead, or all.
 type fileStream struct {
 	input    Input
 	file     *openedFile
-	columns  *columns // nil of a log
+	columns  *columns // nil for a log
 	table    fileTable
 	decoder  *wire.Decoder
 	defaults wire.RowDefaults
 	row      fileRow
 
-	words    bool // words for nothing are text
+	words    bool // null words are text
 	ahead    event.Batch
 	entries  []fileEntry
 	next     int        // of entries
 	last     event.Time // key of the last entry that was read
-	unsorted bool       // a row was before the one before it
+	unsorted bool       // a row had an earlier time than the row before
 	tally    Tally
 }
 
-// openStream opens one file. The classes may be unknown (zero) when only the cells of a table are
-// looked at.
+// openStream opens one file. The classes may be unknown (zero) if only the cells of a table are
+// read.
 func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream, error) {
 	file, err := openFile(input.Path)
 	if err != nil {
@@ -85,7 +84,8 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 		tally:   Tally{Path: input.Path},
 	}
 	if input.Log {
-		s.input.Kind, s.table = event.KindControl, newJSONTable(file, nil) // of lines that say none
+		// kind of lines that name none
+		s.input.Kind, s.table = event.KindControl, newJSONTable(file, nil)
 		return s, nil
 	}
 	s.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
@@ -117,8 +117,8 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	return s, nil
 }
 
-// mayHaveTimes reports whether the file is a table that has a column with times, or one whose
-// columns are not known before its rows.
+// mayHaveTimes reports whether the file is a table with a column of times, or with columns that are
+// unknown before its rows.
 func (s *fileStream) mayHaveTimes() bool {
 	return !s.input.Log && (!s.columns.header || s.columns.has(s.columns.slot("time")))
 }
@@ -141,8 +141,8 @@ func (s *fileStream) fill(n int) error {
 	return nil
 }
 
-// read reads one row ahead: its event, or its refusal. A refused row stays with the one before it,
-// and the lines of a log stay in their order. It returns io.EOF after the last row.
+// read reads one row ahead: its event, or its refusal. A refused row keeps the time of the row
+// before, and the lines of a log stay in their order. It returns io.EOF after the last row.
 func (s *fileStream) read() error {
 	e := fileEntry{key: s.last, kind: s.input.Kind}
 	t := event.Time(0)
@@ -184,7 +184,7 @@ func (s *fileStream) read() error {
 	return nil
 }
 
-// leaveOut counts a row that says nothing.
+// leaveOut counts a row without meaning.
 func (s *fileStream) leaveOut(p *event.Problem) {
 	s.tally.Rows++
 	s.tally.LeftOut++
@@ -195,8 +195,8 @@ func (s *fileStream) leaveOut(p *event.Problem) {
 	}
 }
 
-// nextRow reads a row of a table into s.row. Words for nothing are nothing in it, and texts have no
-// spaces around them.
+// nextRow reads a row of a table into s.row. Null words become null, and spaces around texts are
+// removed.
 func (s *fileStream) nextRow() error {
 	err := s.table.next(&s.row)
 	if err != nil || s.columns == nil {
@@ -210,7 +210,7 @@ func (s *fileStream) nextRow() error {
 		}
 		attribute := s.columns.isAttribute(slot)
 		if attribute && text == nil {
-			continue // a typed file says null where it means it
+			continue // a typed file has real nulls
 		}
 		c.Text = wire.TrimText(c.Text)
 		switch {
@@ -225,7 +225,7 @@ func (s *fileStream) nextRow() error {
 	return nil
 }
 
-// timeKey orders times: none is before all.
+// timeKey orders times: no time comes first.
 func timeKey(t event.Time) event.Time {
 	if t == 0 {
 		return math.MinInt64
@@ -233,8 +233,8 @@ func timeKey(t event.Time) event.Time {
 	return t
 }
 
-// refuse keeps the refusal of the last row. Its position is the row's place in
-// the file. slot is the column to blame, or negative.
+// refuse records the refusal of the last row. Its position is the row's place in the file. slot is
+// the column with the problem, or negative.
 func (s *fileStream) refuse(kind event.Kind, slot int, p *event.Problem) {
 	column := ""
 	if slot >= 0 {
@@ -248,8 +248,8 @@ func (s *fileStream) refuse(kind event.Kind, slot int, p *event.Problem) {
 	})
 }
 
-// copyHead appends the head to dst, at a position. What it points to is copied, for the
-// rows ahead are read into the same memory again.
+// copyHead appends the head to dst, at a position. It copies referenced memory, which later rows
+// reuse.
 func (s *fileStream) copyHead(dst *event.Batch, at event.Position) {
 	e := s.head()
 	if e.index < 0 {

@@ -9,7 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Summary says what was read so far, in lines: each file with its columns, and how the files meet.
+// Summary describes, in lines, what has been read so far: each file with its columns, and how the
+// files match.
 func (s *Source) Summary() (lines []string) {
 	for _, in := range s.inputs {
 		lines = append(lines, in.summary())
@@ -55,7 +56,7 @@ func (s *Source) edgesAgain() string {
 	return "the last weight stands; --edges-sum adds them up"
 }
 
-// summary says what was read of a file.
+// summary describes what has been read of a file.
 func (in *fileStream) summary() string {
 	line := fmt.Sprintf("%s: %s rows", in.tally.Path, grouped(in.tally.Rows))
 	if t, ok := in.table.(*csvTable); ok && t.skipped > 0 {
@@ -88,7 +89,7 @@ func (in *fileStream) summary() string {
 	return line
 }
 
-// furtherShown bounds the columns of probabilities or attributes that a summary names.
+// furtherShown bounds the columns of probabilities or attributes in a summary.
 const furtherShown = 6
 
 // further returns the names of the columns of probabilities or attributes.
@@ -104,7 +105,7 @@ func (c *columns) further() (names []string) {
 	return names
 }
 
-// count writes a number of things, which is estimated where the sample does not have all.
+// count formats a number of elements; it is an estimate if the sample does not have all.
 func (s *sample) count(n int) string {
 	if s.shift > 0 {
 		return "about " + grouped(n)
@@ -112,7 +113,7 @@ func (s *sample) count(n int) string {
 	return grouped(n)
 }
 
-// repeats says how many rows were about what a row before was about.
+// repeats describes how many rows repeated or contradicted an earlier row.
 func (s *sample) repeats(again, other int, stands string) string {
 	text := ""
 	if again > 0 {
@@ -124,8 +125,8 @@ func (s *sample) repeats(again, other int, stands string) string {
 	return text
 }
 
-// meeting says how many vertices with a property have an edge or a prediction, where the files
-// have such.
+// meeting describes how many vertices with a property also have an edge or a prediction, if the
+// files have any.
 func (s *Source) meeting(has uint64) string {
 	text := ""
 	for _, other := range s.partners(has) {
@@ -137,13 +138,13 @@ func (s *Source) meeting(has uint64) string {
 	return text
 }
 
-// partner is a property that the vertices of a file should have.
+// partner is a property that the vertices of a file should have as well.
 type partner struct {
 	has  uint64
 	name string
 }
 
-// partners returns what vertices with a property are compared with.
+// partners returns the properties to compare vertices of one property with.
 func (s *Source) partners(has uint64) (list []partner) {
 	if n, _, _ := s.survey.edges.totals(); n > 0 {
 		list = append(list, partner{hasEdge, "an edge"})
@@ -154,10 +155,10 @@ func (s *Source) partners(has uint64) (list []partner) {
 	return list
 }
 
-// classesShown bounds the classes of a summary.
+// classesShown bounds the classes in a summary.
 const classesShown = 12
 
-// classCounts says how many labels there are of each class.
+// classCounts lists the number of labels of each class.
 func (s *Source) classCounts() string {
 	var parts []string
 	for k, n := range s.survey.byClass(s.config.Classes.K()) {
@@ -169,7 +170,7 @@ func (s *Source) classCounts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Warnings says, so far, what in the files may not mean what somebody thinks.
+// Warnings lists, so far, what in the files may not mean what the user thinks.
 func (s *Source) Warnings() (all []string) {
 	for _, in := range s.inputs {
 		all = append(all, in.warnings(s.survey)...)
@@ -196,8 +197,8 @@ func (s *Source) Warnings() (all []string) {
 	return append(all, s.guesses()...)
 }
 
-// strangers warns if at most half of the vertices of a sort are known by edges or predictions.
-// Labels need both; members and vertices with attributes need one of them.
+// strangers warns if at most half of the vertices of a file have edges or predictions. Labels need
+// both; members and vertices with attributes need one.
 func (s *Source) strangers(of partner) (all []string) {
 	fewest, most := "", ""
 	for _, other := range s.partners(of.has) {
@@ -219,7 +220,7 @@ func (s *Source) strangers(of partner) (all []string) {
 	return all
 }
 
-// guesses says how times were read.
+// guesses describes how times were read.
 func (s *Source) guesses() (all []string) {
 	g := s.decoder.Guesses()
 	if g.Scaled > 0 {
@@ -234,7 +235,7 @@ func (s *Source) guesses() (all []string) {
 	return all
 }
 
-// warnings says what may be wrong with a file.
+// warnings lists possible mistakes in a file.
 func (in *fileStream) warnings(v *survey) (all []string) {
 	path := in.tally.Path
 	if in.tally.Rows == 0 {
@@ -269,7 +270,7 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 	return all
 }
 
-// grouped writes a number with a comma before each three digits.
+// grouped formats a number with commas between groups of three digits.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

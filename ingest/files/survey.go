@@ -10,19 +10,19 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// sampleMax bounds the things of one sort that a survey keeps. When there are more it keeps those
-// whose hashes begin with one more zero, and what it counts is multiplied.
+// sampleMax bounds the elements of one kind in a survey. Beyond it, the sample is halved: it keeps
+// the elements whose hashes begin with one more zero bit, and counts are scaled.
 const sampleMax = 1 << 18
 
-// said is what rows have said of one thing.
+// said summarises the rows about one element.
 type said struct {
-	last  uint64 // hash of what the last row said
+	last  uint64 // hash of the last row's content
 	class event.Class
-	again uint32 // rows that said the same as the one before
-	other uint32 // rows that said something else
+	again uint32 // rows that repeated the row before
+	other uint32 // rows that contradicted it
 }
 
-// sample holds things by the hash of their names.
+// sample holds elements by the hash of their names.
 type sample struct {
 	shift uint
 	of    map[uint64]said
@@ -30,12 +30,12 @@ type sample struct {
 
 func newSample() sample { return sample{of: map[uint64]said{}} }
 
-// scale is how many things each one in the sample stands for.
+// scale returns how many elements each one in the sample represents.
 func (s *sample) scale() int { return 1 << s.shift }
 
 func (s *sample) keeps(key uint64) bool { return bits.LeadingZeros64(key) >= int(s.shift) }
 
-// say notes what a row says of a thing.
+// say records a row about an element.
 func (s *sample) say(key, what uint64, class event.Class) {
 	if !s.keeps(key) {
 		return
@@ -59,7 +59,7 @@ func (s *sample) say(key, what uint64, class event.Class) {
 	}
 }
 
-// mark adds properties to a thing.
+// mark adds properties to an element.
 func (s *sample) mark(key, what uint64) {
 	if !s.keeps(key) {
 		return
@@ -69,8 +69,8 @@ func (s *sample) mark(key, what uint64) {
 	}
 }
 
-// totals returns how many things there are, and how many rows said the same or something else of
-// a thing that a row had named before.
+// totals returns the number of elements, and of rows that repeated or contradicted an earlier row
+// about the same element.
 func (s *sample) totals() (things, again, other int) {
 	for _, x := range s.of {
 		again += int(x.again)
@@ -89,10 +89,10 @@ const (
 	isAuthor
 )
 
-// survey collects what files say, for a summary: in bounded memory, and exactly for files of a
-// quarter of a million things of each sort.
+// survey collects statistics of files for a summary, in bounded memory. They are exact up to a
+// quarter of a million elements of each kind.
 type survey struct {
-	vertices sample // the last of each is its properties
+	vertices sample // last holds the properties of the vertex
 	edges    sample
 	labels   sample
 	predicts sample
@@ -100,7 +100,7 @@ type survey struct {
 
 	posts, answers, reposts int
 	postIDs                 sample
-	postNames               int // answers and reposts that name a post before
+	postNames               int // answers and reposts that name an earlier post
 
 	communities map[string]bool
 	digits      idDigits
@@ -200,13 +200,13 @@ func (s *survey) notePost(e *event.Post) {
 	}
 }
 
-// authors returns how many authors of posts there are.
+// authors returns the number of authors of posts.
 func (s *survey) authors() int {
 	all, _ := s.meets(isAuthor, isAuthor)
 	return all
 }
 
-// meets returns how many vertices have a property, and how many of these have another one too.
+// meets returns how many vertices have a property, and how many of these have the other one too.
 func (s *survey) meets(has, also uint64) (all, both int) {
 	for _, x := range s.vertices.of {
 		if x.last&has != 0 {
@@ -219,7 +219,7 @@ func (s *survey) meets(has, also uint64) (all, both int) {
 	return all * s.vertices.scale(), both * s.vertices.scale()
 }
 
-// byClass returns how many vertices have a label of each of k classes.
+// byClass returns the number of labelled vertices of each of k classes.
 func (s *survey) byClass(k int) []int {
 	count := make([]int, k)
 	for _, x := range s.labels.of {
@@ -230,11 +230,11 @@ func (s *survey) byClass(k int) []int {
 	return count
 }
 
-// idDigits counts ids that a float64 does not hold exactly in general, and how many of these look
-// as if one had held them.
+// idDigits counts ids beyond the range that a float64 holds exactly, and how many of them look as
+// if they had been stored in one.
 type idDigits struct{ large, binary, decimal int }
 
-// roundedMin is the number of large ids from which on it is no chance that all look rounded.
+// roundedMin is the least number of large ids that cannot all look rounded by chance.
 const roundedMin = 8
 
 func (d *idDigits) see(id event.ID) {
@@ -242,7 +242,7 @@ func (d *idDigits) see(id event.ID) {
 		return
 	}
 	if d.large++; d.binary < d.large-1 && d.decimal < d.large-1 {
-		return // some id has all its digits
+		return // this id has all its digits
 	}
 	text := strconv.FormatUint(id.Number, 10)
 	low := bits.TrailingZeros64(id.Number) >= bits.Len64(id.Number)-53
