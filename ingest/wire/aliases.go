@@ -6,9 +6,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// aliases are the names that other programs give to columns, in the form of PlainName: Gephi,
-// igraph, networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. A file's column is one of them if
-// no column has a name of ours; the first in this order is taken.
+// aliases are the names of columns in other programs, in the form of PlainName: Gephi, igraph,
+// networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. They are used if no column has one of our
+// names; the first in this order wins.
 var aliases = map[field][]string{
 	fieldSrc: {
 		"source", "from", "fromnodeid", "fromid", "sourceid", "node1", "user1", "fromuser",
@@ -29,8 +29,8 @@ var aliases = map[field][]string{
 	fieldTime:    {"timestamp"},
 	fieldVersion: {"modelname"},
 
-	// Of posts. Names and numbers of accounts come in the same order everywhere, so that answers
-	// and reposts name their authors as authors are named.
+	// Of posts. Names and numbers of accounts are in the same order for all three fields, so that
+	// answers and reposts name authors in the same way as the author column does.
 	fieldAuthor: {
 		"accountid", "senderid", "fromid", "did", "authorusername", "username", "userscreenname",
 		"screenname", "account", "sender", "authorname", "from",
@@ -48,7 +48,7 @@ var aliases = map[field][]string{
 	},
 }
 
-// postTimes are the names of the times of posts, those without a time zone last.
+// postTimes are the names of the times of posts; those without a time zone come last.
 var postTimes = []string{
 	"unixtimestamp", "createdutc", "createdat", "parsedcreatedat", "publishedat", "postedat",
 	"timestamp", "datetime", "timestamputc", "date",

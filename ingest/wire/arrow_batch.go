@@ -8,20 +8,20 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// table is the Arrow stream at hand: its columns, bound to the record batch at
-// hand. Everything in it aliases the message. After a sound bind every
-// row below the batch's length can be read without looking at bounds again.
+// table is the current Arrow stream: its columns, bound to the current record batch. All of it
+// aliases the message. After a sound bind, every row below the batch's length can be read without
+// bounds checks.
 type table struct {
 	kind       event.Kind
 	k          int
 	originals  int      // bytes of the refused rows as JSON
-	before     int      // rows of the record batches before this one
-	columns    []column // in the order of the schema, of which there is always one
+	before     int      // rows of earlier record batches
+	columns    []column // in the order of the schema; at least one
 	attributes int      // columns that are attributes
-	classes    []int    // index in columns of p0 to p{K-1}; empty: there are none
+	classes    []int    // index in columns of p0 to p{K-1}; empty: none
 }
 
-// column is one column of the schema and what the record batch at hand has of it.
+// column is one column of the schema, and its part of the current record batch.
 type column struct {
 	name     string
 	typeName string
@@ -30,7 +30,7 @@ type column struct {
 	list     int  // values a row of a fixed size list, else 0
 	arrowType
 
-	values   *column // of the dictionary into which the rows are indices; nil: they are values
+	values   *column // values of the dictionary into which the rows are indices; nil: no dictionary
 	encoding int64   // id of the dictionary
 	index    arrowType
 
@@ -52,26 +52,25 @@ const (
 	headerBatch      = 3
 )
 
-// block is one message inside an Arrow stream. Its columns take the nodes and buffers of a record
-// batch in their order.
+// block is one message inside an Arrow stream. Columns take the nodes and buffers of a record batch
+// in order.
 type block struct {
 	walk
 	kind    byte
 	header  flat
 	body    []byte
-	at      int    // where it begins in the payload
+	at      int    // start in the payload
 	nodes   []byte // FieldNode structs: length, null count
 	buffers []byte // Buffer structs: offset, length
 	counts  []byte // variadic buffer counts
 }
 
-// problem returns the problem of a message that is damaged or is none of ours.
+// problem returns the problem of a message that is damaged or not one of ours.
 func (b *block) problem(format string, args ...any) *event.Problem {
 	return event.Problemf(event.Malformed, "byte %d: "+format, append([]any{b.at}, args...)...)
 }
 
-// sound returns the problem of a block whose metadata or buffers point outside it, nil for other
-// ones.
+// sound returns the problem of a block whose metadata or buffers point outside it, or nil.
 func (b *block) sound() *event.Problem {
 	if b.bad != "" {
 		return b.problem("Arrow message is damaged: %s", b.bad)
@@ -79,7 +78,7 @@ func (b *block) sound() *event.Problem {
 	return nil
 }
 
-// read reads the block that begins at a byte of the payload and returns how many bytes it takes.
+// read reads the block at a byte of the payload and returns its length.
 func (b *block) read(payload []byte, at int) (int, *event.Problem) {
 	*b = block{at: at}
 	rest := payload[at:]
@@ -117,7 +116,7 @@ func (b *block) readBatch(batch flat, columns []column) (int, *event.Problem) {
 	rows := batch.number(0, 8)
 	switch {
 	case rows > event.MessageBytesMax:
-		// nothing takes less than a bit, and few rows are allowed anyway
+		// a row takes at least a bit, and few rows are allowed anyway
 		return 0, event.Problemf(event.TooLarge, "byte %d: a record batch of %d rows",
 			b.at, int64(rows))
 	case batch.at(3) != 0:
@@ -165,7 +164,7 @@ func (b *block) take(vector *[]byte) (first, second uint64) {
 	return first, second
 }
 
-// node reads the next node, which has so many rows, and reports whether some are null.
+// node reads the next node, which must have that many rows, and reports whether some are null.
 func (b *block) node(rows int) (nulls bool) {
 	length, count := b.take(&b.nodes)
 	if length != uint64(rows) || count > length {
@@ -184,7 +183,7 @@ func (b *block) buffer(need int) []byte {
 	return data
 }
 
-// slice returns the bytes of a body from at on, if there are so many.
+// slice returns size bytes of a body from at on, if they are there.
 func slice(body []byte, at, size uint64) ([]byte, bool) {
 	if at > uint64(len(body)) || size > uint64(len(body))-at {
 		return nil, false
@@ -192,7 +191,7 @@ func slice(body []byte, at, size uint64) ([]byte, bool) {
 	return body[at : at+size], true
 }
 
-// validity reads a validity buffer of rows bits; nil says that all are valid.
+// validity reads a validity buffer of rows bits; nil means that all are valid.
 func (b *block) validity(rows int, nulls bool) []byte {
 	valid := b.buffer(0)
 	switch {
@@ -239,7 +238,8 @@ func (c *column) bind(b *block, rows int) {
 
 // bindText binds offsets and text and checks them.
 func (c *column) bindText(b *block) {
-	need := (c.rows + min(c.rows, 1)) * c.width // without rows some writers leave the offsets out
+	// some writers omit the offsets if there are no rows
+	need := (c.rows + min(c.rows, 1)) * c.width
 	c.data = b.buffer(need)
 	c.heap = b.buffer(0)
 	last := uint64(0)
@@ -287,7 +287,7 @@ func (c *column) viewed(i int) (string, bool) {
 	return alias(text), ok
 }
 
-// isSet reports whether bit i of a validity buffer is set, as all are of one that is not there.
+// isSet reports whether bit i of a validity buffer is set. Without a buffer all bits are set.
 func isSet(valid []byte, i int) bool { return valid == nil || valid[i/8]>>(i%8)&1 == 1 }
 
 // wordAt returns word i of a buffer of words of 1, 2, 4 or 8 bytes.
@@ -320,7 +320,7 @@ func (t *arrowType) float(data []byte, i int) float64 {
 	return math.Float64frombits(wordAt(data, i, 8))
 }
 
-// value makes v row i of the column.
+// value sets v to row i of the column.
 func (c *column) value(i int, v *Cell) {
 	switch {
 	case c.kind == NullCell || !isSet(c.valid, i):
@@ -353,7 +353,7 @@ func (c *column) value(i int, v *Cell) {
 		n, negative := c.int(c.data, i)
 		v.Kind, v.Integer = UintCell, n
 		if negative {
-			// no other number of a table has digits
+			// for messages: only negative integers have digits
 			v.Kind, v.Number, v.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // Encode returns the events [from, to) of a kind of b as the payload of one message, and its
-// content type: Arrow, or NDJSON for what Arrow cannot say. It panics if the range is not inside
-// the batch.
+// content type: Arrow, or NDJSON for events that Arrow cannot express. It panics if the range is
+// not inside the batch.
 func Encode(kind event.Kind, b *event.Batch, from, to int) (payload []byte, contentType string) {
 	if payload, err := EncodeArrow(kind, b, from, to); err == nil {
 		return payload, Arrow
@@ -28,13 +28,12 @@ func Encode(kind event.Kind, b *event.Batch, from, to int) (payload []byte, cont
 	return payload, NDJSON
 }
 
-// EncodeArrow returns the events [from, to) of a kind of b as the payload of one
-// Arrow message: a schema and one record batch. Messages of 1,000 to 4,000 events
-// are the fastest. Ids are written as uint64 when all of a column are integers,
-// else as text; columns that say nothing but the default are left out.
+// EncodeArrow returns the events [from, to) of a kind of b as the payload of one Arrow message: a
+// schema and one record batch. Messages of 1,000 to 4,000 events are the fastest. Ids are uint64 if
+// all ids of a column are integers, else text. Columns with only default values are left out.
 //
-// It returns an error for vertices with attributes, which differ from one to the next, and for
-// predictions with different K. Those go as JSON. It panics if the range is not inside the batch.
+// It returns an error for vertices with attributes, whose sets of columns differ, and for
+// predictions with different K: send those as JSON. It panics if the range is not inside the batch.
 func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) {
 	e := arrowEncoder{cells: make([]Cell, to-from)}
 	for i := range fields[kind] {
@@ -53,12 +52,12 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 
 // arrowEncoder collects the columns of one record batch.
 type arrowEncoder struct {
-	cells   []Cell // of the column at hand
+	cells   []Cell // of the current column
 	fields  []arrow.Field
 	columns []arrow.Array
 }
 
-// encode writes the columns as a stream, and lets go of them.
+// encode writes the columns as a stream, and releases them.
 func (e *arrowEncoder) encode() ([]byte, error) {
 	metadata := arrow.NewMetadata([]string{schemaVersionKey}, []string{schemaVersion})
 	schema := arrow.NewSchema(e.fields, &metadata)
@@ -75,7 +74,7 @@ func (e *arrowEncoder) encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addField adds the columns of a field, or returns false on what a table cannot say.
+// addField adds the columns of a field, or returns false if a table cannot hold its values.
 func (e *arrowEncoder) addField(s *fieldSpec) bool {
 	switch s.field {
 	case fieldAttributes:
@@ -98,8 +97,8 @@ func (e *arrowEncoder) addField(s *fieldSpec) bool {
 	return true
 }
 
-// add adds the column of the cells at hand, unless none holds anything. Its kind is the last of
-// theirs: numbers beside text are text, as ids are.
+// add adds a column of the current cells, unless all are empty. Its kind is the last of theirs:
+// numbers among texts become text, as ids may.
 func (e *arrowEncoder) add(name string) {
 	kind := AbsentCell
 	for i := range e.cells {
@@ -124,8 +123,8 @@ func (e *arrowEncoder) add(name string) {
 	e.columns = append(e.columns, column)
 }
 
-// arrowTypes are the types of columns of some kinds of cells. A column of nulls is one of
-// classes that every label withdraws.
+// arrowTypes are the types of columns by kind of cell. A column of only nulls is a column of
+// classes in which every label is withdrawn.
 var arrowTypes = map[CellKind]arrow.DataType{
 	NullCell:   arrow.PrimitiveTypes.Uint64,
 	TextCell:   arrow.BinaryTypes.String,

@@ -7,12 +7,12 @@ import (
 )
 
 // originalsPerMessage bounds the bytes of refused rows as JSON, in multiples of
-// event.MessageBytesMax: views and dictionaries can say one long text many times.
+// event.MessageBytesMax: with views and dictionaries, one long text can be in many rows.
 const originalsPerMessage = 4
 
 // decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end
-// mark. It never copies what a size in the input says it should, and looks at no byte before it has
-// checked that it is there.
+// mark. It never allocates by a size in the input, and checks that a byte exists before it reads
+// it.
 func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 	t := &d.table
 	clear(t.columns)
@@ -29,7 +29,7 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 		case blk.kind != 0:
 			p = t.readSchema(&blk)
 			p = cmp.Or(blk.sound(),
-				p) // what is damaged reads as nothing, which would be blamed on a column
+				p) // damaged metadata reads as zeros, which would look like a wrong column
 		case at != len(m.Payload): // after the end mark
 			p = event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at)
 		}
@@ -43,7 +43,7 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 	return nil
 }
 
-// arrowBlock reads a block that follows the schema.
+// arrowBlock reads a block after the schema.
 func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Problem {
 	t := &d.table
 	if blk.kind == headerDictionary {
@@ -68,8 +68,8 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 	return p
 }
 
-// arrowRows appends the rows of the record batch at hand to b. It returns the problem of a
-// message whose refused rows take too much room.
+// arrowRows appends the rows of the current record batch to b. It returns a problem if the refused
+// rows of the message take too much space.
 func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem {
 	t := &d.table
 	for row := range rows {
@@ -103,7 +103,7 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 	return nil
 }
 
-// readID is a fast way for the integers that most ids are.
+// readID is the fast path for integers, which most ids are.
 func (d *Decoder) readID(r *record, c *column, row int) bool {
 	if c.spec.holds != &idType || c.kind != UintCell || c.signed || !isSet(c.valid, row) {
 		return false
@@ -126,12 +126,12 @@ func (d *Decoder) readCell(r *record, c *column, row int) {
 	c.value(row, v)
 	if d.probabilities = v.List; c.spec.field != fieldAttributes {
 		d.take(arrowForm, c.spec, r, v)
-	} else if v.Kind != NullCell { // a null is not an attribute: a table cannot take one away
+	} else if v.Kind != NullCell { // a null is no attribute: a table cannot remove one
 		r.refuse(d.attribute(r, arrowForm, c.name, v))
 	}
 }
 
-// readClasses makes v the list of the columns p0 to p{K-1} of a row, or null when all are.
+// readClasses sets v to the list of the columns p0 to p{K-1} of a row, or to null if all are null.
 func (t *table) readClasses(row int, v *Cell) {
 	v.Kind = NullCell
 	for _, at := range t.classes {
@@ -142,8 +142,8 @@ func (t *table) readClasses(row int, v *Cell) {
 	}
 }
 
-// appendRow appends row i of the record batch at hand as a JSON event. Numbers that
-// JSON cannot write are strings, so that reading it again refuses it again.
+// appendRow appends row i of the current record batch as a JSON event. Numbers that JSON cannot
+// express become strings, so that reading the event again refuses it again.
 func (t *table) appendRow(dst []byte, i int) []byte {
 	dst = append(dst, '{')
 	n := len(dst)
@@ -158,7 +158,8 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 			v.Kind == NullCell && c.spec.field != fieldClass:
 			continue
 		case c.spec.field == fieldAttributes:
-			if v.Kind == NumberCell && v.Number-v.Number != 0 { // as a string it would be a value
+			// as a string it would be a valid value
+			if v.Kind == NumberCell && v.Number-v.Number != 0 {
 				v = Cell{Kind: ListCell, List: []float64{v.Number}}
 			}
 			attributes = appendCell(appendKey(attributes, 0, c.name), &v)

@@ -10,12 +10,12 @@ import (
 
 // arrowType is the type of a column's values.
 type arrowType struct {
-	// of what they become: UintCell of all integers; AbsentCell of a type that is not read
+	// kind of the cells: UintCell for all integers; AbsentCell for a type that is not read
 	kind   CellKind
 	width  int   // bytes of one value in its main buffer
 	signed bool  // integers
 	view   bool  // text by views
-	ticks  int64 // a second, of a timestamp
+	ticks  int64 // ticks a second, of a timestamp
 }
 
 // The types of Arrow columns (Schema.fbs), by number.
@@ -26,7 +26,7 @@ var arrowTypeNames = [...]string{
 	"run-end encoded", "binary view", "utf8 view", "list view", "large list view",
 }
 
-// typeOf returns the type of a Field table, and what to call one that is not read.
+// typeOf returns the type of a Field table, and a name for messages if it is not read.
 func typeOf(f flat) (of arrowType, name string) {
 	number, t := f.number(2, 1), f.child(3)
 	name = "type " + strconv.Itoa(int(number))
@@ -69,8 +69,8 @@ func intOf(t flat) (of arrowType) {
 	return of
 }
 
-// readSchema reads the columns of a schema, and refuses what is not known, missing, given twice or
-// of the wrong type.
+// readSchema reads the columns of a schema, and refuses unknown, missing or repeated columns and
+// wrong types.
 func (t *table) readSchema(blk *block) *event.Problem {
 	schema, version := blk.header, ""
 	switch {
@@ -146,8 +146,7 @@ func newColumn(f flat) column {
 	return c
 }
 
-// bindColumn finds out which field column i is. given are the fields that the columns before it
-// are.
+// bindColumn finds the field of column i. given is the set of fields of earlier columns.
 func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	at := findField(t.kind, c.name)
 	k, numbered := ProbabilityColumn(c.name)
@@ -191,8 +190,8 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 	return nil
 }
 
-// ProbabilityColumn reads the k of a column name p0, p1 and so on; one that is too large
-// for an int is the largest int.
+// ProbabilityColumn reads the k of a column name p0, p1 and so on; a k too large for an int becomes
+// the largest int.
 func ProbabilityColumn(name string) (k int, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p")
 	if !ok || !areDigits(digits) || digits[0] == '0' && len(digits) > 1 {
@@ -202,7 +201,7 @@ func ProbabilityColumn(name string) (k int, ok bool) {
 	return k, true
 }
 
-// checkProbabilities refuses tables that do not say what is predicted.
+// checkProbabilities refuses tables of predictions without probabilities or classes.
 func (t *table) checkProbabilities(given uint32) *event.Problem {
 	lists := given>>fieldProbabilities&1 != 0
 	switch {
@@ -226,7 +225,7 @@ func (t *table) checkProbabilities(given uint32) *event.Problem {
 	return nil
 }
 
-// fits reports whether the column has one of the types of its field.
+// fits reports whether the column has a valid type for its field.
 func (c *column) fits() bool {
 	switch {
 	case c.spec.field == fieldProbabilities:
@@ -235,7 +234,7 @@ func (c *column) fits() bool {
 		return false
 	case c.kind == NullCell:
 		return true
-	case c.spec.field == fieldConfig: // each text once: reading it costs what it is long
+	case c.spec.field == fieldConfig: // each text once: reading it costs its length
 		return c.kind == TextCell && c.values == nil && !c.view
 	}
 	return c.spec.holds.accepts[arrowForm].holds(c.kind)

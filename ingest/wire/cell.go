@@ -9,7 +9,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// CellKind names the kind of value that a form gives.
+// CellKind is the kind of a value in a wire form or a file.
 type CellKind uint8
 
 // The kinds of cells.
@@ -25,24 +25,24 @@ const (
 	ObjectCell // in JSON
 )
 
-// Cell is one value as a form gives it, before a field has looked at it. What it
-// points to is valid until the next value of its kind is read.
+// Cell is one value as a form gives it, before it is interpreted as a field. Referenced memory is
+// valid until the next value of its kind is read.
 type Cell struct {
 	Kind CellKind
-	// of text; of an object its JSON; of a number its digits, where the form has some
+	// the text; the JSON of an object; the digits of a number, if the form has digits
 	Text    string
 	Integer uint64    // of UintCell; of BoolCell 0 or 1; of TimeCell nanoseconds, two's complement
 	Number  float64   // of NumberCell
 	List    []float64 // of ListCell, at most listMax of them
 	Count   int       // of ListCell: how many values it has
-	Naive   bool      // of TimeCell: it is the time on a clock whose zone is not known
-	Wrong   int       // of ListCell: 1 + the index of the first value that is no number; 0: none
+	Naive   bool      // of TimeCell: a time without a zone
+	Wrong   int       // of ListCell: 1 + the index of the first value that is not a number; 0: none
 }
 
-// listMax bounds the values of a list that are kept: one more than a list can need.
+// listMax bounds the stored values of a list: one more than a valid list can have.
 const listMax = event.ClassesMax + 1
 
-// Append adds a number, or a value that is none, to a ListCell.
+// Append adds a number, or a value that is not a number, to a ListCell.
 func (c *Cell) Append(x float64, number bool) {
 	if c.Count++; !number {
 		x, c.Wrong = math.NaN(), cmp.Or(c.Wrong, c.Count)
@@ -52,17 +52,17 @@ func (c *Cell) Append(x float64, number bool) {
 	}
 }
 
-// Missing reports whether the cell holds nothing.
+// Missing reports whether the cell is absent or null.
 func (c *Cell) Missing() bool { return c.Kind <= NullCell }
 
-// unknown reports whether the cell holds nothing, or the NaN that pandas writes for
-// nothing. It is for values that are optional and cannot be NaN.
+// unknown reports whether the cell is missing, or NaN, which pandas writes for missing values. It
+// is for optional values that cannot be NaN.
 func (c *Cell) unknown() bool {
 	return c.Missing() || c.Kind == NumberCell && math.IsNaN(c.Number)
 }
 
-// Whole reads an unsigned integer: also one that is written as a number with a
-// fraction of zero, as pandas does to columns with nulls, or as text.
+// Whole reads an unsigned integer. It also accepts a number with a fraction of zero, which pandas
+// writes for columns with nulls, and text.
 func (c *Cell) Whole() (uint64, bool) {
 	x := c.Number
 	switch c.Kind {
@@ -86,8 +86,7 @@ func (c *Cell) Whole() (uint64, bool) {
 	return 0, false
 }
 
-// wholeText returns the digits of a whole number, if the cell is one whose digits are known
-// exactly.
+// wholeText returns the digits of a whole number if they are known exactly.
 func (c *Cell) wholeText() (string, bool) {
 	switch {
 	case c.Kind == UintCell:
@@ -102,7 +101,7 @@ func (c *Cell) wholeText() (string, bool) {
 	return "", false
 }
 
-// SetInteger makes c a whole number, whose digits are kept if it is negative.
+// SetInteger sets c to a whole number. A negative one keeps its digits.
 func (c *Cell) SetInteger(x int64) {
 	if c.Kind, c.Integer = UintCell, uint64(x); x < 0 {
 		c.Kind, c.Integer = NumberCell, 0
@@ -110,10 +109,10 @@ func (c *Cell) SetInteger(x int64) {
 	}
 }
 
-// SetDigits makes c the whole number with these digits, and perhaps a minus sign before them.
+// SetDigits sets c to the whole number with these digits, and perhaps a minus sign.
 func (c *Cell) SetDigits(digits string) { c.number(digits) }
 
-// Float reads a number, if the cell is one or text of one.
+// Float reads a number, or text that is a number.
 func (c *Cell) Float() (float64, bool) {
 	switch c.Kind {
 	case UintCell:

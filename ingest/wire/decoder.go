@@ -28,51 +28,52 @@ const (
 	HeaderChecksum    = "Gqlstream-Checksum"
 )
 
-// The schema of the wire forms in this package, and where Arrow tables say it.
+// The schema version of the wire forms in this package, and the key of Arrow tables that holds it.
 const (
 	schemaVersion    = "1"
 	schemaVersionKey = "gqlstream.schema"
 )
 
-// Message is one message as it comes from the stream.
+// Message is one message from the stream.
 type Message struct {
 	Kind        event.Kind     // from the subject
-	ContentType string         // "" is looked up in the payload
+	ContentType string         // "" is detected from the payload
 	Schema      string         // schema version; "" is version 1
 	Checksum    string         // see Checksum; "" is not verified
-	Payload     []byte         // not changed, and aliased by the batch
-	Position    event.Position // given to every event of the message
-	Received    event.Time     // the time of events that give none
-	RefusalsMax int            // of its events that are kept, further ones are counted; 0: all
-	SaysKind    bool           // events have a member "kind" besides, as the lines of a log do
+	Payload     []byte         // must not change; the batch aliases it
+	Position    event.Position // of every event of the message
+	Received    event.Time     // time of events without one
+	// how many refusals of its events are stored; the others are counted; 0: all
+	RefusalsMax int
+	SaysKind    bool // events have a member "kind" as well, like the lines of a log
 
-	Late event.LatePolicy // of events whose own time is far behind Now
-	Now  event.Time       // the log's time when the message comes; 0: there is none
+	Late event.LatePolicy // how to treat events whose own time is far behind Now
+	Now  event.Time       // the log's time at this message; 0: none
 
-	TimeMax event.Time // events whose own time is later are refused as Ahead; 0: none is
+	TimeMax event.Time // events with a later time are refused as Ahead; 0: no bound
 }
 
-// Decoder reads messages into batches. It keeps scratch memory, so it has one
-// owner at a time. Build with NewDecoder.
+// Decoder reads messages into batches. It reuses scratch memory, so it has one owner at a time.
+// Build with NewDecoder.
 type Decoder struct {
 	classes event.ClassSet
 	k       int // number of classes
 	byName  map[string]event.Class
-	signed  bool           // a class is called by a negative number; see ClassSet.Signed
-	zone    *time.Location // of times in files that have none; nil: they are refused
+	signed  bool           // a class has a negative number as its name; see ClassSet.Signed
+	zone    *time.Location // for times in files without a zone; nil: they are refused
 	guessed Guesses
 
-	batch         *event.Batch // that events are appended to
-	before        event.Mark   // what it held before the message
-	json          jsonReader   // of the JSON message at hand
-	inner         jsonReader   // of an object inside of an event
-	cell, value   Cell         // of the event, and of an object inside of it
-	table         table        // the Arrow message at hand
-	record        record       // the event at hand
+	batch         *event.Batch // receives the events
+	before        event.Mark   // its content before the message
+	json          jsonReader   // reads the current JSON message
+	inner         jsonReader   // reads an object inside an event
+	cell, value   Cell         // value of an event, and of an object inside it
+	table         table        // current Arrow message
+	record        record       // current event
 	probabilities []float64    // backing of the lists of a row
 }
 
-// NewDecoder returns a decoder, or an error that lists all that is wrong with the classes.
+// NewDecoder returns a decoder, or an error that lists every problem of the classes.
 func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 	if err := classes.Validate(); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 	return d, nil
 }
 
-// SetZone names the time zone of times in files that have none, and forgets what was guessed.
+// SetZone sets the time zone of times in files without one, and resets the guesses.
 func (d *Decoder) SetZone(zone *time.Location) {
 	d.zone = zone
 	d.guessed = Guesses{}
@@ -98,23 +99,23 @@ func (d *Decoder) SetZone(zone *time.Location) {
 
 // Guesses counts the times of files that had to be interpreted.
 type Guesses struct {
-	// Unix times that are too large for seconds: milliseconds, microseconds or nanoseconds
+	// Unix times in milliseconds, microseconds or nanoseconds
 	Scaled  int
-	Zoned   int // times without a zone that are read in the zone of SetZone
-	Assumed int // timestamps of typed files without a zone that are read as UTC
+	Zoned   int // times without a zone, read in the zone of SetZone
+	Assumed int // timestamps of typed files without a zone, read as UTC
 }
 
 // Guesses returns the counts so far.
 func (d *Decoder) Guesses() Guesses { return d.guessed }
 
-// Decode appends the events of a message to b, in their order, and to b.Refused
-// those that are refused, with the rest of the message applied. It returns
-//   - nil when the message was read, whether or not events of it were refused;
-//   - an error that matches ErrMalformed when the message is
-//     refused whole: b has no event of it, and its refusal in b.Refused.
+// Decode appends the events of a message to b, in their order, and its refused events to b.Refused;
+// the others are applied. It returns
+//   - nil if the message was read, whether or not events were refused;
+//   - an error that matches ErrMalformed if the whole message is refused: b then has none of its
+//     events, and one refusal.
 //
-// Decode leaves First, Last, Time, Emit and Checkpoint of b to the source. The
-// batch aliases m.Payload until it is reset.
+// Decode does not set First, Last, Time, Emit and Checkpoint of b; the source does. The batch
+// aliases m.Payload until it is reset.
 func (d *Decoder) Decode(m Message, b *event.Batch) error {
 	d.batch, d.before = b, b.Mark()
 	p := d.decode(&m, b)
@@ -131,7 +132,7 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 		ErrMalformed, r.Position, r.Kind, r.Reason, r.Detail)
 }
 
-// decode checks the envelope and hands the payload to the decoder of its form.
+// decode checks the envelope and passes the payload to the decoder of its form.
 func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	if p := checkVersion(m.Schema); p != nil {
 		return p
@@ -167,8 +168,8 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 		Quote(m.ContentType), JSON, NDJSON, Arrow)
 }
 
-// eventsMax bounds the events of a message of a kind. A prediction or a post can take far
-// more room decoded than encoded, so with many classes there may be fewer.
+// eventsMax bounds the events of a message of a kind. A prediction or a post can take far more
+// memory decoded than encoded, so with many classes the bound is lower.
 func (d *Decoder) eventsMax(kind event.Kind) int {
 	if kind.Predicts() {
 		return min(event.EventsPerMessageLimit, event.UnitsPerMessageMax/d.k)
@@ -178,15 +179,14 @@ func (d *Decoder) eventsMax(kind event.Kind) int {
 
 // mediaType returns a content type without its parameters, in lower case.
 func mediaType(s string) string {
-	if s == JSON { // as nearly all are
+	if s == JSON { // nearly always
 		return s
 	}
 	s, _, _ = strings.Cut(s, ";")
 	return strings.ToLower(strings.TrimSpace(s))
 }
 
-// Checksum returns the checksum of a payload as it stands in its header: its
-// xxhash64 in 16 hexadecimal digits.
+// Checksum returns the checksum header of a payload: its xxhash64 in 16 hexadecimal digits.
 func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(payload)) }
 
 // verifyChecksum compares a payload with the checksum of its header.
@@ -201,7 +201,7 @@ func verifyChecksum(header string, payload []byte) *event.Problem {
 	return nil
 }
 
-// foreign is how payloads begin that are something else, and what they are.
+// foreign lists the beginnings of other formats, and what they are.
 var foreign = []struct{ begin, what string }{
 	{"\xef\xbb\xbf", "a byte order mark is not allowed"},
 	{string(continuation), "this is an Arrow stream, not JSON"},
@@ -211,7 +211,7 @@ var foreign = []struct{ begin, what string }{
 	{"\x28\xb5\x2f\xfd", "compressed payloads are not read"}, // zstd
 }
 
-// checkForm refuses payloads that are plainly not what they are said to be.
+// checkForm refuses payloads that are obviously not in their declared form.
 func checkForm(form string, payload []byte) *event.Problem {
 	for _, other := range foreign {
 		if bytes.HasPrefix(payload, []byte(other.begin)) &&
@@ -229,9 +229,9 @@ func checkForm(form string, payload []byte) *event.Problem {
 // message is in the batch; the batch's last Refusal holds it.
 var ErrMalformed = errors.New("event: message refused")
 
-// checkVersion returns what is wrong with a schema version; absent is version 1. A message in
-// another one is refused and not waited for: whoever may publish could else end every run by one
-// header. A release that reads it can retry it from the quarantine.
+// checkVersion returns the problem of an unknown schema version; absent is version 1. The message
+// is refused instead of stopping the run: otherwise any producer could end every run with one
+// header. A later release that reads the version can retry it from the quarantine.
 func checkVersion(version string) *event.Problem {
 	if version == "" || version == schemaVersion {
 		return nil
@@ -240,10 +240,10 @@ func checkVersion(version string) *event.Problem {
 		Quote(version), schemaVersion)
 }
 
-// detailTextBytesMax bounds the input that is quoted in a detail.
+// detailTextBytesMax bounds quoted input in a detail.
 const detailTextBytesMax = 48
 
-// Quote is input that stands in a detail: quoted and not long.
+// Quote is input within a detail: quoted and shortened.
 type Quote string
 
 func (input Quote) String() string {
@@ -253,7 +253,7 @@ func (input Quote) String() string {
 	return fmt.Sprintf("%q... (%d bytes)", string(input[:detailTextBytesMax]), len(input))
 }
 
-// nearest is advice that is only looked for when it is read.
+// nearest is advice that is computed only when it is read.
 type nearest struct {
 	name  string
 	known []string
@@ -261,8 +261,8 @@ type nearest struct {
 
 func (n nearest) String() string { return event.Nearest(n.name, n.known) }
 
-// refuse appends the refusal of one event, or counts it where the message has RefusalsMax.
-// original returns the event as JSON.
+// refuse appends the refusal of one event, or only counts it beyond RefusalsMax. original returns
+// the event as JSON.
 func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original func() []byte) {
 	r := event.Refusal{Position: m.Position, Index: index, Kind: m.Kind, Reason: p.Reason}
 	n := len(b.Refused)

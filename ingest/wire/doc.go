@@ -1,28 +1,25 @@
 // Package wire reads and writes the wire forms of events: a Decoder turns messages
 // into an event.Batch, AppendJSON and Encode turn events into messages.
 //
-// A message holds events of one kind, which its subject names, as JSON (one event
-// or an array), as one JSON event a line, or as an Arrow stream. A message
-// without a content type is an Arrow stream when it begins with the four bytes
-// 0xff of one; else JSON; and when text follows the first JSON event, one event a
-// line. docs/events.md is the reference for producers; the table fields is the
-// part of it that the code shares.
+// A message holds events of one kind, which its subject names, as JSON (one event or an array), as
+// NDJSON (one event a line), or as an Arrow stream. A message without a content type is an Arrow
+// stream if it begins with the four bytes 0xff; else JSON; and NDJSON if text follows the first
+// JSON event. docs/events.md is the reference for producers; it contains the table of fields.
 //
-// fields.go describes each kind's fields once, for every form: names, columns of files, and a type
-// that says which values of which form it accepts. A form turns its values into cells; set.go puts
-// the value of a cell in its place in an event of the batch, which record.go completes or takes out
-// again. get.go is the way back, for both encoders. DecodeRow is the same way for the rows of
-// files, which ingest/files reads.
+// field_table.go describes each kind's fields once, for every form: names, columns of files, and a
+// type that lists the accepted values of each form. A form turns its values into cells. set.go
+// writes the value of a cell into an event of the batch, which record.go completes or removes
+// again. get.go is the reverse, for both encoders. DecodeRow reads rows of files in the same way,
+// for ingest/files.
 //
-// Decoding is strict. The grammar of JSON is that of the library jsontext: RFC 8259
-// without a key twice and without halves of surrogate pairs; depth is bounded and every
-// field must be known. Arrow bytes never reach a general reader, which a few hostile
-// bytes can make allocate without bound: flat.go walks the metadata and checks each
-// offset before it follows it, arrow_batch.go checks each buffer against the rows once
-// when a record batch is bound, and only then are values read. Nothing is allocated by a
-// size that the input states; what a small message can blow up to is bounded by
-// event.EventsPerMessageLimit, event.UnitsPerMessageMax, event.AttributesPerMessage and
-// a bound on refused rows.
+// Decoding is strict. The grammar of JSON is that of the library jsontext: RFC 8259 without
+// repeated keys and without halves of surrogate pairs; depth is bounded, and every field must be
+// known. Arrow bytes never reach a general reader, which a few hostile bytes can make allocate
+// without bound: flat.go walks the metadata and checks each offset before it follows it;
+// arrow_batch.go checks each buffer against the rows once, when a record batch is bound; only then
+// are values read. No allocation depends on a size stated by the input. The expansion of a small
+// message is bounded by event.EventsPerMessageLimit, event.UnitsPerMessageMax,
+// event.AttributesPerMessage and a bound on refused rows.
 //
 // Strings and configurations alias the payload (by unsafe.String) or memory of
 // the batch: they are valid until the batch is reset, and the payload must not be
@@ -32,6 +29,6 @@
 // for an edge in Arrow with integer ids, no allocation per event once the batch has
 // grown. A Decoder has one owner at a time.
 //
-// The package does not read subjects from a broker, cut steps, know which vertices
-// exist, or judge a configuration inside a control event.
+// The package does not read subjects from a broker, cut steps, know which vertices exist, or check
+// a configuration inside a control event.
 package wire

@@ -7,7 +7,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// field is something that an event can say.
+// field is a field of an event.
 type field uint8
 
 const (
@@ -43,11 +43,12 @@ type fieldSpec struct {
 	name     string     // the canonical name
 	alias    string     // also accepted
 	columns  []string   // the names in files; none: name and alias
-	required bool       // in Arrow and files: the column must be there
-	holds    *fieldType // what it holds
-	words    []string   // of a word: what it may be; the first is the default
+	required bool       // in Arrow and files: the column is required
+	holds    *fieldType // type of its value
+	words    []string   // of a word: the valid words; the first is the default
 
-	// Where event i of a batch has its value; nil for what an event does not have as such.
+	// value returns the address of the field in event i of a batch; nil if the event has no such
+	// field.
 	value func(b *event.Batch, i int) any
 }
 
@@ -63,7 +64,7 @@ var (
 	roles = []string{event.Calibrate.String(), event.Train.String(), event.Audit.String()}
 )
 
-// The names that files use besides those of messages. The first is ours.
+// The names of columns in files, in addition to those of messages. The first is ours.
 var (
 	timeColumns    = []string{"time", "ts"}
 	vertexColumns  = []string{"vertex", "id"}
@@ -75,7 +76,7 @@ var (
 	repostColumns  = []string{"repost_of", "repost_of_user_id", "retweeted_user_id"}
 )
 
-// leaving is the multiplicity of a member as its operation says it: zero leaves.
+// leaving is a multiplicity set by an operation: zero leaves.
 type leaving uint32
 
 // share is a probability in units of 2^-30; zero is none.
@@ -110,15 +111,15 @@ var fieldNames = func() (names [event.Kinds][]string) {
 	return names
 }()
 
-// form is the kind of input that a value stands in. Each accepts other cells for a field: a message
-// says what type it means, a file often cannot.
+// form is the kind of input of a value. Forms differ in the cells that they accept for a field: a
+// message has typed values, a file often does not.
 type form uint8
 
 const (
 	jsonForm  form = iota // JSON messages
 	arrowForm             // Arrow messages
 	fileForm              // files with types: NDJSON, Parquet, Arrow
-	textForm              // files without: CSV and TSV, where every value is text
+	textForm              // CSV and TSV, where every value is text
 	forms     = int(iota)
 )
 
@@ -140,12 +141,12 @@ const (
 // holds reports whether the set has a kind.
 func (s cells) holds(k CellKind) bool { return s>>k&1 != 0 }
 
-// fieldType is what a field can hold: which cells of which form, and how to say so.
+// fieldType is the type of a field: the accepted cells of each form, and its description.
 type fieldType struct {
 	accepts [forms]cells
 	reason  event.Reason // for a cell of another kind
-	must    string       // what a message must hold
-	want    string       // the same in the words for files
+	must    string       // requirement, for messages
+	want    string       // requirement, for files
 	arrow   string       // the types of an Arrow column, for docs/events.md
 }
 
@@ -184,7 +185,7 @@ var (
 		},
 		event.BadValue, "an index, a name or null", "a class", "any integer, utf8",
 	}
-	choiceType = fieldType{ // a word that tables may give as a number or a boolean
+	choiceType = fieldType{ // a word; in tables also a number or a boolean
 		[forms]cells{ofText, ofText | ofUint | ofBool, ofScalar, ofText},
 		event.BadValue,
 		"a string", "", "utf8, any integer (0, 1), bool",
@@ -215,7 +216,7 @@ var (
 	}
 )
 
-// want describes the values that a file may hold for the field.
+// want describes the valid values of the field in a file.
 func (s *fieldSpec) want() string {
 	if s.words != nil {
 		last := len(s.words) - 1
@@ -224,7 +225,7 @@ func (s *fieldSpec) want() string {
 	return s.holds.want
 }
 
-// unfit returns the problem of a value that the field cannot hold in a form.
+// unfit returns the problem of a value of the wrong type.
 func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
 	reason := s.holds.reason
 	if s.holds == &classType && c.Kind == NumberCell {

@@ -7,23 +7,23 @@ import (
 )
 
 // flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a
-// flatbuffers compiler generates trust every offset; these trust none: each word is looked for in
-// the buffer first, and one that is not there makes the whole walk bad, which its caller looks at
-// once, at the end. A bad walk reads zeros and empty vectors, so no loop runs on hostile counts: a
-// vector is never longer than the bytes it lies in.
+// flatbuffers compiler generates trust every offset; these trust none. Each word is checked against
+// the buffer first. A word outside it marks the whole walk as bad, which the caller checks once, at
+// the end. A bad walk reads zeros and empty vectors, so no loop runs on hostile counts: a vector is
+// never longer than its bytes.
 type flat struct {
 	w   *walk
-	pos int // of the table; 0 when it is absent, since every buffer begins with an offset
+	pos int // position of the table; 0 if absent, since every buffer begins with an offset
 }
 
-// walk is one buffer and what was wrong first with what was read of it; nothing when all was sound.
+// walk is one buffer, and the first problem of reading it; nil if it is sound.
 type walk struct {
 	buf     []byte
 	bad     string
-	columns int // Field tables that checkColumns has seen
+	columns int // Field tables seen by checkColumns
 }
 
-// fail says what is wrong.
+// fail records a problem.
 func (w *walk) fail(what string) {
 	if w.bad == "" {
 		w.bad = what
@@ -42,10 +42,10 @@ func (w *walk) word(pos, size int) (v uint64) {
 	return v
 }
 
-// table returns the table that the offset at pos points to. The root stands at 0.
+// table returns the table at the offset at pos. The root is at 0.
 func (w *walk) table(pos int) flat { return flat{w, pos + int(w.word(pos, 4))} }
 
-// at returns where field i lies, or 0 when the table lacks it.
+// at returns the position of field i, or 0 if the table lacks it.
 func (t flat) at(i int) int {
 	if t.pos == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (t flat) number(i, size int) uint64 {
 	return 0
 }
 
-// child returns the table in field i, absent when there is none.
+// child returns the table in field i, absent if there is none.
 func (t flat) child(i int) flat {
 	if at := t.at(i); at != 0 {
 		return t.w.table(at)
@@ -76,7 +76,7 @@ func (t flat) child(i int) flat {
 	return flat{w: t.w}
 }
 
-// vector returns where the vector in field i begins and how many items of size bytes it has.
+// vector returns the start of the vector in field i, and its number of items of size bytes.
 func (t flat) vector(i, size int) (pos, n int) {
 	at := t.at(i)
 	if at == 0 {
@@ -118,8 +118,8 @@ func (t flat) table(i, j int) flat {
 // arrowDepthMax bounds types inside types.
 const arrowDepthMax = 16
 
-// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns an error if
-// something in it lies outside of it. head is the beginning of the stream.
+// CheckArrowSchema walks the schema at the beginning of an Arrow stream, and returns an error if a
+// part lies outside of it. head is the beginning of the stream.
 func CheckArrowSchema(head []byte) error {
 	var b block
 	if _, p := b.read(head, 0); p != nil {
@@ -134,8 +134,8 @@ func CheckArrowSchema(head []byte) error {
 	return nil
 }
 
-// CheckArrowFooter walks the footer of an Arrow file of a size, and returns an error if something
-// in it lies outside of it, or if a block that it names lies outside of the file.
+// CheckArrowFooter walks the footer of an Arrow file of that size. It returns an error if a part
+// lies outside of it, or a block outside of the file.
 func CheckArrowFooter(footer []byte, size int64) error {
 	w := &walk{buf: footer}
 	root := w.table(0)
@@ -162,8 +162,8 @@ func CheckArrowFooter(footer []byte, size int64) error {
 }
 
 // checkColumns walks a vector of Field tables and the types inside them. Each table takes four
-// bytes and the offset to it four more; one that several offsets point to could be in more places
-// than anybody can visit.
+// bytes, and the offset to it four more, so their number is bounded: several offsets to one table
+// could otherwise make more places than anybody can visit.
 func (w *walk) checkColumns(t flat, slot, depth int) {
 	if depth > arrowDepthMax {
 		w.fail(fmt.Sprintf("types more than %d deep", arrowDepthMax))

@@ -7,8 +7,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// get makes c the value of a field that an event has at v, or leaves it absent where the event has
-// the default.
+// get sets c to the value of a field at v, or leaves it absent if the event has the default.
 func (s *fieldSpec) get(v any, c *Cell) {
 	switch v := v.(type) {
 	case *event.ID:
@@ -29,7 +28,7 @@ func (s *fieldSpec) get(v any, c *Cell) {
 		if *v != 0 {
 			c.Kind, c.Integer = TimeCell, uint64(*v)
 		}
-	case *time.Duration: // as text, because seconds in a float64 do not hold every duration
+	case *time.Duration: // as text, because a float64 of seconds cannot hold every duration
 		if *v != 0 {
 			c.setText(TextCell, v.String())
 		}
@@ -69,14 +68,14 @@ func (s *fieldSpec) get(v any, c *Cell) {
 	}
 }
 
-// setID makes c a vertex id, if there is one.
+// setID sets c to a vertex id, if there is one.
 func (c *Cell) setID(id event.ID, given bool) {
 	if c.setText(TextCell, id.Name); given && id.Name == "" {
 		c.Kind, c.Integer = UintCell, id.Number
 	}
 }
 
-// setText makes c a text, or an object by its JSON, unless there is none.
+// setText sets c to a text, or to an object by its JSON, unless it is empty.
 func (c *Cell) setText(kind CellKind, s string) {
 	if s != "" {
 		c.Kind, c.Text = kind, s
@@ -89,7 +88,7 @@ func Copy(dst *event.Batch, src *event.Batch, kind event.Kind, i int) {
 	keep(dst, kind, dst.Count(kind)-1)
 }
 
-// keep has the batch keep the text and the lists of event i of a kind.
+// keep copies the texts and lists of event i of a kind into the batch's memory.
 func keep(b *event.Batch, kind event.Kind, i int) {
 	for _, s := range fields[kind] {
 		switch v := s.value(b, i).(type) {

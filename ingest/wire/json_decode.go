@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// decodeJSON reads one event or an array of events. A sniffed message is one event a line
-// when text follows its first event.
+// decodeJSON reads one event or an array of events. If the content type was detected, text after
+// the first event makes the message NDJSON.
 func (d *Decoder) decodeJSON(m *Message, b *event.Batch, sniffed bool) *event.Problem {
 	r, index := &d.json, 0
 	r.reset(m.Payload, 0, b)
@@ -55,7 +55,7 @@ func (d *Decoder) badEvent(index int) *event.Problem {
 }
 
 // jsonEvent reads one event, and appends it to b or refuses it. It returns the problem of text that
-// is not JSON, or of an event too many.
+// is not JSON, or of too many events.
 func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Problem {
 	reader := &d.json
 	start := reader.dec.InputOffset()
@@ -87,7 +87,8 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 			return reader.skip()
 		}
 		s := &fields[m.Kind][i]
-		if given>>s.field&1 != 0 { // by its alias: of one name the library sees to it
+		// given twice, by name and alias: the library refuses the same name twice
+		if given>>s.field&1 != 0 {
 			return reader.fail(errors.New("field " + Quote(s.name).String() + " given twice"))
 		}
 		given |= 1 << s.field
@@ -99,8 +100,8 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 	})
 }
 
-// attributeObject reads attributes from the JSON of an object, which is sound unless it is text of
-// a file.
+// attributeObject reads attributes from the JSON of an object. The JSON has been checked unless it
+// is text of a file.
 func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) (first *event.Problem) {
 	reader := &d.inner
 	reader.reset(bytesOf(c.Text), 0, d.batch)

@@ -26,7 +26,7 @@ func AppendJSON(dst []byte, b *event.Batch, kind event.Kind, i int) []byte {
 	return append(dst, '}')
 }
 
-// attributesText returns attributes as a JSON object; no text, when there are none.
+// attributesText returns attributes as a JSON object, or "" if there are none.
 func attributesText(attributes []event.Attribute) string {
 	if len(attributes) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func valueCell(v event.Value) Cell {
 	return Cell{Kind: NullCell}
 }
 
-// appendKey appends a key to an object whose members begin at n.
+// appendKey appends a key to an object whose members begin at index n.
 func appendKey(dst []byte, n int, key string) []byte {
 	if len(dst) > n {
 		dst = append(dst, ',')
@@ -60,8 +60,8 @@ func appendKey(dst []byte, n int, key string) []byte {
 	return append(appendString(dst, key), ':')
 }
 
-// appendCell appends a value. Integers that a JSON reader may round, as those of
-// browsers do, are written as strings, which name the same vertex.
+// appendCell appends a value. Integers that a JSON reader may round, as browsers do, become
+// strings, which name the same vertex.
 func appendCell(dst []byte, c *Cell) []byte {
 	switch c.Kind {
 	case TextCell:
@@ -93,7 +93,7 @@ func appendCell(dst []byte, c *Cell) []byte {
 	return append(dst, "null"...)
 }
 
-// appendFloat appends a number, or a string when JSON has no such number.
+// appendFloat appends a number, or a string if JSON cannot express the number.
 func appendFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(strconv.AppendFloat(append(dst, '"'), f, 'g', -1, 64), '"')
@@ -101,8 +101,8 @@ func appendFloat(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
 
-// appendString appends a JSON string. What is not UTF-8 becomes U+FFFD.
+// appendString appends a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // the error is about what is not UTF-8
+	dst, _ = jsontext.AppendQuote(dst, s) // the error is about invalid UTF-8
 	return dst
 }

@@ -13,21 +13,21 @@ import (
 )
 
 // jsonReader reads the values of a JSON text as cells. The grammar is the library's, in its strict
-// form: RFC 8259, UTF-8 without half surrogate pairs, and no key twice in an object. The first
-// error stays.
+// form: RFC 8259, UTF-8 without halves of surrogate pairs, and no repeated key in an object. It
+// keeps the first error.
 type jsonReader struct {
 	text    []byte
 	before  int64        // bytes of the message before the text
-	buf     bytes.Buffer // the library reads from it in place
+	buf     bytes.Buffer // the library reads directly from it
 	dec     jsontext.Decoder
-	batch   *event.Batch // owner of strings with escapes; nil: nobody
+	batch   *event.Batch // owner of strings with escapes; nil: none
 	outer   int          // lists around the text
 	scratch []byte       // of a string with escapes
 	list    []float64    // backing of lists
 	problem error
 }
 
-// reset begins with another text, which lies in its message at a byte.
+// reset starts with another text, at a byte of its message.
 func (r *jsonReader) reset(text []byte, before int, batch *event.Batch) {
 	r.text = text
 	r.before = int64(before)
@@ -48,7 +48,7 @@ func (r *jsonReader) fail(err error) bool {
 	return false
 }
 
-// detail says where the error is, and what it is.
+// detail describes the error with its place.
 func (r *jsonReader) detail() string {
 	var syntax *jsontext.SyntacticError
 	at, what := r.dec.InputOffset(), r.problem.Error()
@@ -80,7 +80,7 @@ func (r *jsonReader) open(bracket jsontext.Kind, wanted string) bool {
 	return true
 }
 
-// more reports whether another item follows in the list at hand; if not, it reads the end of the
+// more reports whether another item follows in the current list; if not, it reads the end of the
 // list.
 func (r *jsonReader) more() bool {
 	if kind := r.dec.PeekKind(); kind != '}' && kind != ']' {
@@ -153,13 +153,13 @@ func (r *jsonReader) cell(c *Cell) (ok bool) {
 	case '[':
 		return r.numbers(c)
 	}
-	if _, err := r.dec.ReadToken(); err != nil { // a list that ends where a value should stand
+	if _, err := r.dec.ReadToken(); err != nil { // a list that ends where a value is expected
 		return r.fail(err)
 	}
 	return r.fail(errors.New("no value"))
 }
 
-// number makes c the JSON number that text is.
+// number sets c to the JSON number text.
 func (c *Cell) number(text string) {
 	c.Kind, c.Text = NumberCell, text
 	if areDigits(text) {
@@ -171,7 +171,7 @@ func (c *Cell) number(text string) {
 	c.Number, _ = strconv.ParseFloat(text, 64) // overflow gives an infinity
 }
 
-// numbers reads an array. Values that are no numbers are looked at as JSON only.
+// numbers reads an array. Values that are not numbers are checked as JSON only.
 func (r *jsonReader) numbers(c *Cell) bool {
 	if !r.open('[', "an array") {
 		return false
@@ -193,7 +193,7 @@ func (r *jsonReader) numbers(c *Cell) bool {
 	return r.problem == nil
 }
 
-// skip reads any value, for its syntax only.
+// skip reads any value, checking only its syntax.
 func (r *jsonReader) skip() bool {
 	for depth := r.dec.StackDepth(); ; {
 		if _, err := r.dec.ReadToken(); err != nil {
@@ -207,19 +207,18 @@ func (r *jsonReader) skip() bool {
 	}
 }
 
-// since returns the object that was read, with perhaps a comma or a colon before it, after so many
-// bytes.
+// since returns the object read since an offset, perhaps after a comma or a colon.
 func (r *jsonReader) since(start int64) []byte {
 	text := r.text[start:r.dec.InputOffset()]
 	return text[max(0, bytes.IndexByte(text, '{')):]
 }
 
-// blank reports whether nothing but white space is left.
+// blank reports whether only white space is left.
 func (r *jsonReader) blank() bool {
 	return len(bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n")) == 0
 }
 
-// end refuses text after what was read, and reports whether everything was sound.
+// end refuses further text, and reports whether the text was sound.
 func (r *jsonReader) end(of string) bool {
 	if r.problem == nil && !r.blank() {
 		r.fail(errors.New("text after the end of the " + of))
@@ -227,13 +226,13 @@ func (r *jsonReader) end(of string) bool {
 	return r.problem == nil
 }
 
-// Object reads JSON objects that are the rows of a file. It keeps scratch memory, so it
-// has one owner at a time.
+// Object reads JSON objects that are rows of a file. It reuses scratch memory, so it has one owner
+// at a time.
 type Object struct{ reader jsonReader }
 
-// Read reads the members of the object in text into the cells that member returns for
-// their keys; nil skips one. What the cells point to is valid until the text changes,
-// or until the next Read. The problem is that of text that is no such object.
+// Read reads the members of the object in text into the cells that member returns for their keys;
+// nil skips one. Referenced memory is valid until the text changes, or until the next Read. It
+// returns a problem if text is not such an object.
 func (o *Object) Read(text []byte, member func(key string) *Cell) *event.Problem {
 	r := &o.reader
 	r.reset(text, 0, nil)

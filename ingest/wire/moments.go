@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// momentOf reads a time that is text. Messages say it as RFC 3339. Files may also have a space in
-// place of the T, small letters, leap seconds, zones in other forms, and the forms of layouts.
+// momentOf reads a time from text. Messages use RFC 3339. Files may also have a space in place of
+// the T, small letters, leap seconds, other forms of zones, and the layouts below.
 func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 	text, leap := c.Text, time.Duration(0)
 	if f >= fileForm && len(text) > len("2006-01-02T") && text[len("2006-01-02")] == ' ' {
@@ -39,7 +39,7 @@ func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 	return t.Add(leap), nil
 }
 
-// leapSecond matches the seconds of a leap second, and midnight matches the end of a day.
+// leapSecond matches the seconds of a leap second, midnight the end of a day (24:00).
 var (
 	leapSecond = regexp.MustCompile(`^(.*[T ]\d\d:59):60(?:\D|$)`)
 	midnight   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ])24(:00(:00(\.0+)?)?)`)
@@ -49,8 +49,9 @@ var (
 	universal  = regexp.MustCompile(`\s*(?:[zZ]|UTC|utc|GMT|gmt)$`)
 )
 
-// normalMoment returns text as RFC 3339 if it differs from it in case, separators, fractions and
-// the form of its zone only, and else with such parts replaced. leap is what it leaves out.
+// normalMoment returns text in the form of RFC 3339, if it differs from it only in case,
+// separators, fractions and zone; otherwise with those parts normalised. leap is the removed leap
+// second.
 func normalMoment(text string) (normal string, leap time.Duration) {
 	text = comment.ReplaceAllString(text, "")
 	if m := dated.FindStringSubmatch(text); m != nil && len(text) > len(m[0]) {
@@ -77,9 +78,8 @@ func normalMoment(text string) (normal string, leap time.Duration) {
 	return text, leap
 }
 
-// layouts are the forms of times in files besides RFC 3339, with their zones. Days before months
-// and months before days look alike, so forms that have neither a name nor the year first are not
-// read.
+// layouts are the other forms of times in files, with zones. Days before months look like months
+// before days, so forms without a month's name or a leading year are not read.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "20060102T150405Z0700", "20060102T150405Z07:00",
 	time.RubyDate, time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
@@ -88,14 +88,14 @@ var layouts = []string{
 	"Mon _2 Jan 2006 03:04:05 PM MST", "Mon _2 Jan 15:04:05 MST 2006", "2006-01-02T15:04:05 MST",
 }
 
-// zoneless are those that have no zone.
+// zoneless are the forms without a zone.
 var zoneless = []string{
 	"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02", "2006/01/02", "20060102T150405",
 	time.ANSIC, "2 Jan 2006 15:04:05", "Jan 2, 2006 15:04:05", "Jan 2, 2006 3:04:05 PM",
 }
 
-// parseMoment reads a time in one of the layouts, and reports whether it has a zone. Zones by their
-// letters are read if they are UTC: others stand for several.
+// parseMoment reads a time in one of the layouts, and reports whether it has a zone. Zone
+// abbreviations are read only if they mean UTC: others are ambiguous.
 func parseMoment(text string) (t time.Time, zoned bool, err error) {
 	for _, layout := range layouts {
 		if t, err = time.Parse(layout, text); err != nil {
@@ -114,15 +114,14 @@ func parseMoment(text string) (t time.Time, zoned bool, err error) {
 	return t, false, err
 }
 
-// local returns the moment at which clocks in a zone show what t shows.
+// local returns the moment at which clocks in a zone show the date and time of t.
 func local(t time.Time, zone *time.Location) time.Time {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
 	return time.Date(year, month, day, hour, minute, second, t.Nanosecond(), zone)
 }
 
-// inZone reads nanoseconds since the beginning of 1970 on a clock whose zone is not known: that of
-// SetZone, or else UTC.
+// inZone converts nanoseconds since 1970 on a clock of unknown zone: that of SetZone, or else UTC.
 func (d *Decoder) inZone(v int64) int64 {
 	if d.zone == nil {
 		d.guessed.Assumed++
@@ -132,9 +131,8 @@ func (d *Decoder) inZone(v int64) int64 {
 	return local(time.Unix(0, v).UTC(), d.zone).UnixNano()
 }
 
-// unixUnit returns the nanoseconds in a unit of a Unix time that is too large for seconds, and what
-// the unit is called; 0 where it fits none. No unit has a number that another one has between 1973
-// and 2116.
+// unixUnit returns the nanoseconds in the unit of a Unix time that is too large for seconds, and
+// the unit's name; 0 if no unit fits. For times between 1973 and 2116 only one unit fits.
 func (c *Cell) unixUnit() (unit int64, name string) {
 	x, _ := c.Float()
 	x = math.Abs(x)
@@ -150,8 +148,8 @@ func (c *Cell) unixUnit() (unit int64, name string) {
 	return 0, ""
 }
 
-// scaledNanos returns the Unix time x, in a unit of so many nanoseconds, exactly where the cell has
-// all its digits.
+// scaledNanos returns the Unix time x in units of that many nanoseconds. It is exact if the cell
+// has all digits.
 func scaledNanos(c *Cell, x float64, unit int64) (int64, bool) {
 	if n, whole := c.Whole(); whole && n <= uint64(event.TimeMax)/uint64(unit) {
 		return int64(n) * unit, true

@@ -6,19 +6,19 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// record is one event of a batch while it is read. The event holds the defaults and what
-// was read so far; a record that is refused takes its event out of the batch.
+// record is one event of a batch while it is read. The event has the defaults and the values read
+// so far; refusing the record removes its event from the batch.
 type record struct {
 	kind    event.Kind
-	at      int            // which event of its kind
+	at      int            // index of the event in its kind
 	seen    uint32         // fields that were given, and not null unless null is a value
 	problem *event.Problem // the first one
 
 	leaves        bool        // the operation of a member
-	share         float64     // probability pi of having been drawn
+	share         float64     // sampling probability pi
 	class         event.Class // of a prediction or a post
 	probabilities []float64
-	given         int // how many probabilities there were
+	given         int // number of probabilities
 	attributes    []event.Attribute
 }
 
@@ -32,15 +32,15 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
-// take has the record hold what a cell says of a field. A null says nothing, but for a class, which
-// it takes away.
+// take stores the value of a cell in the record. A null is ignored, except for a class, which it
+// withdraws.
 func (d *Decoder) take(f form, s *fieldSpec, r *record, c *Cell) {
 	if c.Kind != NullCell || s.holds.accepts[f].holds(NullCell) {
 		r.refuse(d.set(f, s, r, c))
 	}
 }
 
-// begin appends an event of a kind to the batch, which holds the defaults, and returns its record.
+// begin appends an event with default values to the batch, and returns its record.
 func (d *Decoder) begin(kind event.Kind) *record {
 	b, r := d.batch, &d.record
 	*r = record{kind: kind, at: b.Count(kind), attributes: r.attributes[:0]}
@@ -61,9 +61,9 @@ func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }
 
-// finish completes the event of the record, which has an index in its message, or says why it is
-// refused. One that gives no time takes that of its message; one that is late is counted, and
-// refused if the policy of its kind says so, unless it is wrong besides.
+// finish completes the event of the record, which has an index in its message, or returns the
+// problem that refuses it. An event without a time gets that of its message. A late event is
+// counted, and refused if the policy of its kind says so and it has no other problem.
 func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 	if r.problem != nil {
 		return r.problem
@@ -79,14 +79,14 @@ func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 			*at, m.TimeMax)
 	}
 	late := *at != m.Received &&
-		m.Late.IsLate(m.Kind, *at, m.Now) // the time that the message gave it is not its own
+		m.Late.IsLate(m.Kind, *at, m.Now) // a time from the message is not the event's own
 	if p := d.complete(r); p != nil || !late {
 		return p
 	}
 	return m.Late.Problem(d.batch, m.Kind, *at, m.Now)
 }
 
-// complete makes the event of the record canonical, or says what is wrong with it.
+// complete brings the event of the record into canonical form, or returns its problem.
 func (d *Decoder) complete(r *record) *event.Problem {
 	b := d.batch
 	if p := r.lacks(); p != nil {
@@ -131,7 +131,7 @@ func (d *Decoder) complete(r *record) *event.Problem {
 	return nil
 }
 
-// lacks returns the problem of an event without a field that it cannot do without.
+// lacks returns the problem of an event without a required field.
 func (r *record) lacks() *event.Problem {
 	for i := range fields[r.kind] {
 		switch s := &fields[r.kind][i]; {
@@ -145,15 +145,15 @@ func (r *record) lacks() *event.Problem {
 	return nil
 }
 
-// completeLabel gives an audit label the probability at which its vertex was drawn, which
-// no other label has, and takes from a withdrawal what it has no use for.
+// completeLabel sets the sampling probability of an audit label, which no other label may have, and
+// clears the fields that a withdrawal does not use.
 func (r *record) completeLabel(l *event.Label) *event.Problem {
 	units := math.Round(r.share * event.One)
 	switch audit := l.Role == event.Audit; {
 	case !audit && r.has(fieldPi):
 		return event.Problemf(event.BadValue, "only the role audit has pi, not %v", l.Role)
 	case !audit:
-	case l.Class == event.NoClass: // a row of gqlstream ask that nobody has filled in
+	case l.Class == event.NoClass: // a row of gqlstream ask that has not been filled in
 		return missing(event.KindLabel, "class, which audit needs")
 	case !r.has(fieldPi):
 		return missing(event.KindLabel,
@@ -166,12 +166,12 @@ func (r *record) completeLabel(l *event.Label) *event.Problem {
 		l.Pi = uint32(units)
 	}
 	if l.Class == event.NoClass {
-		l.TTL = 0 // nothing is left that could end
+		l.TTL = 0 // no label is left to end
 	}
 	return nil
 }
 
-// completeUnits makes units of the probabilities or the class of a prediction or a post.
+// completeUnits computes units from the probabilities or the class of a prediction or a post.
 func (d *Decoder) completeUnits(r *record, units *[]uint32) *event.Problem {
 	certain := r.has(fieldClass) && r.class != event.NoClass
 	switch {
@@ -190,8 +190,8 @@ func (d *Decoder) completeUnits(r *record, units *[]uint32) *event.Problem {
 	return event.Quantise(*units, r.probabilities[:d.k])
 }
 
-// checkEdge makes e canonical (weight rounded to its grain; no weight and no time to
-// live on a removal) or returns what is wrong with it. Its ids are sound already.
+// checkEdge brings e into canonical form (weight rounded to its grain; no weight or time to live on
+// a removal) or returns its problem. Its ids have been checked.
 func checkEdge(e *event.Edge) *event.Problem {
 	if e.Src.Number == e.Dst.Number && e.Src.Name == e.Dst.Name {
 		return event.Problemf(event.SelfLoop, "edge from %s to itself", Quote(e.Src.String()))
@@ -207,7 +207,7 @@ func checkEdge(e *event.Edge) *event.Problem {
 	return p
 }
 
-// checkWeight returns the weight of an edge, rounded to its grain, or what is wrong with it.
+// checkWeight returns the weight of an edge, rounded to its grain, or its problem.
 func checkWeight(x float64) (float64, *event.Problem) {
 	if x-x != 0 {
 		return x, event.Problemf(event.NotFinite, "weight is %v", x)

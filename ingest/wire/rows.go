@@ -7,15 +7,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Column is a column that a file of some kind may have. The first name is ours.
+// Column is a possible column of a file of some kind. The first name is ours.
 type Column struct {
 	Names    []string
-	Aliases  []string // other names in the form of PlainName, the likelier first
+	Aliases  []string // other names in the form of PlainName, the likeliest first
 	Required bool
 }
 
-// Columns returns the columns of a kind: one for each of its fields, in their order.
-// Predictions and posts may have p0, p1, ... besides, and vertices any other column.
+// Columns returns the columns of a kind: one for each of its fields, in their order. Predictions
+// and posts may also have p0, p1, ..., and vertices any other column.
 func Columns(kind event.Kind) []Column {
 	all := make([]Column, len(fields[kind]))
 	for i, s := range fields[kind] {
@@ -35,7 +35,7 @@ func Columns(kind event.Kind) []Column {
 	return all
 }
 
-// RowDefaults are the values of rows of a file that do not say otherwise.
+// RowDefaults are the values for rows of a file that do not give their own.
 type RowDefaults struct {
 	Kind    event.Kind
 	Untyped bool   // every value is text
@@ -46,19 +46,18 @@ type RowDefaults struct {
 var classSlot = slices.IndexFunc(fields[event.KindLabel],
 	func(s fieldSpec) bool { return s.field == fieldClass })
 
-// NoColumn blames no column in particular.
+// NoColumn means that the problem is not in one column.
 const NoColumn = -1
 
-// Problems of rows that say nothing, which are left out: a label that is not there withdraws none.
+// Problems of rows without meaning, which are left out: an empty label withdraws nothing.
 var (
 	Blank    = event.Problemf(event.MissingField, "no label")
 	MinusOne = event.Problemf(event.MissingField, "the label is -1, which no class is called")
 )
 
-// DecodeRow appends the event that a row of a file holds to b and returns its time, or the column
-// to blame and what is wrong with it, or Blank or MinusOne. The cells are those of Columns, and of
-// further columns with their names from there on. The batch keeps its own copy of what the cells
-// point to.
+// DecodeRow appends the event of a file's row to b and returns its time, or else the column with
+// the problem and the problem, or Blank or MinusOne. The cells are those of Columns, followed by
+// further columns with their names. The batch copies the memory that the cells reference.
 func (d *Decoder) DecodeRow(
 	row RowDefaults, cells []Cell, names []string, b *event.Batch,
 ) (event.Time, int, *event.Problem) {
@@ -78,7 +77,7 @@ func (d *Decoder) DecodeRow(
 	return at, NoColumn, nil
 }
 
-// row reads a row into the record, or returns the column to blame.
+// row reads a row into the record, or returns the column with the problem.
 func (d *Decoder) row(
 	row RowDefaults,
 	r *record,
@@ -106,13 +105,13 @@ func (d *Decoder) row(
 	version := specOf(row.Kind, fieldVersion).value(d.batch, r.at).(*string)
 	*version = cmp.Or(*version, row.Version)
 	if r.has(fieldProbabilities) {
-		r.seen &^= 1 << fieldClass // the probabilities say it better
+		r.seen &^= 1 << fieldClass // the probabilities are more precise
 	}
 	return NoColumn, nil
 }
 
-// setCell sets a field from the cell of its column. What is not there is refused if the
-// event cannot do without it; the weight of an edge that is removed does not count.
+// setCell sets a field from the cell of its column. An empty cell is refused if the field is
+// required; the weight of a removed edge is ignored.
 func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Problem {
 	removed := r.kind == event.KindEdge && d.batch.Edges[r.at].Remove
 	switch {
@@ -130,8 +129,8 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 	return d.set(f, s, r, c)
 }
 
-// setFurther sets the probabilities or the attributes that have columns of their own,
-// or returns the column to blame.
+// setFurther sets the probabilities or attributes that have columns of their own, or returns the
+// column with the problem.
 func (d *Decoder) setFurther(
 	f form,
 	r *record,
@@ -175,7 +174,7 @@ func (d *Decoder) setFurther(
 	return NoColumn, nil
 }
 
-// AppendRow appends the cells of a row that hold something as a JSON object.
+// AppendRow appends the cells of a row that are not empty, as a JSON object.
 func AppendRow(dst []byte, cells []Cell, name func(i int) string) []byte {
 	dst = append(dst, '{')
 	n := len(dst)

@@ -12,8 +12,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// set gives a field of the record's event the value of a cell, or says why it cannot
-// be. A null is no value, but for a class, which it takes away.
+// set writes the value of a cell into a field of the record's event, or returns a problem. A null
+// is no value, except for a class, which it withdraws.
 func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Problem) {
 	long := c.Kind == TextCell && len(c.Text) > numberTextMax &&
 		(s.holds == &timeType || s.holds == &ttlType)
@@ -121,7 +121,7 @@ func (d *Decoder) name(f form, s *fieldSpec, c *Cell) (string, *event.Problem) {
 	return text, d.checkName(f, s.name, text)
 }
 
-// checkName refuses what cannot name a vertex, community, version or attribute.
+// checkName refuses invalid names of vertices, communities, versions and attributes.
 func (d *Decoder) checkName(f form, what, s string) *event.Problem {
 	switch {
 	case len(s) == 0:
@@ -146,9 +146,9 @@ func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
 	return p
 }
 
-// class reads a class: an index, a name, or null for none. In files -1 is none as well unless a
-// class has that name, and an index may be written with a fraction of zero, as pandas does to
-// columns with nulls. Where a class is called by a negative number, numbers in files are names.
+// class reads a class: an index, a name, or null for none. In files -1 also means none, unless a
+// class has that name, and an index may have a fraction of zero, which pandas writes for columns
+// with nulls. If a class has a negative number as its name, numbers in files are names.
 func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	text := c.Text
 	switch c.Kind {
@@ -165,7 +165,8 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
 	if len(
-		// no name is; a table can say it in every row, and looking for it costs what it is long
+		// no name is longer; a table can repeat a text in every row, and looking it up costs its
+		// length
 		text) > event.IDBytesLimit {
 		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d",
 			Quote(text), d.k-1)
@@ -182,8 +183,8 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	return d.parseClass(text)
 }
 
-// boolClass returns the class that is called as a truth value, in any case, or else class 0 for
-// false and class 1 for true.
+// boolClass returns the class named "true" or "false", in any case, or else class 0 for false and
+// class 1 for true.
 func (d *Decoder) boolClass(c *Cell) (event.Class, *event.Problem) {
 	for k, name := range d.classes.Names {
 		if strings.EqualFold(name, c.String()) {
@@ -196,7 +197,7 @@ func (d *Decoder) boolClass(c *Cell) (event.Class, *event.Problem) {
 	return d.indexClass(c.Integer)
 }
 
-// parseClass returns the class that s names or indexes.
+// parseClass returns the class with the name or index s.
 func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 	if c, ok := d.byName[s]; ok {
 		return c, nil
@@ -215,7 +216,7 @@ func (d *Decoder) namedClass(s string) (event.Class, *event.Problem) {
 	return 0, d.unknownClass(s)
 }
 
-// unknownClass refuses the name of no class.
+// unknownClass returns the problem of an unknown class name.
 func (d *Decoder) unknownClass(s string) *event.Problem {
 	if len(d.classes.Names) == 0 {
 		return event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d",
@@ -233,8 +234,8 @@ func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 	return event.Class(v), nil
 }
 
-// word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand
-// for the first two.
+// word reads one of the words of a field. If numbers and booleans are accepted, 0 and 1 mean the
+// first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	n, whole := uint64(0), false
 	if f >= fileForm ||
@@ -257,7 +258,7 @@ func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 		s.name, Quote(c.Text), nearest{c.Text, s.words})
 }
 
-// attribute adds an attribute to the record, or says why it cannot be.
+// attribute adds an attribute to the record, or returns a problem.
 func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Problem {
 	if len(r.attributes) == event.AttributesPerEventMax {
 		return event.Problemf(event.TooLarge, "more than %d attributes",
@@ -284,7 +285,7 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	return nil
 }
 
-// ParseAttribute returns the text, number or truth value that text is in a vertices table of CSV:
+// ParseAttribute returns the text, number or boolean that text means in a vertices table of CSV:
 // text that reads as a JSON number is one. A whole number beyond 2^53 is text.
 func ParseAttribute(text string) any {
 	switch v, _ := (&Cell{Kind: TextCell, Text: text}).attribute(textForm); v.Kind {
@@ -297,8 +298,8 @@ func ParseAttribute(text string) any {
 	}
 }
 
-// attribute reads a cell as the value of an attribute. Text of a file without types is a number or
-// a boolean when it reads as one in JSON. In files, the NaN that pandas writes for nothing is null.
+// attribute reads a cell as an attribute value. Text of an untyped file is a number or a boolean if
+// it reads as one in JSON. In files NaN, which pandas writes for missing values, is null.
 func (c *Cell) attribute(f form) (event.Value, bool) {
 	switch {
 	case f != textForm:

@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// nothings are the words that pandas, R, databases and spreadsheets write for a missing value.
-// Classes called "none" or "NONE" are real ones, in stance data for example, and so not among them.
+// nothings are the words for a missing value of pandas, R, databases and spreadsheets. "none" and
+// "NONE" are not among them: they are real classes in stance data, for example.
 var nothings = map[string]bool{
 	"NA": true, "<NA>": true, "N/A": true, "n/a": true, "NaN": true, "nan": true, "-NaN": true,
 	"-nan": true, "NULL": true, "null": true, "Null": true, "(null)": true, "<null>": true,
@@ -33,7 +33,7 @@ func IsNothing(text string) bool {
 	return false
 }
 
-// TrimText returns text without the spaces and the characters without a glyph that stand around it.
+// TrimText returns text without surrounding spaces and invisible characters.
 func TrimText(text string) string {
 	if n := len(text); n == 0 || visible(text[0]) && visible(text[n-1]) {
 		return text
@@ -44,8 +44,8 @@ func TrimText(text string) string {
 // visible reports whether an ASCII character has a glyph.
 func visible(c byte) bool { return c-'!' <= '~'-'!' }
 
-// hidden reports whether a character cannot be seen, and is no space. Joiners are part of words and
-// of emoji.
+// hidden reports whether a character is invisible and not a space. Joiners are parts of words and
+// emoji.
 func hidden(r rune) bool {
 	const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
 	return r >= 0xad && r != zeroWidthNonJoiner && r != zeroWidthJoiner &&
@@ -53,8 +53,8 @@ func hidden(r rune) bool {
 			r >= 0x2060 && r <= 0x206f || r == 0xfeff)
 }
 
-// checkVisible refuses a name in a file with a character that cannot be seen: the names of two
-// files that differ in it alone look equal and do not meet.
+// checkVisible refuses a name in a file with an invisible character: names of two files that differ
+// only in it look equal and do not match.
 func checkVisible(what, text string) *event.Problem {
 	i := 0
 	for i < len(text) && text[i] >= ' ' && text[i] < 0x7f {
@@ -72,15 +72,15 @@ func checkVisible(what, text string) *event.Problem {
 	return nil
 }
 
-// CheckClassName refuses the name of a class that a file cannot mean.
+// CheckClassName refuses names that no class in a file can have.
 func CheckClassName(text string) *event.Problem { return checkVisible("class", text) }
 
-// fileID reads a vertex id of a file that is text. It undoes what programs do to ids that they take
-// for numbers, and refuses what cannot be undone. untyped says that no value in the file has a
+// fileID reads a vertex id from text of a file. It undoes the changes of programs that take ids for
+// numbers, and refuses changes that cannot be undone. untyped says that no value in the file has a
 // type.
 func fileID(text string, untyped bool) (event.ID, *event.Problem) {
 	if len(text) > 1 && text[0] == '\'' && strings.ContainsRune("=+-@\t\r", rune(text[1])) {
-		text = text[1:] // the mark that keeps a spreadsheet from taking the id for a formula
+		text = text[1:] // spreadsheets read text after this mark as text, not as a formula
 	}
 	id := event.ParseID(text)
 	if id.Name == "" || !isDigit(text[0]) && text[0] != '-' {
@@ -117,15 +117,15 @@ func fileID(text string, untyped bool) (event.ID, *event.Problem) {
 	return event.ParseID(strings.TrimSuffix(text[:len(text)-len(fraction)], ".")), nil
 }
 
-// rounded refuses an id of which digits are lost.
+// rounded returns the problem of an id that has lost digits.
 func rounded(text string) *event.Problem {
 	return event.Problemf(event.BadID,
 		"%s was rounded by a spreadsheet or a float column: export the column as text", Quote(text))
 }
 
-// isRounded reports whether text is a number as programs write large floats, with a comma or a
-// point: 1.23E+18, 1,23E+18, 1e+18, 1.0E18. An exponent after digits alone has a sign, so that
-// hexadecimal ids such as 12e5 are none.
+// isRounded reports whether text is a number in the form in which programs write large floats, with
+// a comma or a point: 1.23E+18, 1,23E+18, 1e+18, 1.0E18. An exponent after digits alone must have a
+// sign, so that hexadecimal ids such as 12e5 do not match.
 func isRounded(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	if at < 1 {

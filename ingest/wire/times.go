@@ -11,14 +11,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// numberTextMax bounds the digits of a number of seconds that are read exactly, and a time or a
-// time to live that is text: a table can say one text in every row, and reading it costs what it is
-// long.
+// numberTextMax bounds the digits of a number of seconds that are read exactly, and the length of a
+// time or a time to live in text: a table can repeat one text in every row, and reading it costs
+// its length.
 const numberTextMax = 64
 
 // moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction
 // (to the nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given".
-// Files may have every other text that means one moment, and Unix times in milliseconds and finer
+// Files may have any other text that means one moment, and Unix times in milliseconds and finer
 // units.
 func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 	v, ok := int64(c.Integer), true
@@ -75,7 +75,7 @@ func (c *Cell) lifetime() (time.Duration, *event.Problem) {
 	return time.Duration(v), nil
 }
 
-// nanos reads a number of seconds as nanoseconds, exactly where the form has its digits.
+// nanos converts a number of seconds to nanoseconds, exactly if the form has its digits.
 func (c *Cell) nanos() (int64, bool) {
 	switch {
 	case c.Kind == UintCell:
@@ -87,7 +87,7 @@ func (c *Cell) nanos() (int64, bool) {
 	return int64(v), math.Abs(v) <= float64(event.TimeMax)
 }
 
-// isNumber reports whether text is a number as JSON writes it.
+// isNumber reports whether text is a JSON number.
 func isNumber(s string) bool {
 	return s != "" && (s[0] == '-' || isDigit(s[0])) && isDigit(s[len(s)-1]) &&
 		json.Valid(bytesOf(s))
@@ -105,8 +105,8 @@ func areDigits(s string) bool {
 	return s != ""
 }
 
-// nanos returns a number of seconds, as JSON writes it, in nanoseconds, to the nearest
-// one and half of one away from zero. It returns false above 2^62 in magnitude.
+// nanos returns a number of seconds, in JSON form, in nanoseconds, rounded to nearest with halves
+// away from zero. It returns false above 2^62 in magnitude.
 func nanos(text string) (int64, bool) {
 	f, _ := strconv.ParseFloat(text, 64) // the text is a number; overflow gives an infinity
 	whole, fraction, _ := strings.Cut(text, ".")
@@ -118,7 +118,7 @@ func nanos(text string) (int64, bool) {
 		return 0, false
 	case len(fraction) <= 9 && !strings.ContainsAny(text, "eE"):
 		v, err = strconv.ParseInt(whole+fraction+"000000000"[len(fraction):], 10, 64)
-	case len(text) <= numberTextMax: // beyond, exact arithmetic costs more than it tells
+	case len(text) <= numberTextMax: // beyond this, exact arithmetic costs more than it gains
 		r, _ := new(big.Rat).SetString(text)
 		v, err = strconv.ParseInt(r.Mul(r, big.NewRat(1e9, 1)).FloatString(0), 10, 64)
 	}
