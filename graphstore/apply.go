@@ -76,8 +76,8 @@ func (s *Store) grow(n int) {
 	s.labelling.grow(n)
 }
 
-// verticesFit reports whether n new vertices fit, together with their memberships in the communities
-// that hold vertices without attributes.
+// verticesFit reports whether n new vertices fit, together with their memberships in the
+// communities that hold vertices without attributes.
 func (s *Store) verticesFit(n int) bool {
 	joins := n * len(s.members.rules.matchNone)
 	return n == 0 ||

@@ -61,8 +61,8 @@ type joining struct {
 }
 
 // findMembers returns the members of new rules by name, ego networks apart, and whether they fit
-// into free memberships together with the most members that the ego networks may have. It stops at the limit,
-// so a rule with millions of members does not allocate them first.
+// into free memberships together with the most members that the ego networks may have. It stops at
+// the limit, so a rule with millions of members does not allocate them first.
 func (s *Store) findMembers(rules []Rule, free int) (map[string]joining, bool) {
 	found := make(map[string]joining, len(rules))
 	for _, r := range rules {

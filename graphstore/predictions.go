@@ -100,7 +100,9 @@ func (l *labelling) eventPrediction(v Vertex) eventPrediction {
 	if version == noVersion || IsDerived(l.versions.names[version]) {
 		return noEventPrediction
 	}
-	return eventPrediction{l.Prediction(v), version, l.evidence.at(v), l.predictionEnds.end(uint64(v))}
+	return eventPrediction{
+		l.Prediction(v), version, l.evidence.at(v), l.predictionEnds.end(uint64(v)),
+	}
 }
 
 // predicts returns the prediction that an entry asserts. The entry must not be a post.

@@ -289,7 +289,8 @@ func (s *JetStreamSource) follow(m *stored) error {
 		s.kept = s.kept[1:]
 		if p.Position == m.Position && p.Digest != (Digest{}) && !p.Digest.Agrees(m.Digest) {
 			return fmt.Errorf("%s: %w", p.KeptBy, p.wrong(
-				"its content up to message %d differs from the log that was read (digest %s, was %s)",
+				"its content up to message %d differs from the log that was read (digest %s, was "+
+					"%s)",
 				p.Position, m.Digest, p.Digest))
 		}
 	}

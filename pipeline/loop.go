@@ -339,7 +339,8 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 			return errReload
 		}
 		r.say(false)
-		p.log.Error("the configuration is not reloaded; the run continues with the old one", "error", err)
+		p.log.Error("the configuration is not reloaded; the run continues with the old one",
+			"error", err)
 	}
 }
 

@@ -188,7 +188,8 @@ func ExplainError(err error) error {
 // and the safe value. Limits on bytes and messages are safe with discard new: the broker then
 // refuses the producer.
 func AuditStream(c jetstream.StreamConfig) error {
-	const anew = "create the stream again and publish the events again" // for what cannot be changed
+	// for what cannot be changed
+	const anew = "create the stream again and publish the events again"
 	var errs []error
 	check := func(unsafe bool, setting, why, mend string) {
 		if unsafe {

@@ -124,8 +124,9 @@ func (n NATS) validateAnswers() error {
 		if first, _, _ := strings.Cut(inbox, "."); first == "" ||
 			strings.ContainsAny(inbox, "*> \t$") ||
 			strings.HasPrefix(first, strings.ToLower(cmp.Or(n.Prefix, "gql"))) {
-			return Usagef("nats.answers.inboxes: %q: want the prefix of the subjects of clients' inboxes"+
-				", such as _INBOX", inbox)
+			return Usagef(
+				"nats.answers.inboxes: %q: want the prefix of the subjects of clients' inboxes"+
+					", such as _INBOX", inbox)
 		}
 	}
 	return nil
