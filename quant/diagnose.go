@@ -31,6 +31,10 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 			e.Flags = append(e.Flags, FlagUnseen)
 		}
 		e.Flags = w.conditioning(e.Flags, s, r, o, at)
+	case familyCount:
+		if w.ans.nothing {
+			e.Flags = w.conditioning(e.Flags, s, r, o, at)
+		}
 	}
 	if w.ans.clustered {
 		e.Flags = append(e.Flags, FlagClustered)

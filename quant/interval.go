@@ -32,7 +32,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	k := s.K
 	e.Prevalence, e.SE, e.Low, e.High = make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
 	e.NEff, e.SEChange = slices.Clone(w.ans.NEff), nil
-	if solved = solved && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
+	if solved = solved && !w.ans.nothing && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
 		w.ans.influence = nil // an error that is no number is an unknown one
 	}
 	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, 0, 0, ""

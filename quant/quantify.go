@@ -1,6 +1,10 @@
 package quant
 
-import "fmt"
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // Estimate fills the statistical part of e for one community: method, preset, lambda, members,
 // coverage, prevalence, interval, standard errors, effective labels, flags. Who, where and when
@@ -164,7 +168,26 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 			ans.parts[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
 		}
 	}
+	ans.nothing = r.family == familyCount && s.countsNothing(r, ans.v[:s.K])
 }
+
+// countsNothing reports whether a count of predictions is no information: the labels of all classes
+// have the same mean prediction, or no two classes with labels show that they differ, and the members'
+// predictions are all equal, which the variances say.
+func (s *Statistics) countsNothing(r recipe, variances []float64) bool {
+	if m := s.cells(r).weigh(s.K, constantWeights, 0); m.k > 1 {
+		for a := 1; a < m.k; a++ {
+			if floats.Distance(m.column(0), m.column(a), 1) > sameProfile {
+				return false
+			}
+		}
+		return true
+	}
+	return s.K > 1 && floats.Max(variances) == 0
+}
+
+// sameProfile bounds the distance of mean predictions that are equal but for rounding.
+const sameProfile = 1e-9
 
 // delta is one where a and b are the same class.
 func delta(a, b int) float64 {

@@ -132,6 +132,7 @@ type answer struct {
 	lambda  float64
 	unseen  float64 // share of the members' profiles that no label shows
 	exact   bool    // variances from the profiles themselves, not from the stand-in
+	nothing bool    // of counts: the predictions tell nothing of the classes
 
 	logLikelihood float64   // of the members' profiles, where the method has one
 	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
