@@ -83,29 +83,50 @@ func (t *recordTable) text() []byte {
 
 // boundedAllocator panics if a buffer is larger than any real one: damaged lengths would otherwise
 // end the process, which no recover can prevent.
-type boundedAllocator struct{ memory.Allocator }
+type boundedAllocator struct {
+	memory.Allocator
+	max int
+}
 
-// fileBufferBytesMax bounds one buffer of a column.
-const fileBufferBytesMax = 1 << 30
+const (
+	// fileBufferBytesMax bounds one buffer of a column.
+	fileBufferBytesMax = 1 << 30
+	// fileBufferBytesMin and unpackedMax bound one of a small file: that many bytes, and so many more
+	// for each byte of the file, which may be packed.
+	fileBufferBytesMin = 64 << 20
+	unpackedMax        = 1 << 10
+)
+
+// allocatorOf returns what allocates the memory for reading a file of a size.
+func allocatorOf(size int64) boundedAllocator {
+	return boundedAllocator{
+		memory.DefaultAllocator, int(min(fileBufferBytesMax, fileBufferBytesMin+unpackedMax*min(size, fileBufferBytesMax))),
+	}
+}
+
+// withinFile lets the reader of a file of a size take every message that fits into it. The reader
+// refuses bodies of more than 256 MiB by itself, which large files have.
+func withinFile(size int64) []ipc.Option {
+	return []ipc.Option{
+		ipc.WithAllocator(allocatorOf(size)), ipc.WithMetadataSizeLimit(size), ipc.WithBodySizeLimit(size),
+	}
+}
 
 func (a boundedAllocator) Allocate(size int) []byte {
-	checkBuffer(size)
+	a.check(size)
 	return a.Allocator.Allocate(size)
 }
 
 func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
-	checkBuffer(size)
+	a.check(size)
 	return a.Allocator.Reallocate(size, b)
 }
 
-func checkBuffer(size int) {
-	if size < 0 || size > fileBufferBytesMax {
-		panic(fmt.Sprintf("a buffer of %d bytes, at most %d are read", size, fileBufferBytesMax))
+func (a boundedAllocator) check(size int) {
+	if size < 0 || size > a.max {
+		panic(fmt.Sprintf("a buffer of %d bytes, at most %d are read", size, a.max))
 	}
 }
-
-// fileAllocator allocates the memory for reading files.
-var fileAllocator = boundedAllocator{memory.DefaultAllocator}
 
 // recoverDamage turns a panic about damaged bytes into an error.
 func recoverDamage(err *error) {
@@ -133,12 +154,12 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 		return nil, err
 	}
 	if !bytes.HasPrefix(head, []byte(arrowMagic)) {
-		return newArrowStream(f, c, head)
+		return newArrowStream(f, c, head, size)
 	}
 	if err := checkFooter(f.file, size); err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
-	reader, err := ipc.NewFileReader(f.file, ipc.WithAllocator(fileAllocator))
+	reader, err := ipc.NewFileReader(f.file, withinFile(size)...)
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
@@ -159,15 +180,15 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	return t, err
 }
 
-// newArrowStream reads an Arrow stream, whose first bytes are head.
-func newArrowStream(f *openedFile, c *columns, head []byte) (*recordTable, error) {
+// newArrowStream reads an Arrow stream of a size, whose first bytes are head.
+func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*recordTable, error) {
 	if err := wire.CheckArrowSchema(head); err != nil {
 		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
 	}
 	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	reader, err := ipc.NewReader(bufio.NewReader(f.file), ipc.WithAllocator(fileAllocator))
+	reader, err := ipc.NewReader(bufio.NewReader(f.file), withinFile(size)...)
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow stream: %w", err)
 	}

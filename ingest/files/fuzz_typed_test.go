@@ -2,10 +2,12 @@ package files
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -278,4 +280,28 @@ func FuzzDamagedTypedFiles(f *testing.F) {
 			Classes: event.ClassSet{Count: 2},
 		})
 	})
+}
+
+// A stored schema that claims more bytes than there are is refused before memory is asked for it: more
+// than there is would end the process.
+func TestDamagedLengthsAskForNoMemory(t *testing.T) {
+	const claims = "\xff\xff\xff\xff\xff\xff\xff\x7f" // a message of 2 GiB
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "src", Type: arrow.BinaryTypes.String}, {Name: "dst", Type: arrow.BinaryTypes.String},
+	}, nil)
+	var stored bytes.Buffer
+	w, err := pqarrow.NewFileWriter(schema, &stored, nil, pqarrow.DefaultWriterProps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.AppendKeyValueMetadata("ARROW:schema", base64.StdEncoding.EncodeToString([]byte(claims))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = readQuietly(writeFile(t, "edges.parquet", stored.Bytes()))
+	if err == nil || !strings.Contains(err.Error(), "its Arrow schema") {
+		t.Errorf("%v", err)
+	}
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"gqlstream/ingest/wire"
 )
 
 // parquetBatchRows is the number of rows that are read at a time.
@@ -20,20 +23,49 @@ const parquetBatchRows = 4096
 // newParquetTable reads a Parquet file: only the wanted columns, a batch of rows at a time.
 func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
+	info, err := f.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	memory := allocatorOf(info.Size())
 	source, err := file.NewParquetReader(f.file,
-		file.WithReadProps(parquet.NewReaderProperties(fileAllocator)))
+		file.WithReadProps(parquet.NewReaderProperties(memory)))
 	if err != nil {
 		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
-	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{}, fileAllocator)
+	if err := checkStoredSchema(source); err != nil {
+		return nil, err
+	}
+	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{}, memory)
 	if err != nil {
 		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
-	b := &parquetBatches{left: source.NumRows()}
+	b := &parquetBatches{left: source.NumRows(), memory: memory}
 	f.release = b.release
 	t = &recordTable{columns: c, load: b.next}
 	t.slots, err = b.choose(reader, c)
 	return t, err
+}
+
+// checkStoredSchema checks the Arrow schema that a Parquet file may hold before the reader believes its
+// lengths, for which it asks for memory without a bound.
+func checkStoredSchema(source *file.Reader) error {
+	text := source.MetaData().KeyValueMetadata().FindValue("ARROW:schema")
+	if text == nil {
+		return nil
+	}
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(*text, "="))
+	if err != nil {
+		return fmt.Errorf("damaged: its Arrow schema: %w", err)
+	}
+	const continuation = "\xff\xff\xff\xff" // which writers of 2019 left out
+	if !strings.HasPrefix(string(data), continuation) {
+		data = append([]byte(continuation), data...)
+	}
+	if err := wire.CheckArrowSchema(data); err != nil {
+		return fmt.Errorf("damaged: its Arrow schema: %w", err)
+	}
+	return nil
 }
 
 // parquetBatches reads columns in parallel.
@@ -44,7 +76,8 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 type parquetBatches struct {
 	columns []*pqarrow.ColumnReader
 	values  []arrow.Array // of the current rows, by column
-	left    int64         // remaining rows according to the file
+	memory  boundedAllocator
+	left    int64 // remaining rows according to the file
 }
 
 // choose opens the columns that are wanted and returns their slots.
@@ -104,7 +137,7 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 		if len(chunks.Chunks()) == 1 {
 			values.Retain()
 		} else {
-			values, err = array.Concatenate(chunks.Chunks(), fileAllocator)
+			values, err = array.Concatenate(chunks.Chunks(), b.memory)
 		}
 		chunks.Release()
 		if err != nil {
