@@ -109,7 +109,7 @@ func TestColumnsOfFilesWithoutNames(t *testing.T) {
 // Words for nothing are nothing in every column, unless they are meant.
 func TestWordsForNothing(t *testing.T) {
 	text := "src,dst\na,b\n"
-	words := []string{"NaN", "NA", "null", "None", "N/A", "nan", "<NA>", "NULL", "#N/A", "NaT", `\N`, ""}
+	words := []string{"NaN", "NA", "null", "None", "N/A", "nan", "<NA>", "NULL", "#N/A", "NaT", `\N`, "", "undefined", "(NULL)"}
 	for _, word := range words {
 		text += "x," + word + "\n"
 	}
@@ -134,6 +134,49 @@ func TestWordsForNothing(t *testing.T) {
 	b, _ = readTables(t, Config{}, map[string]string{"edge.ndjson": `{"src":"a","dst":"NaN"}`})
 	if len(b.Edges) != 0 || len(b.Refused) != 1 {
 		t.Errorf("NDJSON: %v", ends(b))
+	}
+}
+
+// A name that may stand for nobody is a vertex, with a warning: it may be a hub.
+func TestDoubtfulNamesAreWarnedOf(t *testing.T) {
+	for name, want := range map[string]bool{"[deleted]": true, "?": true, "none": true, "None of them": false, "a": false} {
+		_, source := readTables(t, Config{}, map[string]string{"edge.csv": "src,dst\nx," + name + "\ny," + name + "\n"})
+		warned := strings.Contains(strings.Join(source.Warnings(), "\n"), "2 rows of edges or posts name the vertex")
+		if warned != want {
+			t.Errorf("%q: warned %v", name, warned)
+		}
+	}
+}
+
+// Characters that look like a space make another id of the same look, so they are refused within one.
+func TestOtherSpacesWithinIDsAreRefused(t *testing.T) {
+	b, _ := readTables(t, Config{}, map[string]string{
+		"edge.csv": "src,dst\nnew york,b\nnew\u00a0york,b\nnew\u2007york,b\nnew\u3000york,b\n",
+	})
+	if len(b.Edges) != 1 || len(b.Refused) != 3 || b.Refused[0].Reason != event.BadID {
+		t.Errorf("%v, refused %v", ends(b), b.Refused)
+	}
+}
+
+// A blank attribute says nothing in every form of a table: it takes none away, and is counted.
+func TestBlankAttributesSayNothing(t *testing.T) {
+	for name, text := range map[string]string{
+		"vertex.csv":    "vertex,city,age\na,Cork,31\na,,\na,NA,null\nb,,5\n",
+		"vertex.ndjson": `{"vertex":"a","city":"Cork","age":31}` + "\n" + `{"vertex":"a","city":null,"age":null}`,
+	} {
+		b, source := readTables(t, Config{}, map[string]string{name: text})
+		removed := 0
+		for _, v := range b.Vertices {
+			for _, a := range v.Attributes {
+				if a.Value.Kind == event.NullValue {
+					removed++
+				}
+			}
+		}
+		summary := strings.Join(source.Summary(), "\n")
+		if removed > 0 || len(b.Refused) > 0 || !strings.Contains(summary, "blank attributes say nothing") {
+			t.Errorf("%s: %d attributes removed, refused %v\n%s", name, removed, b.Refused, summary)
+		}
 	}
 }
 

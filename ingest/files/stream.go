@@ -163,6 +163,7 @@ func (s *fileStream) read() error {
 			s.leaveOut(p)
 			return nil
 		}
+		s.countBlanks()
 	}
 	switch p, refused := err.(*event.Problem); {
 	case refused:
@@ -192,6 +193,18 @@ func (s *fileStream) leaveOut(p *event.Problem) {
 		s.tally.MinusOne++
 	} else {
 		s.tally.Blank++
+	}
+}
+
+// countBlanks counts the empty attributes of the row.
+func (s *fileStream) countBlanks() {
+	if s.input.Kind != event.KindVertex {
+		return
+	}
+	for slot := s.columns.base(); slot < len(s.row.cells); slot++ {
+		if s.row.cells[slot].Missing() {
+			s.tally.BlankAttributes++
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,9 @@ func (in *fileStream) summary() string {
 	line += ": " + strings.Join(columns, ", ")
 	if t := in.tally; t.Blank > 0 {
 		line += fmt.Sprintf("; %s rows without a label say nothing", grouped(t.Blank))
+	}
+	if n := in.tally.BlankAttributes; n > 0 {
+		line += fmt.Sprintf("; %s blank attributes say nothing", grouped(n))
 	}
 	return line
 }
@@ -193,6 +197,10 @@ func (s *Source) Warnings() (all []string) {
 			"all %s ids of more than 15 digits look rounded, as by a spreadsheet or a "+
 				"float column: export them as text, or different vertices are one",
 			grouped(s.survey.digits.large)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.survey.doubtful)) {
+		all = append(all, fmt.Sprintf("%s rows of edges or posts name the vertex %q: if it stands for nobody, leave "+
+			"these rows out, or the vertex is a hub", grouped(s.survey.doubtful[name]), name))
 	}
 	return append(all, s.guesses()...)
 }

@@ -4,10 +4,12 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // sampleMax bounds the elements of one kind in a survey. Beyond it, the sample is halved: it keeps
@@ -104,12 +106,14 @@ type survey struct {
 
 	communities map[string]bool
 	digits      idDigits
+	doubtful    map[string]int // rows of edges and posts whose ids may stand for nobody
 }
 
 func newSurvey() *survey {
 	return &survey{
 		vertices: newSample(), edges: newSample(), labels: newSample(), predicts: newSample(),
 		members: newSample(), postIDs: newSample(), communities: map[string]bool{},
+		doubtful: map[string]int{},
 	}
 }
 
@@ -162,10 +166,18 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 	}
 }
 
+// see notes the form of an id.
+func (s *survey) see(id event.ID) {
+	s.digits.see(id)
+	if wire.IsDoubtful(id.Name) {
+		s.doubtful[strings.Clone(id.Name)]++
+	}
+}
+
 func (s *survey) noteEdge(e *event.Edge) {
 	a, b := keyOf(e.Src), keyOf(e.Dst)
-	s.digits.see(e.Src)
-	s.digits.see(e.Dst)
+	s.see(e.Src)
+	s.see(e.Dst)
 	if !e.Remove {
 		s.vertices.mark(a, hasEdge)
 		s.vertices.mark(b, hasEdge)
@@ -176,7 +188,7 @@ func (s *survey) noteEdge(e *event.Edge) {
 func (s *survey) notePost(e *event.Post) {
 	author := keyOf(e.Author)
 	s.posts++
-	s.digits.see(e.Author)
+	s.see(e.Author)
 	s.vertices.mark(author, hasPrediction|isAuthor)
 	for i, other := range []event.Reference{e.ReplyTo, e.RepostOf} {
 		if !other.Given {

@@ -164,7 +164,7 @@ func (d *Decoder) setFurther(
 		return NoColumn, d.set(fileForm, specOf(r.kind, fieldProbabilities), r, &list)
 	case event.KindVertex:
 		for i := base; i < len(cells) && !d.batch.Vertices[r.at].Erase; i++ {
-			if cells[i].Kind != AbsentCell {
+			if !cells[i].Missing() { // a blank takes no attribute away
 				if p := d.attribute(r, f, names[i], &cells[i]); p != nil {
 					return i, p
 				}

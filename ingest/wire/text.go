@@ -14,21 +14,34 @@ import (
 var nothings = map[string]bool{
 	"NA": true, "<NA>": true, "N/A": true, "n/a": true, "NaN": true, "nan": true, "-NaN": true,
 	"-nan": true, "NULL": true, "null": true, "Null": true, "(null)": true, "<null>": true,
-	"None": true, "NaT": true, "nil": true, `\N`: true, "#N/A": true, "#N/A N/A": true, "#NA": true,
+	"(NULL)": true, "None": true, "NaT": true, "nil": true, `\N`: true, "#N/A": true, "#N/A N/A": true, "#NA": true,
 	"#NV": true, "#REF!": true, "#VALUE!": true, "#DIV/0!": true, "#NAME?": true, "#NUM!": true,
 	"#NULL!": true, "1.#IND": true, "-1.#IND": true, "1.#QNAN": true, "-1.#QNAN": true,
 }
 
 // IsNothing reports whether text is a word for a missing value.
 func IsNothing(text string) bool {
-	if len(text) < 2 || len(text) > len("#N/A N/A") {
+	if len(text) < 2 || len(text) > len("undefined") {
 		return false
 	}
 	switch text[0] {
 	case 'N', 'n', '#', '<', '(', '\\':
 		return nothings[text]
+	case 'u':
+		return text == "undefined"
 	case '-', '1':
 		return text[len(text)-1]|0x20 > '9' && nothings[text]
+	}
+	return false
+}
+
+// IsDoubtful reports whether a name means a missing value in some files and a vertex in others.
+func IsDoubtful(name string) bool {
+	switch name {
+	case "-", "--", "---", "?", ".", "_", "*", "#", "none", "NONE", "na", "Na", "Nan", "NAN", "Nil",
+		"NIL", "n.a.", "N.A.", "unknown", "Unknown", "missing", "Missing", "empty", "(empty)",
+		"(blank)", "[null]", "[deleted]", "[removed]", "deleted":
+		return true
 	}
 	return false
 }
@@ -62,9 +75,14 @@ func checkVisible(what, text string) *event.Problem {
 	}
 	for ; i < len(text); i++ {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if unicode.IsControl(r) || hidden(r) {
+		switch {
+		case unicode.IsControl(r) || hidden(r):
 			return event.Problemf(event.BadID,
 				"%s %s has the character %U, which cannot be seen: remove it",
+				what, Quote(text), r)
+		case r != ' ' && unicode.IsSpace(r):
+			return event.Problemf(event.BadID,
+				"%s %s has the character %U, which looks like a space: write a space",
 				what, Quote(text), r)
 		}
 		i += size - 1
