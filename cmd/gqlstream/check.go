@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +12,18 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 )
 
 type checkCmd struct {
-	File      string `arg:"" type:"existingfile" help:"The configuration to check."`
+	File      string `arg:"" optional:"" type:"existingfile" help:"The configuration to check."`
 	Elsewhere bool   `help:"Skip the test of secrets and certificates, which are on another machine."`
+	fileFlags
+	refusedFlags
 }
 
 func (*checkCmd) Help() string {
@@ -29,16 +34,44 @@ runs. The named files of secrets and certificates must exist, as for a run.
 The digest identifies the keys that decide results. The digest of a small sample also differs
 between versions that compute different results: compare both before an upgrade.
 
+Files of events are read to their end, with the summary that publish and estimate print. Nothing is
+published or estimated.
+
 Examples:
   gqlstream check gqlstream.yaml
+  gqlstream check gqlstream.yaml --edges edges.csv --labels labels.csv
   gqlstream check --elsewhere gqlstream.yaml`
 }
 
-// Run checks one file.
-func (c *checkCmd) Run(con console) error {
+// Run checks a configuration, files of events, or both.
+func (c *checkCmd) Run(ctx context.Context, con console) error {
+	settings := &config.Settings{}
+	switch {
+	case c.File != "":
+		classes, err := c.checkConfiguration(con)
+		if err != nil {
+			return err
+		}
+		settings.Classes = classes
+	case !c.any():
+		return config.Usagef("check: give a configuration, or files such as --edges edges.csv")
+	}
+	if !c.any() {
+		return nil
+	}
+	source, err := c.openFiles(con, settings, ingest.StepConfig{Every: -1})
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.readFiles(ctx, source, newMeter(con.Err, "events read"),
+		func(*event.Batch) ([]event.Refusal, error) { return nil, nil }))
+}
+
+// checkConfiguration prints a configuration as it takes effect, and returns its classes.
+func (c *checkCmd) checkConfiguration(con console) (classes config.Classes, err error) {
 	settings, loadErr := config.Load(c.File)
 	if loadErr != nil && !errors.As(loadErr, new(config.UnknownKeysError)) {
-		return loadErr
+		return nil, loadErr
 	}
 	conf, err := settings.Core()
 	rules, alertsErr := settings.AlertRules()
@@ -57,7 +90,7 @@ func (c *checkCmd) Run(con console) error {
 			c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	if err = errors.Join(loadErr, err); err != nil {
-		return err
+		return nil, err
 	}
 	settings.FillDefaults(conf, steps)
 	settings.FillAlertDefaults(rules.Rules, targets)
@@ -70,11 +103,11 @@ func (c *checkCmd) Run(con console) error {
 	}
 	data, err := yaml.MarshalWithOptions(settings, yaml.OmitZero())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	results, err := resultsDigest(conf)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	noteSilentAlerts(con.Err, &settings)
 	for _, line := range rules.Expected() {
@@ -90,7 +123,7 @@ func (c *checkCmd) Run(con console) error {
 		results,
 		data,
 	)
-	return err
+	return settings.Classes, err
 }
 
 // afterHost matches a URL with a path or a query.

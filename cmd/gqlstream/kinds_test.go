@@ -128,6 +128,10 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 			t.Errorf("%s:\n%s", community, out)
 		}
 	}
+	_, checked := mustRun(t, append([]string{"check"}, tableFlags(t, nil)...)...)
+	if !strings.Contains(checked, "read 70 labels (left 32, right 38): 70 of vertices with an edge") {
+		t.Errorf("check: %s", checked)
+	}
 	_, quiet := mustRun(t, append([]string{"estimate", "--quiet"}, tableFlags(t, nil)...)...)
 	if quiet != "" {
 		t.Errorf("--quiet: %s", quiet)
