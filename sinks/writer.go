@@ -64,6 +64,9 @@ type Writer struct {
 // is being published there.
 func NewWriter(ctx context.Context, js jetstream.JetStream, c WriterConfig) (*Writer, error) {
 	w := &Writer{config: c, nc: js.Conn(), js: js}
+	if err := ensureStreams(ctx, w.js, c.Streams); err != nil {
+		return nil, err // which names the stream
+	}
 	if err := w.open(ctx); err != nil {
 		return nil, fmt.Errorf("sinks: stream %s: %w", c.Streams.Names.Estimates, err)
 	}
@@ -71,9 +74,6 @@ func NewWriter(ctx context.Context, js jetstream.JetStream, c WriterConfig) (*Wr
 }
 
 func (w *Writer) open(ctx context.Context) error {
-	if err := ensureStreams(ctx, w.js, w.config.Streams); err != nil {
-		return err
-	}
 	w.ensured = time.Now()
 	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard, Mark{})
 	if err != nil {

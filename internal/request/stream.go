@@ -51,10 +51,23 @@ func EnsureStream(
 			stream, err = js.Stream(ctx, c.Name)
 		}
 	}
+	if NoSpace(err) {
+		err = noRoom(err, c.MaxBytes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", c.Name, explained(js, err))
 	}
 	return stream, nil
+}
+
+// noRoom says how a server can make room for a stream of so many bytes, the least that was tried.
+func noRoom(err error, size int64) error {
+	reserve := "the stream"
+	if size > 0 {
+		reserve = fmt.Sprintf("the %d bytes that the stream may take, the least that was tried", size)
+	}
+	return fmt.Errorf("%w: the server has no room for %s: free space on its disk, let JetStream take more of it "+
+		"(max_file_store, or the limit of the account), or give other streams less", err, reserve)
 }
 
 // codeBytesRequired is what an account answers that wants every stream to have a limit.
