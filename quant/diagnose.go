@@ -32,7 +32,10 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 		}
 		e.Flags = w.conditioning(e.Flags, s, r, o, at)
 	case familyCount:
-		if w.ans.nothing {
+		switch {
+		case w.ans.nothing && sum(s.ClassN) == 0:
+			e.Flags = append(e.Flags, FlagNoLabels) // they could show that the predictions say something
+		case w.ans.nothing:
 			e.Flags = w.conditioning(e.Flags, s, r, o, at)
 		}
 	}
