@@ -91,7 +91,8 @@ func OfState(
 		err = cmp.Or(
 			damage,
 			fmt.Errorf(
-				"ask: no checkpoint in %s; run writes one every checkpoint.every and at its end",
+				"ask: no checkpoint in %s; run writes one every checkpoint.every, and at the end of "+
+					"--exit-when-drained",
 				path,
 			),
 		)

@@ -45,7 +45,7 @@ func TestDifferencesFire(t *testing.T) {
 	)
 	if bad := config(rule(t, "low difference(a, b) > 2", func(r *Rule) { r.Communities = []string{"*"} })).Validate(); bad == nil ||
 		!strings.Contains(bad.Error(), "between -1 and 1") ||
-		!strings.Contains(bad.Error(), "leave \"*\" out") {
+		!strings.Contains(bad.Error(), "remove \"*\"") {
 		t.Errorf("refused with %v", bad)
 	}
 }

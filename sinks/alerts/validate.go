@@ -89,7 +89,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 			quant.FlagDocs(),
 			func(d quant.FlagDoc) bool { return d.Name == flag },
 		) {
-			bad("suppress: no flag is named %q", flag)
+			bad("suppress: no flag %q", flag)
 		}
 	}
 	for key := range r.Labels {
