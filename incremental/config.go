@@ -132,7 +132,7 @@ func (c Config) Validate() error {
 	want(c.Classifier == "" || c.Classifier == classifier.Name,
 		"classifier: %q is not %s", c.Classifier, classifier.Name)
 	want(c.HalfLife >= 0 && c.HalfLife <= tally.HalfLifeMax,
-		"label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax)
+		"label_half_life: %v, want 0 (never) to %v", c.HalfLife, tally.HalfLifeMax)
 	want(c.Shards >= 0 && c.Shards <= shardsMax, "group.shards: %d, want 1 to %d", c.Shards, shardsMax)
 	want(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax,
 		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)

@@ -136,7 +136,7 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 }
 
 // wayOn tells an operator how to go on with another log.
-const wayOn = "Restore a backup of the log, or go on with the log as it is: run --accept-log" +
+const wayOn = "Restore a backup of the log, or continue with the present log: run --accept-log" +
 	" (docs/operations.md has the consequences)"
 
 // gone returns the error about missing messages, among them the one at the position, unless the
@@ -203,7 +203,7 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 func (id Identity) missing(hole Range) error {
 	return fmt.Errorf(
 		"%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
-			" broker lost them. Restore a backup of the log, or go on without them: run --skip %s",
+			" broker lost them. Restore a backup of the log, or continue without them: run --skip %s",
 		ErrWrongHistory, id.Stream, hole.First, hole.Last, hole)
 }
 

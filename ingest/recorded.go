@@ -148,7 +148,7 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) e
 		return err
 	}
 	if len(list) >= skippedMax {
-		return fmt.Errorf("ingest: skip %s: stream %s skips %d ranges already, which is the most",
+		return fmt.Errorf("ingest: skip %s: stream %s already skips %d ranges, the maximum",
 			r, stream, skippedMax)
 	}
 	return record(ctx, js, s, skippedKey, append(list, r).String())

@@ -116,7 +116,7 @@ func (k *checkpoints) store(
 			}()
 		default:
 			k.log.Warn("other workers do not have this checkpoint", "position", m.Position,
-				"reason", "the one before is still being given to them")
+				"reason", "the upload of the previous one is not finished")
 		}
 	}
 	return k.Dir.Save(c)
@@ -145,7 +145,7 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	if err != nil {
 		k.last.Failed++
 		k.err = fmt.Errorf("checkpoint: %w", err)
-		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position,
+		k.log.Warn("a checkpoint failed; the previous one stands", "before", k.last.Position,
 			"reason", err)
 		return
 	}
@@ -238,7 +238,7 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 				"position", beyond.Manifest.Position)
 			return beyond, nil
 		case i < 0 && len(tried) > 0:
-			f.log.Warn("no state can be gone on from: the log is read from its beginning", "shards",
+			f.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",
 				f.owned())
 			return nil, nil //nolint:nilnil // a fresh core
 		case i < 0:
@@ -275,7 +275,7 @@ func (f *fold) continues(same bool) (bool, error) {
 					"this one is %s with %q): "+
 					"correct the mistake, give this pipeline another prefix, or publish the whole "+
 					"log again with --accept-new-config, "+
-					"which a group takes only where the first two differ",
+					"which a group accepts only if the first two differ",
 				was,
 				classes,
 				digest,
@@ -299,7 +299,7 @@ func (f *fold) stateAt(
 ) (c *checkpoint.Checkpoint, err error) {
 	if local {
 		if c, err = f.Checkpoints.Dir.Read(position); err != nil {
-			f.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
+			f.log.Warn("a damaged checkpoint is ignored", "position", position, "reason", err)
 		}
 	}
 	if f.group != nil && c == nil {

@@ -284,7 +284,7 @@ func NearestCheckpoint(
 			return m.Config == digest &&
 				(place.Position == 0 || m.Position <= uint64(place.Position)) &&
 				(place.Time == 0 || event.Time(m.LogTime) <= place.Time)
-		}, func(damage error) { tell("a damaged checkpoint is passed over: %v", damage) })
+		}, func(damage error) { tell("a damaged checkpoint is ignored: %v", damage) })
 }
 
 // tooFew returns the error of a question about the last change of a community without two

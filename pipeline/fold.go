@@ -106,7 +106,7 @@ func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 		return config.Usagef("run: --skip %s: the checkpoint at position %d has applied it",
 			r, f.core.Position())
 	}
-	f.log.Warn("the messages are passed over from now on, and the log records it", "positions", r)
+	f.log.Warn("the messages are skipped from now on; the log records it", "positions", r)
 	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
 }
 

@@ -52,7 +52,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			return err
 		})
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
-			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error",
+			o.Log.Error("the configuration is not reloaded; the run continues with the old one", "error",
 				err)
 			reload.settings, reload.fresh = settings, false
 			reload.say(false)
@@ -170,7 +170,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(func(ctx context.Context) error {
 			return repeat(ctx, assignEvery, func() error {
 				if err := p.followers.assign(context.WithoutCancel(ctx), p.group); err != nil {
-					p.log.Warn("a follower is not taken over, and is tried again", "error", err)
+					p.log.Warn("a follower cannot begin yet, and is tried again", "error", err)
 				}
 				return nil
 			})
@@ -356,7 +356,7 @@ func (p *Pipeline) checkReload(settings *config.Settings) error {
 		return err // the settings before may name the same files
 	}
 	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
-		return errors.New("it decides other results, so that the log must be read again: restart")
+		return errors.New("it decides other results, so the log must be read again: restart")
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 		}
 	}
 	if cancel(); <-ended != nil ||
-		!strings.Contains(said.String(), "not reloaded, and the one before is taken") {
+		!strings.Contains(said.String(), "not reloaded; the run continues with the old one") {
 		t.Errorf("it says\n%s", said)
 	}
 }

@@ -124,7 +124,7 @@ func Needed(
 	if len(positions) < len(n.Checkpoints) {
 		return n, fmt.Errorf(
 			"%d checkpoints exist, and a deletion needs two;"+
-				" let run go on until it has written them", len(positions))
+				" let the run write them", len(positions))
 	}
 	for i := range n.Checkpoints {
 		if n.Checkpoints[i], err = dir.Verify(positions[i]); err != nil {

@@ -224,7 +224,7 @@ func (p *Pipeline) skipHole(ctx context.Context, r ingest.Range) (ingest.Range, 
 	}) {
 		return r, err
 	}
-	p.log.Warn("messages that the log lacks are passed over from now on, and the log records it",
+	p.log.Warn("messages that the log lacks are skipped from now on; the log records it",
 		"positions", r)
 	return ingest.Range{}, ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)
 }

@@ -180,7 +180,7 @@ func (r *logReader) passOver(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
-	r.config.Report.Warn("messages in the log out are passed over", "messages", r.passed, "newest",
+	r.config.Report.Warn("messages in the log out are ignored", "messages", r.passed, "newest",
 		m.Sequence, "subject", m.Subject(), "because", why)
 	r.passed, r.reported = 0, time.Now()
 }

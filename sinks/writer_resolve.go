@@ -52,7 +52,7 @@ func (w *Writer) restore(ctx context.Context, cause error) error {
 	if err := ensureStreams(ctx, w.js, w.config.Streams); err != nil {
 		return err
 	}
-	return fmt.Errorf("the stream was deleted, and is made again: %w", ErrLost)
+	return fmt.Errorf("the stream was deleted and is made again: %w", ErrLost)
 }
 
 // Audit asks the broker whether it still has what it acknowledged, and repeats the mark of a shard

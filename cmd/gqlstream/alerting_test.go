@@ -84,7 +84,7 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 		"--alerts",
 		"--use-checkpoint",
 	)
-	if code != exitUsage || !strings.Contains(said, "leave --use-checkpoint out") {
+	if code != exitUsage || !strings.Contains(said, "without --use-checkpoint") {
 		t.Errorf("alerts from a checkpoint: exit %d\n%s", code, said)
 	}
 }

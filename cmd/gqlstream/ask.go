@@ -59,7 +59,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	case c.any() && c.State != "":
 		return config.Usagef("ask: files and --state are given; choose one")
 	case !c.Publish && c.NATS != "":
-		return config.Usagef("ask: --nats is the server of --publish, which is not given")
+		return config.Usagef("ask: --nats needs --publish")
 	}
 	list, err := c.draw(ctx, c.settings, con)
 	if err != nil {

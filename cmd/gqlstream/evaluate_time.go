@@ -99,7 +99,7 @@ func (c *evaluateCmd) span(
 	}
 	if first == last {
 		return 0, config.Usagef(
-			"evaluate: --by-time needs events with times; all of these have one or none")
+			"evaluate: --by-time needs events with different times")
 	}
 	return time.Duration(last - first), nil
 }

@@ -116,7 +116,7 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	}
 	row("numerical", x.Numerical, "%+.2f", 2, own)
 	if n := len(x.Change) - len(shown); n > 0 {
-		fmt.Fprintf(t, "\n%d other classes moved less; --format json has all.\n", n)
+		fmt.Fprintf(t, "\n%d other classes changed less; --format json has all.\n", n)
 	}
 	if !slices.ContainsFunc(x.Causes, func(c quant.Cause) bool { return len(c.Largest) > 0 }) {
 		return t.Flush()

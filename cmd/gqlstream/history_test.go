@@ -24,7 +24,7 @@ type historyFault struct {
 }
 
 // whatToDo stands in the message of every broken history.
-const whatToDo = "Restore a backup of the log, or go on with the log as it is: run --accept-log"
+const whatToDo = "Restore a backup of the log, or continue with the present log: run --accept-log"
 
 var historyFaults = []historyFault{
 	{"recreated stream", (*history).recreate, []string{"is not the log that was read before", whatToDo}},

@@ -88,7 +88,7 @@ func (p *purge) tellGraph() {
 	if upTo := p.kept.Checkpoints[1].Position; p.kept.From() < upTo {
 		fmt.Fprintf(
 			p.con.Out,
-			"the log is kept from %d on, although the checkpoints here need it from %d on only: "+
+			"the log stays from %d on; the checkpoints here need it from %d on: "+
 				"a worker of the group "+
 				"in object bucket %s may go on from there, until its next graph, one in %d "+
 				"checkpoints\n",
@@ -167,7 +167,7 @@ func (p *purge) tellErased() {
 			erased,
 		)
 	default:
-		fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n",
+		fmt.Fprintf(p.con.Out, "the log holds no data from before the erasure at %d\n",
 			erased)
 	}
 }

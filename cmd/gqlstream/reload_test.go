@@ -90,7 +90,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	r.hangUp(
 		ctx,
 		strings.Replace(first, `listen: "off"`, "listen: "+taken.Addr().String(), 1),
-		"the one before is taken",
+		"the run continues with the old one",
 	)
 	secret := filepath.Join(t.TempDir(), "secret")
 	for _, secured := range []string{

@@ -156,7 +156,7 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 			c.From, c.To)
 	}
 	if c.UseCheckpoint && c.any() {
-		return nil, config.Usagef("replay: --use-checkpoint is of --state, and files are given")
+		return nil, config.Usagef("replay: --use-checkpoint needs --state, not files")
 	}
 	r := &replay{
 		from:   from,
@@ -198,7 +198,7 @@ func (c *replayCmd) begin(
 	case saved == nil:
 		return from, fmt.Errorf(
 			"replay: no checkpoint in %s is intact, of this configuration and early enough; "+
-				"leave --use-checkpoint out to begin with the log",
+				"without --use-checkpoint the replay begins with the log",
 			state,
 		)
 	}

@@ -333,7 +333,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		t.Error("a damaged checkpoint was exported")
 	}
 	_, said := mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
-	if !strings.Contains(said, "a damaged checkpoint is passed over") ||
+	if !strings.Contains(said, "a damaged checkpoint is ignored") ||
 		!strings.Contains(said, "msg=restored") {
 		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
 	}

@@ -216,7 +216,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 	check(c.Mirror != nil, "mirror", "it follows another stream, in which sequences can change",
 		"use that stream, or "+anew)
 	check(missesTransforms(c), "sources",
-		"messages of another stream keep its subjects, which are none of this log",
+		"messages of another stream keep its subjects, which are not subjects of this log",
 		"transform each subject to one of this log, such as gql.edge to second.edge")
 	check(c.SubjectTransform != nil, "subject_transform",
 		"the broker rewrites subjects, which give an event its kind", "remove it")

@@ -116,7 +116,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			`{"src":1,"dst":2}`,
 			`[1,2]`,
 			event.Malformed,
-			"where an object should stand",
+			"in place of an object",
 		},
 		{
 			"label.csv",

@@ -64,7 +64,7 @@ var konectKinds = map[string]bool{"sym": true, "asym": true, "bip": true}
 func (p *preamble) refuse() error {
 	if words := strings.Fields(p.first); len(words) > 1 && words[0] == "bip" {
 		return errors.New("a bipartite network of KONECT, whose sides both count from 1: " +
-			"put a letter before the ids of one side, or both are taken for the same vertices")
+			"put a letter before the ids of one side, or both sides are the same vertices")
 	}
 	return nil
 }

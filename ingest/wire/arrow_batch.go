@@ -83,7 +83,7 @@ func (b *block) read(payload []byte, at int) (int, *event.Problem) {
 	*b = block{at: at}
 	rest := payload[at:]
 	if len(rest) < 8 || string(rest[:4]) != string(continuation) {
-		return 0, b.problem("an Arrow message should begin here")
+		return 0, b.problem("no Arrow message begins here")
 	}
 	size := int(int32(binary.LittleEndian.Uint32(rest[4:])))
 	if rest = rest[8:]; size == 0 {

@@ -49,7 +49,7 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 	if blk.kind == headerDictionary {
 		return t.readDictionary(blk)
 	} else if blk.kind != headerBatch {
-		return blk.problem("Arrow message of type %d where a record batch should stand", blk.kind)
+		return blk.problem("Arrow message of type %d in place of a record batch", blk.kind)
 	}
 	n, p := blk.readBatch(blk.header, t.columns)
 	if p != nil {

@@ -826,8 +826,8 @@ func TestEnvelope(t *testing.T) {
 		{Message{Payload: good, Checksum: "+123456789abcdef"}, ErrMalformed, "16 hexadecimal digits"},
 		{Message{Payload: good, Checksum: "0123456789abcdef"}, ErrMalformed, "the payload was damaged"},
 		{Message{Payload: good, ContentType: "text/csv"}, ErrMalformed, "content type"},
-		{Message{Payload: good, ContentType: Arrow}, ErrMalformed, "an Arrow message should begin here"},
-		{Message{Payload: good[:5], ContentType: Arrow}, ErrMalformed, "an Arrow message should begin here"},
+		{Message{Payload: good, ContentType: Arrow}, ErrMalformed, "no Arrow message begins here"},
+		{Message{Payload: good[:5], ContentType: Arrow}, ErrMalformed, "no Arrow message begins here"},
 		{Message{Payload: good, ContentType: " Application/JSON ; charset=utf-8"}, nil, ""},
 	} {
 		var b event.Batch

@@ -164,7 +164,7 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	case Arrow:
 		return d.decodeArrow(m, b)
 	}
-	return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
+	return event.Problemf(event.Malformed, "content type %s is not one of %s, %s, %s",
 		Quote(m.ContentType), JSON, NDJSON, Arrow)
 }
 

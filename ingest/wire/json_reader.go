@@ -69,7 +69,7 @@ func (r *jsonReader) detail() string {
 // open reads the { or [ of a list.
 func (r *jsonReader) open(bracket jsontext.Kind, wanted string) bool {
 	if kind := r.dec.PeekKind(); kind != bracket && kind != 0 {
-		return r.fail(fmt.Errorf("%s where %s should stand", kind, wanted))
+		return r.fail(fmt.Errorf("%s in place of %s", kind, wanted))
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return r.fail(err)

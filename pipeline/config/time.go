@@ -40,7 +40,7 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 		refused, ok := kinds[kind]
 		if !ok {
 			return p, fmt.Errorf(
-				"late.divert: %q is none of edges, labels, predictions, posts, members",
+				"late.divert: %q is not one of edges, labels, predictions, posts, members",
 				kind)
 		}
 		*refused = true

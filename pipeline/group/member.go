@@ -89,7 +89,7 @@ type heard struct {
 func Join(ctx context.Context, c Config) (*Member, error) {
 	kv, err := openBucket(ctx, c.JS, jetstream.KeyValueConfig{
 		Bucket:      c.Bucket,
-		Description: "gqlstream: who lives in the group",
+		Description: "gqlstream: live workers of the group",
 		TTL:         presenceTTL,
 		Storage:     jetstream.MemoryStorage,
 		Replicas:    max(c.Replicas, 1),
@@ -170,7 +170,7 @@ func (m *Member) admit(ctx context.Context) error {
 		}
 		if !said && other.Build != m.self.Build {
 			m.config.Log.Warn(
-				"this worker waits until those of another build have ended: drain them", "worker",
+				"this worker waits for the end of the workers of another build: drain them", "worker",
 				other.Worker, "build", other.Build, "own", m.self.Build)
 			said = true
 		}

@@ -63,7 +63,7 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 			ctx,
 			jetstream.ObjectStoreConfig{
 				Bucket:      s.bucket,
-				Description: "gqlstream: what takes a shard over",
+				Description: "gqlstream: checkpoints for the take-over of shards",
 				Replicas:    max(m.config.Replicas, 1),
 			},
 		)

@@ -506,9 +506,9 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	).Validate()
 	for _, want := range []string{
 		`alerts.rules[0] "": name`, `alerts.rules[0] "": when: missing`, `alerts.rules[1] "a": when: a share`, `alerts.rules[2] "a": name: another`,
-		"recover: 0.5 is beyond low > 0.3", `"green" is none of [left right]`, "over: change needs a time",
+		"recover: 0.5 is beyond low > 0.3", `"green" is not one of [left right]`, "over: change needs a time",
 		`method: "sis" is not published`, `alerts.rules[4] "c": over`, "for, every, no_data or over is negative",
-		"threshold -1", `"maybe" is none of`, "threshold and drift are of cusum", `no flag "thick"`, `labels: "class"`,
+		"threshold -1", `"maybe" is not one of`, "only cusum has threshold and drift", `no flag "thick"`, `labels: "class"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in\n%v", want, err)

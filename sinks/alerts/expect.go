@@ -21,7 +21,8 @@ func (c Config) Expected() []string {
 	}
 	var out []string
 	for _, r := range rules {
-		text := "rings while a share is beyond its value, also by chance; low and high allow for that"
+		text := "fires while a share is beyond its value, also by chance; low and high allow " +
+			"for chance"
 		switch {
 		case r.When.Budgeted:
 			part := budget

@@ -71,7 +71,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 			c.Classes,
 			func(name string) bool { return Matches(pattern, name) },
 		) {
-			bad("classes: %q is none of %v", pattern, c.Classes)
+			bad("classes: %q is not one of %v", pattern, c.Classes)
 		}
 	}
 	if r.Method != "" && !slices.Contains(c.Methods, r.Method) {
@@ -82,7 +82,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		bad("for, every, no_data or over is negative")
 	}
 	if !slices.Contains([]NoData{noDataKeep, noDataAlert, noDataOK}, r.NoData) {
-		bad("no_data: %q is none of keep, alert, ok", r.NoData)
+		bad("no_data: %q is not one of keep, alert, ok", r.NoData)
 	}
 	for _, flag := range r.Suppress {
 		if !slices.ContainsFunc(
@@ -131,14 +131,14 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	}
 	if r.When.Quantity != CUSUM {
 		if r.Threshold != 0 || r.Drift > 0 {
-			bad("threshold and drift are of cusum; the others have theirs in when")
+			bad("only cusum has threshold and drift; the other conditions have a number in when")
 		}
 		if x := r.recovery(); !r.When.Budgeted && (math.IsNaN(x) || r.When.beyond(x, value)) {
 			bad("recover: %v is beyond %s already: the alert would end as it begins", x, r.When)
 		}
 	}
 	if (r.When.Quantity == Change) != (r.Over != 0) {
-		bad("over: change needs a time, as in change over 1h > 0.1, and the others take none")
+		bad("over: change needs a time, as in change over 1h > 0.1; other conditions have none")
 	}
 	if r.Over > 0 && r.Over < changeCells {
 		bad("when: change over %v is too short", r.Over)

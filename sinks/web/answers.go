@@ -22,7 +22,7 @@ type published struct {
 func (s *Server) serveLabels(w http.ResponseWriter, r *http.Request) {
 	if s.config.Publish == nil {
 		fail(w, http.StatusForbidden,
-			"this page takes no labels; set http.answers, or use gqlstream publish --labels")
+			"this page accepts no labels; set http.answers, or use gqlstream publish --labels")
 		return
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "text/csv" {

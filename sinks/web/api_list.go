@@ -119,7 +119,7 @@ func askList(_ context.Context, s *Server, asked *params) (any, error) {
 		case s.pages <- struct{}{}:
 			defer func() { <-s.pages }()
 		default:
-			return nil, busy("other large pages are being made; try again")
+			return nil, busy("the server is busy with other large pages; try again")
 		}
 	}
 	return s.store.page(s.orders.get(s.store, q.listOrder), q), nil

@@ -77,9 +77,9 @@ func (x *collection) collectDeployment(d *Deployment) {
 		x.gauge("group_shards_unserved", "Shards that no worker estimates, as this one knows.", float64(g.Unserved))
 	}
 	if !d.Reloaded.IsZero() {
-		x.gauge("config_last_reload_successful", "1 when the configuration was taken over at the last reload, or at the start.",
+		x.gauge("config_last_reload_successful", "1 when the last reload, or the start, applied the configuration.",
 			boolean(d.ReloadOK))
-		x.time("config_last_reload_success_timestamp_seconds", "When a configuration was last taken over.", d.Reloaded)
+		x.time("config_last_reload_success_timestamp_seconds", "When a configuration was last applied.", d.Reloaded)
 	}
 }
 

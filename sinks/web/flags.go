@@ -25,8 +25,8 @@ type readersFlag struct {
 var readersFlags = []readersFlag{
 	{
 		quant.FlagAssumption, wrong, "was wrong",
-		"Labels of members that were drawn at random show other shares than the " +
-			"estimate had. The estimate now leans on these labels",
+		"Labels of randomly drawn members contradict the " +
+			"estimate. It now relies on these labels",
 		"Draw and label more members of this community",
 	},
 	{
@@ -81,7 +81,7 @@ var readersFlags = []readersFlag{
 	},
 	{
 		quant.FlagThin, weak, "few labels",
-		"Fewer than 30 labels count for the classes named, so that the interval is wide",
+		"Fewer than 30 labels count for the classes named, so the interval is wide",
 		"Label more people of these classes in or near this community",
 	},
 	{
@@ -133,7 +133,7 @@ var readersFlags = []readersFlag{
 	},
 	{
 		quant.FlagAuditReach, information, "drawn labels not used",
-		"The labels that were drawn at random no longer stand for the members, and are not used",
+		"The randomly drawn labels no longer stand for the members, and are not used",
 		"Draw members again",
 	},
 	{

@@ -239,7 +239,7 @@ func (s *Server) inTurn(
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default:
-		return nil, busy("other explanations are under way; try again")
+		return nil, busy("the server is busy with other explanations; try again")
 	}
 	select {
 	case s.turn <- struct{}{}:

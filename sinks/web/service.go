@@ -191,7 +191,7 @@ func (v *service) mayReply(m *nats.Msg) bool {
 	defer v.mu.Unlock()
 	if now := time.Now(); now.Sub(v.warned) >= refusedReplyEvery {
 		v.warned = now
-		v.server.config.Logger.Warn("a question on NATS wants its answer on a subject that is no inbox:"+
+		v.server.config.Logger.Warn("a question on NATS names a reply subject that is no inbox:"+
 			" it is not answered", "question", m.Subject, "reply", m.Reply,
 			"refused", v.server.repliesRefused.Load())
 	}
@@ -239,7 +239,7 @@ func (s *Server) answerRequest(
 			refusal = refuse(http.StatusInternalServerError, "internal error")
 		} else if int64(len(reply.Data)) > bytesMax {
 			refusal = refuse(http.StatusRequestEntityTooLarge,
-				"the answer has %d bytes, and the server takes %d; ask for less",
+				"the answer has %d bytes, more than the server's limit of %d; ask for less",
 				len(reply.Data), bytesMax)
 		}
 	}

@@ -28,11 +28,11 @@ type silenceAsked struct {
 func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 	if s.config.Note == nil {
 		fail(w, http.StatusForbidden,
-			"this page takes no silences; set http.silences, or use gqlstream publish --note")
+			"this page accepts no silences; set http.silences, or use gqlstream publish --note")
 		return
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		fail(w, http.StatusUnsupportedMediaType, "a silence comes as application/json")
+		fail(w, http.StatusUnsupportedMediaType, "a silence must be application/json")
 		return
 	}
 	var asked silenceAsked
