@@ -124,7 +124,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			"1,2",
 			"1,3",
 			event.UnknownClass,
-			"column label: class 3, want 0 to 2",
+			"column label: class 3, want classes 0 to 2",
 		},
 		{"label.csv", "vertex,label", "1,1", "1,-2", event.UnknownClass, "column label:"},
 		{

@@ -59,9 +59,9 @@ var badJSON = []badCase{
 	),
 	edges(`{src:1}`, true, event.Malformed, "invalid character 's'"),
 	edges(`{'src':1}`, true, event.Malformed, `invalid character '\''`),
-	edges(`[1]`, true, event.Malformed, "number where the object of an event"),
-	edges(`"edge"`, true, event.Malformed, "where the object of an event"),
-	edges(`null`, true, event.Malformed, "null where the object of an event"),
+	edges(`[1]`, true, event.Malformed, "number in place of the object of an event"),
+	edges(`"edge"`, true, event.Malformed, "in place of the object of an event"),
+	edges(`null`, true, event.Malformed, "null in place of the object of an event"),
 	edges(
 		`{"src":1,"dst":2,"weight":NaN}`,
 		true,
@@ -102,7 +102,7 @@ var badJSON = []badCase{
 	edges("PAR1....", true, event.Malformed, "Parquet"),
 	edges("ARROW1\x00\x00", true, event.Malformed, "Arrow file"),
 	edges("\xff\xff\xff\xff\x00\x00\x00\x00", true, event.Malformed, "Arrow stream, not JSON"),
-	edges(strings.Repeat("[", 100000), true, event.Malformed, "[ where the object of an event"),
+	edges(strings.Repeat("[", 100000), true, event.Malformed, "[ in place of the object of an event"),
 	edges(
 		`{"x":`+strings.Repeat("[", 100000),
 		true,

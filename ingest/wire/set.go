@@ -228,7 +228,7 @@ func (d *Decoder) unknownClass(s string) *event.Problem {
 // indexClass returns the class with an index.
 func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 	if v >= uint64(d.k) {
-		return 0, event.Problemf(event.UnknownClass, "class %d, want 0 to %d",
+		return 0, event.Problemf(event.UnknownClass, "class %d, want classes 0 to %d",
 			v, d.k-1)
 	}
 	return event.Class(v), nil
