@@ -162,7 +162,7 @@ func (p *posteriors) flush(view graphstore.View) {
 // record: its cells are about to be others.
 func (p *posteriors) carry(view graphstore.View) {
 	var solver quant.Solver
-	followed := p.state.Followed(view)
+	followed := p.state.Followed(view, p.core.sums)
 	for id := range p.core.published {
 		last, c := &p.core.published[id], graphstore.Community(id)
 		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them

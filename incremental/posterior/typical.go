@@ -2,9 +2,11 @@ package posterior
 
 import (
 	"math"
+	"sync"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/parallel"
 	"gqlstream/quant"
 )
 
@@ -109,11 +111,11 @@ func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, atypi
 // Followed returns the epoch as it would be if it corrected for the open vertices of now: the same
 // coefficients and labels, other shares of the graph. The correction follows the graph, so that its
 // change between two epochs is movement, and all else revision.
-func (s *State) Followed(view graphstore.View) *Epoch {
+func (s *State) Followed(view graphstore.View, sums *neighborhood.Sums) *Epoch {
 	e, k := *s.epoch, s.classes
 	mean := make([]float64, k)
 	pi := make([]float64, k)
-	for z, n := range s.openByCell(view) {
+	for z, n := range s.openByCell(view, sums) {
 		for i, p := range e.Means[z*k : (z+1)*k] {
 			pi[i] = p * e.Prior[i] / e.Shares[i]
 		}
@@ -142,15 +144,34 @@ func (s *State) Followed(view graphstore.View) *Epoch {
 	return &e
 }
 
-// openByCell counts the open vertices in each cell.
-func (s *State) openByCell(view graphstore.View) []int {
-	counts := make([]int, len(s.epoch.Means)/s.classes)
-	for v := range Vertex(len(s.kept)) {
-		if z := s.kept[v].cell; z > 0 && isOpen(view, v) {
-			counts[z-1]++
+// openByCell counts the open vertices in each cell. The posteriors of those that are in no community
+// are computed here: what was kept of them is as old as the last time when it was read, and a restart
+// does not know when that was.
+func (s *State) openByCell(view graphstore.View, sums *neighborhood.Sums) []uint64 {
+	open := make([]uint64, len(s.epoch.Means)/s.classes)
+	var lock sync.Mutex
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		reader, counts := s.Reader(view, sums), make([]uint64, len(open))
+		pi, root := make([]float64, s.classes), make([]float64, s.classes)
+		for v := Vertex(from); v < Vertex(to); v++ {
+			if !isOpen(view, v) {
+				continue
+			}
+			if len(view.MemberOf(v)) > 0 {
+				if z := s.kept[v].cell; z > 0 {
+					counts[z-1]++
+				}
+			} else if reader.Posterior(pi, v) {
+				counts[s.epoch.cell(pi, root)]++
+			}
 		}
-	}
-	return counts
+		lock.Lock()
+		defer lock.Unlock()
+		for z, n := range counts {
+			open[z] += n
+		}
+	})
+	return open
 }
 
 // meanOf returns the mean posterior of the open vertices, of which each cell has so many.
