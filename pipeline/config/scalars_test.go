@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,29 @@ func TestValuesThatAreNotWhatTheySeem(t *testing.T) {
 		_, err := Load(path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Aliases of aliases are refused before they take all memory; those that a file uses are read.
+func TestAliasesStandForABoundedNumberOfValues(t *testing.T) {
+	text := "classes: &a0 [a, b, c, d, e, f, g, h, i, j]\n"
+	for i := 1; i < 9; i++ {
+		alias := fmt.Sprintf("*a%d", i-1)
+		text += fmt.Sprintf("k%d: &a%d [%s]\n", i, i, strings.Join(slices.Repeat([]string{alias}, 10), ", "))
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for content, want := range map[string]string{
+		text: "anchors stand for more than",
+		"classes: &c [left, right]\nestimates: [{name: a, method: auto}]\n": "",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if want == "" && err != nil && strings.Contains(err.Error(), "anchors") ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.40q: %v, want %q", content, err, want)
 		}
 	}
 }

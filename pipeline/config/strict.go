@@ -38,6 +38,9 @@ func readStrictly(path string, c any) error {
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil
 	}
+	if valuesOf(file.Docs[0].Body, map[string]int{}) > valuesMax {
+		return Usagef("%s: its anchors stand for more than %d values", path, valuesMax)
+	}
 	v.visit(file.Docs[0].Body, reflect.TypeOf(c))
 	ast.Walk(scalars{&v}, file.Docs[0].Body)
 	if len(v.values) > 0 {
@@ -54,6 +57,31 @@ func readStrictly(path string, c any) error {
 		return Usage(UnknownKeysError(strings.Join(v.unknown, "\n")))
 	}
 	return nil
+}
+
+// valuesMax bounds the values of a file with those that its aliases stand for. A few lines of aliases of
+// aliases would otherwise take all memory.
+const valuesMax = 1 << 20
+
+// valuesOf returns how many values a node has, at most valuesMax + 1. An alias counts with those of its
+// anchor, which stands before it.
+func valuesOf(node ast.Node, anchors map[string]int) (n int) {
+	switch x := node.(type) {
+	case *ast.AnchorNode:
+		n = valuesOf(x.Value, anchors)
+		anchors[x.Name.GetToken().Value] = n
+	case *ast.AliasNode:
+		n = anchors[x.Value.GetToken().Value]
+	case *ast.SequenceNode:
+		for _, item := range x.Values {
+			n = min(n+valuesOf(item, anchors), valuesMax+1)
+		}
+	case ast.MapNode:
+		for each := x.MapRange(); each.Next(); {
+			n = min(n+1+valuesOf(each.Value(), anchors), valuesMax+1)
+		}
+	}
+	return max(n, 1)
 }
 
 // visitor lists what a file holds that the types it is read into do not allow, and the library does

@@ -120,13 +120,16 @@ func parseTemplate(text string) (*template.Template, error) {
 	if known, ok := templates[text]; ok {
 		text = known
 	}
-	parsed, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
+	parsed, err := template.New("template").Option("missingkey=error").Funcs(boundedFunctions).Funcs(template.FuncMap{
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
 		"json": func(v any) (string, error) {
 			data, err := alerts.PlainJSON(v)
 			return string(data), err
 		},
 	}).Parse(text)
+	if err == nil {
+		err = checkTree(parsed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +175,7 @@ type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(data []byte) (int, error) {
 	if b.Len()+len(data) > bodyBytesMax {
-		return 0, errors.New("the template makes more than 64 KiB")
+		return 0, errTooMuch
 	}
 	return b.Buffer.Write(data)
 }
