@@ -43,6 +43,7 @@ func askInfo(_ context.Context, s *Server, _ *params) (any, error) {
 type detail struct {
 	Name       string           `json:"name"`
 	Definition string           `json:"definition,omitempty"` // of a community by rule
+	LooksLike  string           `json:"looks_like,omitempty"` // another name that looks the same
 	Main       string           `json:"main"`                 // the method that the lists show
 	Updated    time.Time        `json:"updated"`
 	Estimates  []quant.Estimate `json:"estimates"`
@@ -61,6 +62,7 @@ func askCommunity(_ context.Context, s *Server, q *params) (any, error) {
 	out := detail{
 		Name:       c.name,
 		Definition: s.store.definitions[c.name],
+		LooksLike:  s.store.looksLike(c),
 		Main:       main.method,
 		Updated:    main.latest.received.UTC(),
 	}

@@ -90,6 +90,7 @@ type listAnswer struct {
 // listRow is one community in a page.
 type listRow struct {
 	Name     string         `json:"name"`
+	Looks    string         `json:"looks_like,omitempty"` // another name that looks the same
 	Methods  []string       `json:"methods"`
 	Updated  time.Time      `json:"updated"`           // wall clock of the newest record
 	Evident  *time.Time     `json:"evident,omitempty"` // log time since which it says the same
@@ -140,6 +141,7 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 		ser := c.find(q.method)
 		row := listRow{
 			Name:     c.name,
+			Looks:    s.looksLike(c),
 			Methods:  c.methods(),
 			Updated:  ser.latest.received.UTC(),
 			Estimate: ser.latest.estimate,
@@ -151,7 +153,7 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 		if !ser.evident.IsZero() {
 			row.Evident = new(ser.evident.UTC())
 		}
-		if m, ok := ser.moved(q.class); ok {
+		if m, ok := ser.moved(q.class); ok && !row.Estimate.Suppressed {
 			row.Change, row.Moved, row.Since = &m.Change, &m.Moved, new(m.Since.UTC())
 			if m.Error > 0 {
 				row.MovedSE = &m.Error

@@ -163,6 +163,28 @@ func TestDefinitionComesWithTheCommunity(t *testing.T) {
 	}
 }
 
+// Communities whose names people cannot tell apart must be marked, in the list and by themselves.
+func TestNamesThatLookAlikeAreMarked(t *testing.T) {
+	s := serve(t, nil)
+	alike := [][2]string{{"berlin", "b\u0435rlin"}, {"Z\u00fcrich", "Zu\u0308rich"}, {"paris", "\u0440aris"}}
+	for _, pair := range alike {
+		write(t, s, estimate(pair[0], "auto", 1, 0.5), estimate(pair[1], "auto", 1, 0.5))
+	}
+	write(t, s, estimate("lima", "auto", 1, 0.5), estimate("lina", "auto", 1, 0.5))
+	want := map[string]string{"lima": "", "lina": ""}
+	for _, pair := range alike {
+		want[pair[0]], want[pair[1]] = pair[1], pair[0]
+	}
+	for _, row := range into[listAnswer](t, s, "/api/v1/communities?limit=all").Communities {
+		if row.Looks != want[row.Name] {
+			t.Errorf("%q looks like %q, want %q", row.Name, row.Looks, want[row.Name])
+		}
+		if got := into[detail](t, s, "/api/v1/communities/"+url.PathEscape(row.Name)).LooksLike; got != row.Looks {
+			t.Errorf("%q by itself looks like %q", row.Name, got)
+		}
+	}
+}
+
 // Names are hostile: each must come back from its own address, unchanged.
 func TestEveryNameHasAnAddress(t *testing.T) {
 	s := serve(t, nil)

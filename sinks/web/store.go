@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mtibben/confusables"
+
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -19,6 +21,7 @@ type community struct {
 	name    string
 	folded  string // lower case, for search: the name for people and that of the log
 	natural string // key of its place in a list
+	look    string // what its name looks like: equal for names that people cannot tell apart
 	series  []*series
 }
 
@@ -66,8 +69,9 @@ type store struct {
 	mu       sync.RWMutex
 	byName   map[string]*community
 	order    []*community // of first mention
-	newest   *list.List   // of *series, the one that changed last first
-	dropped  int          // estimates left out: one community too many, or of other classes
+	byLook   map[string][]*community
+	newest   *list.List // of *series, the one that changed last first
+	dropped  int        // estimates left out: one community too many, or of other classes
 	position uint64
 
 	definitions map[string]string // of communities by rule, in words
@@ -80,6 +84,7 @@ type store struct {
 func newStore(c Config) *store {
 	return &store{
 		byName:         map[string]*community{},
+		byLook:         map[string][]*community{},
 		newest:         list.New(),
 		display:        c.Display,
 		classes:        len(c.Classes),
@@ -188,14 +193,28 @@ func (s *store) community(name string) *community {
 		}
 		name = strings.Clone(name)
 		shown := strings.ToLower(s.display.Name(name))
-		c = &community{name: name, folded: shown, natural: naturalKey(shown)}
+		c = &community{
+			name: name, folded: shown, natural: naturalKey(shown), look: confusables.Skeleton(name),
+		}
 		if low := strings.ToLower(name); low != shown {
 			c.folded += "\n" + low
 		}
 		s.byName[name] = c
+		s.byLook[c.look] = append(s.byLook[c.look], c)
 		s.order = append(s.order, c)
 	}
 	return c
+}
+
+// looksLike returns the name of another community that looks like that of c, empty if there is none:
+// anybody who may make communities can give one a name that people take for another's.
+func (s *store) looksLike(c *community) string {
+	for _, other := range s.byLook[c.look] {
+		if other != c {
+			return other.name
+		}
+	}
+	return ""
 }
 
 // put adds one estimate to its series. A suppressed one that names no method is of all

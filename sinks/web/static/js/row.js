@@ -57,7 +57,7 @@ export function makeRow(info, method) {
     }
     const e = row.estimate, slot = distinct(info.slots, [k]).get(k);
     el.classList.toggle("suppressed", Boolean(e.suppressed));
-    setText(c.link, named(row.name));
+    setText(c.link, named(row.name) + (row.looks_like ? " (another name looks the same)" : ""));
     setAttr(c.link, "href", community(row.name, { class: k || "", method: method() }));
     setAttr(c.link, "title", row.name);
     c.shares.set(e.prevalence);
