@@ -71,8 +71,9 @@ func QuarantineSubjects(quarantine string) string {
 const (
 	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
-	// the log has the originals; personal data must not pile up here
-	quarantineAgeMax = 30 * 24 * time.Hour
+	// QuarantineAgeMax bounds how long an entry of the quarantine is kept: the log has the originals,
+	// and personal data must not pile up here.
+	QuarantineAgeMax = 30 * 24 * time.Hour
 )
 
 // EnsureStreams creates the log and the quarantine if they do not exist, and audits an existing log
@@ -159,7 +160,7 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 		QuarantineSubjects(name)+">")
 	c.Discard = jetstream.DiscardOld
 	c.MaxBytes = quarantineBytesMax
-	c.MaxAge = quarantineAgeMax
+	c.MaxAge = QuarantineAgeMax
 	c.AllowAtomicPublish = true
 	return c
 }
