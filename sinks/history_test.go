@@ -195,7 +195,8 @@ func TestFewRecordsAreReadForFew(t *testing.T) {
 	if err != nil || whole || len(list) != 1 || list[0].Position != 200 {
 		t.Errorf("%v, %v, %v", list, whole, err)
 	}
-	if n := l.nc.Stats().InMsgs - received; n > 100 {
+	// 98 with the answers to requests; heartbeats come on top, two seconds apart. All would be 200.
+	if n := l.nc.Stats().InMsgs - received; n > 150 {
 		t.Errorf("%d messages came for one record", n)
 	}
 }

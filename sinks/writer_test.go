@@ -620,9 +620,9 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	}
 	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Shards: len(writers), Log: "log"})
 	defer r.Close()
-	follow := func(until uint64) {
+	follow := func(ctx context.Context, until uint64) {
 		for position := taken.Load().Position + 1; position <= until; position++ {
-			e, err := r.Next(t.Context())
+			e, err := r.Next(ctx)
 			if err != nil {
 				return // the test has ended
 			}
@@ -635,7 +635,7 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	for _, w := range writers {
 		l.publish(w, emissionAt(1, 100))
 	}
-	follow(1)
+	follow(t.Context(), 1)
 	fill := func(w *Writer, last uint64) uint64 { // until it waits
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -664,19 +664,18 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(writers[2], 100_001)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		follow(last)
-	}()
-	late, end := context.WithTimeout(t.Context(), 20*time.Second)
+	late, end := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer end()
+	var following sync.WaitGroup
+	following.Go(func() { follow(late, last) })
 	for position := uint64(2); position <= last; position++ {
 		if err := writers[0].Publish(late, emissionAt(position, 100)); err != nil {
-			t.Fatalf("shard 0 at %d of %d: %v", position, last, err)
+			t.Errorf("shard 0 at %d of %d: %v", position, last, err)
+			end()
+			break
 		}
 	}
-	<-done
+	following.Wait()
 }
 
 // Who begins to read a log out that has discarded its beginning is told so: parts would claim to
