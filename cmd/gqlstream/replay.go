@@ -268,7 +268,7 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	if c.UseCheckpoint {
 		return config.Usagef(
 			"replay: --alerts needs the log from its beginning, since checkpoints hold no " +
-				"alerts; leave --use-checkpoint out")
+				"alerts: run without --use-checkpoint")
 	}
 	conf, err := settings.AlertRules()
 	if err != nil {
