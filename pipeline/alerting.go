@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	alertsShownEvery = time.Second // how often the page and the Alertmanagers get what fires
-	alertsShownShare = 20          // and making that takes at most one part in so many of the time
-	alertsSeedMax    = 200         // transitions of earlier processes that the page gets
+	alertsShownEvery = time.Second // how often the page and the Alertmanagers get the firing alerts
+	// building that list may take at most one part in this many of the time
+	alertsShownShare = 20
+	alertsSeedMax    = 200 // transitions of earlier processes that the page shows
 )
 
-// alerting holds the follower that evaluates the rules of alerts, and the targets that are told
-// of them. Any goroutine may use it.
+// alerting holds the follower that evaluates the alert rules, and the targets that it notifies. Any
+// goroutine may use it.
 type alerting struct {
 	p        *Pipeline
 	follower *sinks.Alerting
 	before   uint64 // sequence of the newest transition when the process began
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	targets *notify.Targets
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
-// openAlerting returns alerting without targets, and where the page begins with alerts of earlier
-// processes.
+// openAlerting returns alerting without targets, and the position from which the page reads alerts
+// of earlier processes.
 func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Cursor, err error) {
 	rules, err := p.settings.AlertRules()
 	if err != nil {
@@ -57,15 +58,14 @@ func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Curso
 	}
 	a.before = stream.CachedInfo().State.LastSeq
 	at.Sequence = a.before - min(a.before, alertsSeedMax)
-	// else the page begins with the oldest
+	// otherwise the page begins with the oldest
 	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil {
 		at.Stamp = m.Time.UnixNano()
 	}
 	return a, at, nil
 }
 
-// start makes this worker the one that stores and delivers what begins and ends, or one that stands
-// by.
+// start makes this worker the one that stores and delivers transitions, or a standby.
 func (a *alerting) start(ctx context.Context, leads bool) error {
 	conf, err := a.p.settings.NotifyTargets()
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 }
 
 func (a *alerting) close() error {
-	a.show() // of the last moment
+	a.show() // the final state
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.targets == nil {
@@ -99,13 +99,13 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// tell is the Take of the follower that tells the page what has begun or ended, and the log what is
-// new.
+// tell is the Take of the follower that passes transitions to the page, and new ones to the
+// program's log.
 func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 	for _, record := range e.Records {
 		var t alerts.Transition
 		if json.Unmarshal(record, &t) != nil {
-			continue // it is nothing of ours
+			continue // not one of our messages
 		}
 		a.p.Page.AddTransitions([]alerts.Transition{t})
 		if e.Cursor.Sequence <= a.before {
@@ -122,7 +122,7 @@ func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
 	return nil
 }
 
-// show tells the page and the Alertmanagers all that fires, and returns how long it took.
+// show passes the firing alerts to the page and the Alertmanagers, and returns how long it took.
 func (a *alerting) show() time.Duration {
 	a.mu.Lock()
 	targets, fired := a.targets, maps.Clone(a.fired)

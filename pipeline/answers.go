@@ -22,11 +22,11 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// answersAtOnce is the number of labels in one message: it stays well below what a broker takes.
+// answersAtOnce is the number of labels in one message: far below the broker's limit.
 const answersAtOnce = 1024
 
-// publishAnswers publishes labels that a reader of the page sent as CSV, and returns their number.
-// Rows without a label are passed over. If a row cannot be read, nothing is published.
+// publishAnswers publishes labels that a reader of the page uploaded as CSV, and returns their
+// number. Rows without a label are skipped. If a row cannot be read, nothing is published.
 func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error) {
 	filled, err := answered(text)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error)
 	return n, withoutPath(err, path)
 }
 
-// withoutPath leaves the name of the file that the labels were copied to out of a refusal.
+// withoutPath removes the name of the temporary file from a refusal.
 func withoutPath(err error, path string) error {
 	var refusal *web.Refusal
 	switch {
@@ -67,8 +67,8 @@ func withoutPath(err error, path string) error {
 	return errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))
 }
 
-// answersMost bounds the labels of one upload: they are read as one batch, so that all are
-// published or none.
+// answersMost bounds the labels of one upload: they are read as one batch, so that either all or
+// none are published.
 const answersMost = 1 << 18
 
 func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n int, err error) {
@@ -97,9 +97,9 @@ func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n i
 	return n, publisher.Flush(ctx)
 }
 
-// answered returns the rows of a table of labels that have one.
+// answered returns the rows of a table of labels that have a label.
 func answered(text []byte) ([]byte, error) {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // spreadsheets write one
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // spreadsheets write a byte order mark
 	read := csv.NewReader(bytes.NewReader(text))
 	if head, _, _ := bytes.Cut(text, []byte("\n")); bytes.Count(head, []byte(";")) > 1 {
 		read.Comma = ';'
@@ -112,15 +112,15 @@ func answered(text []byte) ([]byte, error) {
 		return nil, errors.New("the first row must name the columns vertex and label")
 	}
 	at := slices.Index(rows[0], "label")
-	kept := slices.DeleteFunc(rows[1:], func(row []string) bool {
+	labelled := slices.DeleteFunc(rows[1:], func(row []string) bool {
 		return strings.TrimSpace(row[at]) == ""
 	})
-	if len(kept) == 0 {
+	if len(labelled) == 0 {
 		return nil, errors.New("no row has a label")
 	}
 	var out bytes.Buffer
 	write := csv.NewWriter(&out)
-	err = errors.Join(write.Write(rows[0]), write.WriteAll(kept))
+	err = errors.Join(write.Write(rows[0]), write.WriteAll(labelled))
 	return out.Bytes(), err
 }
 
@@ -131,7 +131,7 @@ func refuseAnswers(err error) error {
 	}
 }
 
-// publishNote adds a note to the log in.
+// publishNote adds a note to the input log.
 func (p *Pipeline) publishNote(ctx context.Context, text string) error {
 	payload, err := json.Marshal(map[string]string{"op": event.Note.String(), "text": text})
 	if err != nil {

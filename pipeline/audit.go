@@ -16,24 +16,24 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// audits are what is known of the streams. The goroutine of watchOutput writes them, and any may
-// read what is known.
+// audits are the results of auditing the streams. The goroutine of watchOutput writes them, and any
+// may read them.
 type audits struct {
 	every   time.Duration
-	discard bool // it was said that the log out drops its oldest
+	discard bool // the discarding of old records has been reported
 
-	mu    sync.Mutex // guards what follows
-	lacks []web.Lack // of each stream, and each server that was asked, as was said
+	mu    sync.Mutex // guards the fields below
+	lacks []web.Lack // of each stream and each server asked, as reported
 }
 
-// known returns what the streams lack.
+// known returns the missing messages of the streams.
 func (a *audits) known() []web.Lack {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.lacks)
 }
 
-// note remembers what a stream or a server lacks, and reports whether that is news.
+// note records the missing messages of a stream or a server, and reports whether they are new.
 func (a *audits) note(l web.Lack) (news bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,9 +51,9 @@ func (a *audits) note(l web.Lack) (news bool) {
 // streamsAuditMax bounds how long an audit of the streams may take.
 const streamsAuditMax = 10 * time.Second
 
-// auditStreams checks that the log in is still the one that was read and has safe settings, and
-// says what either log lacks, when the log out has begun to drop records, and when fewer servers
-// keep one of them than shall. A broker that does not answer says nothing about it.
+// auditStreams checks that the input log is still the one that was read and has safe settings. It
+// reports messages that either log lacks, the first discarded records of the output log, and
+// missing replicas. It ignores a broker that does not answer.
 func (p *Pipeline) auditStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsAuditMax)
 	defer cancel()
@@ -71,7 +71,7 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
-		return nil //nolint:nilerr // the source says what is wrong
+		return nil //nolint:nilerr // the source reports what is wrong
 	}
 	p.auditReplicas(stream)
 	if at := p.reached.at.Load(); at != nil {
@@ -89,7 +89,7 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 	return broker.AuditStream(stream.CachedInfo().Config)
 }
 
-// auditHoles says what a stream, or one of the servers that keep it, has begun to lack.
+// auditHoles reports messages that a stream, or one of its servers, has begun to lack.
 func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uint64, where string) {
 	conf, first := s.CachedInfo().Config, s.CachedInfo().State.FirstSeq
 	if p.audits.note(web.Lack{Stream: conf.Name, Messages: lacks}) {
@@ -101,14 +101,14 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	if conf.Replicas <= 1 {
 		return
 	}
-	const discards = 1000 // of a stream that drops its oldest, while it is asked
+	const discards = 1000 // that a full stream may drop while it is asked
 	tolerated := uint64(0)
 	if conf.Discard == jetstream.DiscardOld && first > 1 {
 		tolerated = discards
 	}
 	r, err := request.ProbeReplica(ctx, p.Broker.JS, conf.Name, tolerated)
 	if err != nil {
-		return // it is asked again in a minute
+		return // the next audit asks again
 	}
 	if p.audits.note(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
 		p.log.Error(
@@ -118,8 +118,8 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	}
 }
 
-// auditReplicas warns of a stream that has lost copies. To end the run would give up what the
-// others hold.
+// auditReplicas warns about a stream that has lost copies. Ending the run would not help, and the
+// remaining copies are in use.
 func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
 	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
 		p.log.Warn("the loss of one server would lose messages of a stream", "because", err)

@@ -20,32 +20,32 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// checkpoints saves the core: the copy is made in the loop, the writing beside it. At most one is
-// being written; a boundary that finds one under way is passed over. One that fails, for want of
-// space say, loses nothing: the one before stands, and the next boundary makes another.
+// checkpoints saves the core: the loop makes the copy, and a goroutine writes it. At most one is
+// being written; a boundary during a write is skipped. If a checkpoint fails, for lack of space for
+// example, nothing is lost: the previous one stays, and the next boundary makes another.
 type checkpoints struct {
 	Dir *checkpoint.Dir
 	log *slog.Logger
-	// gives a state to other workers; nil: there are none
+	// share passes a state to other workers; nil: there are none
 	share   func(context.Context, *checkpoint.Checkpoint)
-	end     context.CancelFunc // of what is given
+	end     context.CancelFunc // ends the sharing
 	given   context.Context
 	writing slot
 	sharing slot
 
-	mu     sync.Mutex     // guards what follows
-	last   web.Checkpoint // the newest that succeeded, and how many failed
-	said   time.Time      // when the log told of one
-	unsaid int            // since then
+	mu     sync.Mutex     // guards the fields below
+	last   web.Checkpoint // the newest successful one, and the number of failures
+	said   time.Time      // when the program's log last mentioned one
+	unsaid int            // checkpoints since then
 	err    error          // of the newest one
 }
 
-// slot holds something while work is under way of which there is one at a time.
+// slot is a lock for work of which only one may be under way.
 type slot chan struct{}
 
 func newSlot() slot { return make(slot, 1) }
 
-// await waits until the work is over, for so long at most, or until ctx ends.
+// await waits until the work is over, up to a time limit or until ctx ends.
 func (s slot) await(ctx context.Context, most time.Duration) {
 	select {
 	case s <- struct{}{}:
@@ -67,8 +67,8 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	return k, dir.CheckFormat()
 }
 
-// write writes a state beside the loop, once the one before is written. The loop has stood still
-// for it since begun, and before that for pause.
+// write writes a state in a goroutine, after the previous write has ended. The loop has been
+// blocked since begun, and before that for pause.
 func (k *checkpoints) write(
 	m checkpoint.Manifest,
 	state []incremental.Section,
@@ -93,9 +93,9 @@ func (k *checkpoints) write(
 	}()
 }
 
-// store writes a state, and gives it to other workers beside that: one that takes shards over reads
-// the log from there. Nobody waits for long for the network: a state that comes while another one
-// is given stays here.
+// store writes a state, and also passes it to other workers: a worker that takes shards over reads
+// the log from there. A slow network does not delay later states: a state that comes while another
+// one is being passed on stays on this machine.
 func (k *checkpoints) store(
 	m checkpoint.Manifest,
 	state []incremental.Section,
@@ -122,15 +122,16 @@ func (k *checkpoints) store(
 	return k.Dir.Save(c)
 }
 
-// How long what is under way is waited for.
+// How long to wait for work under way.
 const (
-	writtenWaitMax = math.MaxInt64 // for ever, a state that is being written
-	// one that is given to others, before the next one, of which they are to have all parts, too
+	writtenWaitMax = math.MaxInt64 // for a state that is being written: no limit
+	// sharedWaitMax is for a state that is being passed on, before the next one, of which others
+	// need all parts as well.
 	sharedWaitMax = 2 * time.Second
-	sharedLastMax = 5 * time.Second // and after the end of a run
+	sharedLastMax = 5 * time.Second // the same, at the end of a run
 )
 
-// finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
+// finish waits for the writer at the end of a run and returns the error of the newest checkpoint.
 func (k *checkpoints) finish() error {
 	k.writing.await(context.Background(), writtenWaitMax)
 	k.sharing.await(context.Background(), sharedLastMax)
@@ -138,7 +139,7 @@ func (k *checkpoints) finish() error {
 	return k.err
 }
 
-// note keeps what became of the newest checkpoint, for which the loop stood still for pause.
+// note records the result of the newest checkpoint, which blocked the loop for pause.
 func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -160,8 +161,8 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	k.said, k.unsaid = now.At, 0
 }
 
-// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has
-// ended yet.
+// newest returns the newest successful checkpoint and the number of failures; nil if none has ended
+// yet.
 func (k *checkpoints) newest() *web.Checkpoint {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,15 +172,14 @@ func (k *checkpoints) newest() *web.Checkpoint {
 	return nil
 }
 
-const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second
+const checkpointLineEvery = 30 * time.Second // a history being loaded makes several a second
 
-// errBehind is matched where the log out is behind what it was when a state was saved: the broker
-// has lost its end.
+// errBehind is matched if the output log is behind its position in a saved state: the broker has
+// lost its end.
 var errBehind = errors.New("the log out is behind it")
 
-// restore returns the core of the newest state that the fold can go on from and where that stands,
-// or a fresh core at the beginning of the log when there is none: then the log is read again from
-// its start.
+// restore returns the core of the newest usable state and its place, or a fresh core at the
+// beginning of the log if there is none: the log is then read again from its start.
 func (f *fold) restore(
 	ctx context.Context,
 	same bool,
@@ -208,17 +208,17 @@ func (f *fold) restore(
 	return core, at, id, nil
 }
 
-// newest returns the newest state of this configuration, or nil if there is none or another one was
-// published last. It is at a position of which there are the graph and all shards of this fold,
-// here or in the group's store, and which the log out is not behind, so that the same bytes are
-// published again behind it. If all states of a run alone are beyond the log out, the newest
-// stands: somebody has removed the stream. Others store and drop meanwhile, so it looks again each
-// time.
+// newest returns the latest checkpoint of this configuration, or nil if there is none, or if
+// another configuration was published last. It has the graph and every shard of this fold, on this
+// machine or in the group's store, and it does not lie beyond the output log, so that the same
+// bytes are published again after it. If all states of a run without a group lie beyond the output
+// log, the newest is returned: somebody has removed the stream. Other workers store and drop states
+// meanwhile, so every call looks again.
 func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
 	if published, err := f.continues(same); err != nil || !published {
 		return nil, err
 	}
-	var beyond *checkpoint.Checkpoint // the newest of those that the log out is behind
+	var beyond *checkpoint.Checkpoint // the newest of those beyond the output log
 	for tried := []uint64(nil); ; {
 		local, err := f.Checkpoints.Dir.List()
 		positions := local
@@ -252,7 +252,7 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 			beyond = c
 			_, id := ResumeOf(c.Manifest)
 			if err := id.Check(ctx, f.Broker.JS); err != nil {
-				return nil, err // an older copy of the whole store is another matter
+				return nil, err // an older copy of the whole store needs an operator
 			}
 		}
 		f.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
@@ -260,9 +260,9 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 	}
 }
 
-// continues reports whether the log out was published last with this configuration and these
-// classes, or never. Another one is refused, unless the log is to be published anew. The store of a
-// group knows states without the names of classes.
+// continues reports whether the output log was last published with this configuration and these
+// classes, or never. It refuses another configuration unless the log is to be published again. The
+// store of a group has states without class names.
 func (f *fold) continues(same bool) (bool, error) {
 	for _, one := range f.outlets.each {
 		was, classes := one.writer.Before()
@@ -290,8 +290,8 @@ func (f *fold) continues(same bool) (bool, error) {
 	return true, nil
 }
 
-// stateAt returns the state at a position: this worker's, or what others have stored. Of one that
-// the log out is behind the error matches errBehind.
+// stateAt returns the state at a position: from this worker, or from the store. The error matches
+// errBehind if the output log is behind the state.
 func (f *fold) stateAt(
 	ctx context.Context,
 	position uint64,
@@ -305,7 +305,7 @@ func (f *fold) stateAt(
 	if f.group != nil && c == nil {
 		if c, err = f.group.fetchPart(ctx, f.config.Digest(), position,
 			group.GraphPart); err == nil {
-			c.Manifest.Watermarks = nil // the shards are parts of their own
+			c.Manifest.Watermarks = nil // shards are separate parts
 		}
 	}
 	if err != nil {
@@ -330,7 +330,7 @@ func (f *fold) stateAt(
 	return c, nil
 }
 
-// ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
+// ResumeOf returns the place where the log continues after a checkpoint, and its identity.
 func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 	at := ingest.Resume{
 		Position: event.Position(m.Position),

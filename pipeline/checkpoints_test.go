@@ -23,7 +23,7 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	main, next := newFold(p, nil), newFold(p, nil)
 	main.stop = func() { close(main.done) }
 	p.main.Store(main)
-	p.beside.Store(next)
+	p.nextFold.Store(next)
 	given := make(chan uint64, 3)
 	k.share = func(ctx context.Context, c *checkpoint.Checkpoint) {
 		given <- c.Manifest.Position
@@ -36,7 +36,7 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 		}
 	}
 	p.group.replace(next) // would wait for ever
-	if p.main.Load() != next || p.beside.Load() != nil {
+	if p.main.Load() != next || p.nextFold.Load() != nil {
 		t.Fatal("the next fold is not the main one")
 	}
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)

@@ -13,17 +13,17 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// deployment is what the run has last learned of its streams. Any goroutine may use it.
+// deployment is the run's latest information about its streams. Any goroutine may use it.
 type deployment struct {
 	mu  sync.Mutex
 	now web.Deployment
 }
 
-// deploymentLookEvery is how often the broker is asked for its streams and the newest events.
+// deploymentLookEvery is how often the broker is asked about streams and newest events.
 const deploymentLookEvery = 10 * time.Second
 
-// lookAtStreams asks the broker what the streams hold, and when the newest event of each kind came.
-// That is so before the first step as well, and after a restart.
+// lookAtStreams asks the broker for the contents of the streams, and the time of the newest event
+// of each kind. It also works before the first step and after a restart.
 func (p *Pipeline) lookAtStreams(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deploymentLookEvery/2)
 	defer cancel()
@@ -37,7 +37,7 @@ func (p *Pipeline) lookAtStreams(ctx context.Context) {
 	} {
 		stream, err := p.Broker.JS.Stream(ctx, one[0])
 		if err != nil {
-			continue // others say what is wrong, and one may not be made yet
+			continue // reported elsewhere; the stream may not exist yet
 		}
 		has := stream.CachedInfo()
 		now.Streams = append(now.Streams, web.Stream{
@@ -50,13 +50,13 @@ func (p *Pipeline) lookAtStreams(ctx context.Context) {
 	}
 	p.deployed.mu.Lock()
 	defer p.deployed.mu.Unlock()
-	if len(now.Streams) > 0 { // else the broker is away, and its streams are as they were
+	if len(now.Streams) > 0 { // otherwise the broker is away, and the last answer stays
 		p.deployed.now = now
 	}
 }
 
-// lastEvents stores when the newest event of each kind came, but for control events, which are
-// the operator's and the ticks.
+// lastEvents stores the time of the newest event of each kind, except control events, which come
+// from the operator and the ticker.
 func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[string]time.Time) {
 	for kind := range event.Kind(event.Kinds) {
 		if kind == event.KindControl {
@@ -69,7 +69,7 @@ func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[
 	}
 }
 
-// deployment returns how the run is deployed, for the page and the metrics.
+// deployment returns the run's deployment, for the page and the metrics.
 func (p *Pipeline) deployment() web.Deployment {
 	p.deployed.mu.Lock()
 	now := p.deployed.now
@@ -85,10 +85,10 @@ func (p *Pipeline) deployment() web.Deployment {
 	return now
 }
 
-// silentWarned is how long no event may come before people are told: producers may be dead.
+// silentWarned is how long no event may arrive before the page warns: producers may be dead.
 const silentWarned = 15 * time.Minute
 
-// silence says for how long no event has come, if that is long, and is empty otherwise.
+// silence describes how long no event has arrived, if that is long; else it is empty.
 func (d *deployment) silence(now time.Time) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *deployment) silence(now time.Time) string {
 		age.Truncate(time.Minute), kind)
 }
 
-// status describes the group as this worker knows it.
+// status describes the group as seen by this worker.
 func (m *membership) status() *web.Group {
 	served := make([]bool, m.p.shards)
 	workers := m.member.Workers()

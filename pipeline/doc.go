@@ -1,24 +1,24 @@
-// Package pipeline is the command gqlstream run: it follows the log in, keeps the core
-// current, publishes estimates, and saves the state.
+// Package pipeline is the command gqlstream run: it follows the input log, keeps the core current,
+// publishes estimates, and saves the state.
 //
-// Run opens a Pipeline, whose fold takes the log in: next, step, refuse, publish, checkpoint.
-// The fold's goroutine owns the core and the checkpoints. Where the shards of a group's
-// worker change, another fold takes the place of the first when it has caught up.
-// Everything that a Pipeline opens it closes in reverse order, whatever went wrong.
+// Run opens a Pipeline. Its fold processes the log in a loop: next, step, refuse, publish,
+// checkpoint. The fold's goroutine owns the core and the checkpoints. If the shards of a group's
+// worker change, a second fold catches up and replaces the first. A Pipeline closes everything that
+// it opened, in reverse order, after any failure.
 //
-// The loop knows no file, no alert and no page. They follow the log out, each in a
-// goroutine of its own and with a position of its own that is as durable as what it
-// writes; one that is slow, full or away lags and catches up. The loop waits for the
-// broker, and before it would discard what one of them has not taken.
+// The loop knows no files, alerts or pages. They follow the output log, each in a goroutine of its
+// own and with a position that is as durable as its output; a slow or failing follower lags and
+// catches up. The loop waits for the broker, and it waits before the broker would discard records
+// that a follower has not taken.
 //
-// A checkpoint is the core's state at a position of the log, and how far the log out was
-// then. A start restores the newest intact one whose configuration is the same and which
-// the log out is not behind, and reads the log from there; the same log gives the same
-// records, so that what was published before a crash is recognised and left out.
+// A checkpoint is the core's state at a position of the input log, with the position of the output
+// log at that time. A start restores the newest intact checkpoint that has the same configuration
+// and does not lie beyond the output log, and reads the input log from there. The same log gives
+// the same records, so records published before a crash are recognised and not published twice.
 //
-// SIGHUP starts it again with the configuration that is read then, if that decides the same
+// On SIGHUP the run restarts with the configuration file as it is then, if that gives the same
 // results.
 //
-// An Explainer answers why an estimate moved, from the checkpoints and the log, with a
-// graph of its own beside the loop.
+// An Explainer answers why an estimate moved, from the checkpoints and the log, with a graph of its
+// own in its own goroutine.
 package pipeline

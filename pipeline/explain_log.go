@@ -25,28 +25,27 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Explainer answers one question about estimates from a log and the checkpoints beside it. It keeps
-// a graph only, no kernels, so it costs what the graph costs.
+// Explainer answers one question about estimates, from a log and its checkpoints. It holds a graph
+// but no kernels, so it costs no more than the graph.
 type Explainer struct {
 	Config   incremental.Config
 	Settings *config.Settings
 	JS       jetstream.JetStream
-	Named    int // changes named for each cause
-	// the privacy floor, which Config has too; 0: none holds
-	Floor int
-	Tell  func(format string, args ...any) // how far it is
+	Named    int // number of changes to name for each cause
+	// the privacy floor, which Config has too; 0: none
+	Floor  int
+	Report func(format string, args ...any) // receives progress reports
 
 	told   time.Time
-	core   *incremental.Core // of the log up to place; nil: none is open
+	core   *incremental.Core // state of the log up to place; nil: none is open
 	place  Place
 	source *ingest.JetStreamSource
 	batch  event.Batch
-	held   bool // batch is beyond the last place that was reached
+	held   bool // batch lies beyond the last place reached
 }
 
-// Explain answers a question; without a method it is about the first that is published, without
-// places about the newest estimate and the one before it. An error that is a config.UsageError says
-// that it cannot be answered as it stands.
+// Explain answers a question. Without a method it uses the first published one; without places, the
+// newest estimate and the one before. A config.UsageError means that the question must be changed.
 func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Explanation, error) {
 	defer e.close()
 	from, err1 := ParsePlace("from", q.From)
@@ -80,7 +79,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 		Named:     e.Named,
 		SameFit: published[0] != nil && published[1] != nil &&
 			published[0].Posterior == published[1].Posterior,
-		Progress: func(done, most int) { e.tellSeldom("estimate %d of %d", done, most) },
+		Progress: func(done, most int) { e.reportSeldom("estimate %d of %d", done, most) },
 	})
 	if err != nil {
 		return nil, e.unknown(err, q.Community)
@@ -119,8 +118,8 @@ func (e *Explainer) options(method string) quant.Options {
 	return o
 }
 
-// inForce looks up which records were in force at both places and moves the places there, because
-// an explanation says why one record differs from another. Without records the places stand.
+// inForce looks up the records in force at both places and moves the places to them, because an
+// explanation says why one record differs from another. Without records the places stay.
 func (e *Explainer) inForce(
 	ctx context.Context,
 	community, method string,
@@ -173,8 +172,8 @@ func (e *Explainer) inForce(
 	return found, nil
 }
 
-// awaitPublished waits, for a while, until a worker has published what the log of a server holds:
-// who has just sent events asks what they changed.
+// awaitPublished waits for a while until a worker has published the events that are in the log:
+// somebody who has just sent events asks about their effect.
 func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, out sinks.Names) {
 	if e.Settings.NATS.URL == "" {
 		return
@@ -188,21 +187,21 @@ func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, o
 				func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
 			return
 		}
-		e.tellSeldom("the newest messages of the log are not published yet")
+		e.reportSeldom("the newest messages of the log are not published yet")
 	}
 }
 
-// tellSeldom tells how far the work is, every two seconds at most.
-func (e *Explainer) tellSeldom(format string, args ...any) {
-	if now := time.Now(); now.Sub(e.told) >= tellEvery {
+// reportSeldom reports progress, every two seconds at most.
+func (e *Explainer) reportSeldom(format string, args ...any) {
+	if now := time.Now(); now.Sub(e.told) >= reportEvery {
 		e.told = now
-		e.Tell(format, args...)
+		e.Report(format, args...)
 	}
 }
 
 func (e *Explainer) close() {
 	if e.source != nil {
-		_ = e.source.Close() // which fails for files only
+		_ = e.source.Close() // fails for files only
 	}
 	if e.core != nil {
 		e.core.Close()
@@ -227,20 +226,20 @@ func (e *Explainer) reach(ctx context.Context, place Place) error {
 		e.batch.Emit = false // an estimate would need every kernel
 		e.core.Step(&e.batch)
 		e.place = Place{Position: e.batch.Last, Time: e.batch.Time}
-		e.tellSeldom("reading the log, position %d, log time %s", e.place.Position, e.place.Time)
+		e.reportSeldom("reading the log, position %d, log time %s", e.place.Position, e.place.Time)
 	}
 }
 
-// start opens the log at the newest checkpoint up to the first place, to read it up to the last
-// one.
+// start opens the log at the newest checkpoint before the first place, to read up to the last one.
 func (e *Explainer) start(ctx context.Context, first, last Place) error {
-	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), first, e.Tell)
+	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), first, e.Report)
 	if err != nil {
 		return err
 	}
 	conf := e.Config
 	conf.CompactEvery = -1
-	// of run, so that what a step decides, a switch of the model version say, is decided alike
+	// Steps are cut as in run, so that decisions at the end of a step, such as a switch of the
+	// model, are the same.
 	steps, err := e.Settings.Steps()
 	if err != nil {
 		return err
@@ -252,7 +251,7 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 		e.core, err = incremental.RestoreGraph(conf, saved.Sections)
 		from.From, from.Identity = ResumeOf(saved.Manifest)
 		e.place = Place{Position: from.From.Position, Time: from.From.Time}
-		e.Tell("begins at checkpoint %d", from.From.Position)
+		e.Report("begins at checkpoint %d", from.From.Position)
 	}
 	if err != nil {
 		return config.Usage(err)
@@ -273,7 +272,7 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 }
 
 // NearestCheckpoint returns the newest intact checkpoint of a configuration in a state directory
-// that does not lie beyond a place, or nil.
+// that is not after a place, or nil.
 func NearestCheckpoint(
 	state, digest string,
 	place Place,
@@ -287,8 +286,8 @@ func NearestCheckpoint(
 		}, func(damage error) { tell("a damaged checkpoint is ignored: %v", damage) })
 }
 
-// tooFew returns the error of a question about the last change of a community without two
-// estimates. Where it has none, the error names a similar community.
+// tooFew returns the error of a question about the last change of a community with fewer than two
+// estimates. If it has none, the error names a similar community.
 func (e *Explainer) tooFew(
 	ctx context.Context,
 	history *sinks.History,
@@ -320,7 +319,7 @@ func (e *Explainer) tooFew(
 		community, method))
 }
 
-const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
+const reportEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
 
 func (e *Explainer) unknown(err error, community string) error {
 	if !errors.Is(err, explain.ErrUnknown) {
@@ -343,7 +342,7 @@ func ParsePlace(flag, text string) (Place, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixNano() == 0 || t.Year() < 1678 ||
-		t.Year() > 2261 { // what an event.Time holds
+		t.Year() > 2261 { // the range of event.Time
 		return Place{}, config.Usagef("%s %q is neither a position, 1 or more, nor a time such as "+
 			"2026-05-01T12:00:00Z", flag, text)
 	}

@@ -19,28 +19,28 @@ import (
 	"gqlstream/sinks"
 )
 
-// fold takes the log in through a core, and publishes what that estimates of some shards. A run has
-// one, the main one. A worker of a group that is to estimate other shards has the next one beside
-// it, which takes its place when it has caught up, so that nothing of the first stands still
-// meanwhile. The loop's goroutine owns the core.
+// fold processes the input log with a core, and publishes estimates of some shards. A run has one,
+// the main fold. A worker of a group that gets other shards starts a next fold beside it, which
+// replaces the main fold when it has caught up, so that the present shards do not pause. The loop's
+// goroutine owns the core.
 type fold struct {
 	*Pipeline
-	config  incremental.Config // with the shards
+	config  incremental.Config // with the shards to estimate
 	steps   ingest.StepConfig
 	core    *incremental.Core
 	source  *ingest.JetStreamSource
 	outlets outlets
-	applied atomic.Uint64 // last position whose step is over
-	// it has come to a step that the main fold has not taken yet, and waits
-	level  atomic.Bool
-	behind atomic.Bool                  // the next emission has records of the last one
-	idle   atomic.Bool                  // the loop waits for messages
-	step   atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
-	from   sinks.Cursor                 // the end of the log out when it was opened
-	begun  time.Time
-	opened atomic.Bool
-	stop   context.CancelFunc // ends the loop
-	done   chan struct{}      // closed when the loop has ended
+	applied atomic.Uint64 // last position of a completed step
+	// at a step that the main fold has not taken yet, waiting
+	waitsForMain atomic.Bool
+	behind       atomic.Bool                  // the next emission repeats records of the last one
+	idle         atomic.Bool                  // the loop waits for messages
+	step         atomic.Pointer[stepUnderWay] // the step in progress; nil: none
+	from         sinks.Cursor                 // end of the output log when the fold was opened
+	begun        time.Time
+	opened       atomic.Bool
+	stop         context.CancelFunc // ends the loop
+	done         chan struct{}      // closed when the loop has ended
 }
 
 func newFold(p *Pipeline, owned []int) *fold {
@@ -49,7 +49,7 @@ func newFold(p *Pipeline, owned []int) *fold {
 	return f
 }
 
-// owned lists the shards that the fold is to estimate.
+// owned lists the shards that the fold estimates.
 func (f *fold) owned() []int {
 	if f.config.Owned == nil {
 		return allShards(f.shards)
@@ -57,7 +57,7 @@ func (f *fold) owned() []int {
 	return f.config.Owned
 }
 
-// open restores the core, and begins to read the log behind it.
+// open restores the core, and starts reading the log after it.
 func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if f.steps, err = f.settings.Steps(); err != nil {
 		return err
@@ -77,11 +77,11 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Kept: f.kept, UntilLast: o.Drain,
+		Step: f.steps, From: at, Identity: identity, Kept: f.recorded, UntilLast: o.Drain,
 	}
 	if c.UntilLast {
 		if err := identity.Check(ctx, f.Broker.JS); err != nil {
-			return err // before anything is published to a log that is not ours
+			return err // before anything is published for another log
 		}
 		if c.Until, err = publishEnd(ctx, f.Broker.JS, f.names.In.Log); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// skip records that messages are passed over. Some that are applied already cannot be.
+// skip records that messages are skipped. Applied messages cannot be.
 func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 	switch {
 	case r == ingest.Range{}:
@@ -110,26 +110,26 @@ func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
 }
 
-// close frees what the fold holds, once its loop has ended.
+// close frees the fold's resources, once its loop has ended.
 func (f *fold) close() {
 	if f.core == nil {
 		return
 	}
 	if f.source != nil {
-		_ = f.source.Close() // which fails for files only
+		_ = f.source.Close() // fails for files only
 	}
 	f.core.Close()
 	f.core = nil
 }
 
-// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it
-// beside the main one ends nothing, and another one is begun a moment later.
+// run runs the loop until it is stopped. A next fold is opened first; if it fails, the main fold
+// goes on, and another attempt starts a moment later.
 func (f *fold) run(ctx context.Context) (err error) {
 	defer close(f.done)
 	if f.main.Load() != f {
 		if err = f.open(ctx, Options{}); err == nil {
 			for _, one := range f.outlets.each {
-				// all others come first, until it takes the place of the main one
+				// other workers come first, until this fold replaces the main one
 				one.rank.Store(int32(f.group.copies))
 			}
 			f.opened.Store(true)
@@ -159,7 +159,8 @@ func (f *fold) loop(ctx context.Context) error {
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
 			f.Checkpoints.writing.await(ctx,
-				writtenWaitMax) // said before a follower is waited for that may be away for long
+				// report it before waiting for a follower, which may be away for long
+				writtenWaitMax)
 			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
 			return cmp.Or(f.quarantine.Settle(ctx),
 				f.followers.catchUp(ctx, published, f.alerting.follower.Newest), errDone)
@@ -176,15 +177,15 @@ func (f *fold) loop(ctx context.Context) error {
 	}
 }
 
-// awaitMain waits until the main fold has taken a step, or this one is in its place: only the main
-// one refuses, says and saves, so that none may be the first at a step beside it.
+// awaitMain waits until the main fold has taken a step, or this fold has replaced it. Only the main
+// fold refuses, reports and saves, so no other fold may take a step first.
 func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
 	over := uint64(b.Last)
-	if b.First > b.Last { // it has no messages, and is over when the step behind it is
+	if b.First > b.Last { // a step without messages is over once the next one begins
 		over++
 	}
 	for f.main.Load() != f && f.main.Load().applied.Load() < over {
-		f.level.Store(true)
+		f.waitsForMain.Store(true)
 		if err := request.Pause(ctx, catchUpLookEvery/4); err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
 	return nil
 }
 
-// take takes a step.
+// take processes a step.
 func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	main := f.main.Load() == f
 	f.outlets.disown(func(shard int) {
@@ -241,15 +242,15 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	return nil
 }
 
-// save starts a checkpoint of the step just taken, unless one is being written or shards are taken
-// over. One that must be, because the log or an erasure asks for it, waits for the former. step is
-// how long the step took.
+// save starts a checkpoint of the step just taken, unless one is being written or shards are being
+// taken over. A required one (requested by the log or by an erasure) waits for the previous one.
+// step is the duration of the step.
 func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
 	k := f.Checkpoints
-	if next := f.beside.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
-		return nil // shards wait for the processors that it would take
+	if next := f.nextFold.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
+		return nil // taking over shards needs the processors
 	}
-	if must || f.group != nil { // others of a group save at the same positions
+	if must || f.group != nil { // other workers of the group save at the same positions
 		k.writing.await(ctx, writtenWaitMax)
 		k.sharing.await(ctx, sharedWaitMax)
 	}
@@ -268,7 +269,7 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	return nil
 }
 
-// manifest describes the state: its place in the log, and the end of the log out then.
+// manifest describes the state: its place in the input log, and the end of the output log.
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
 	return checkpoint.Manifest{

@@ -14,34 +14,36 @@ import (
 	"gqlstream/sinks"
 )
 
-// followers holds all followers of the log out in this process. Each has a goroutine and a
+// followers holds all followers of the output log in this process. Each has a goroutine and a
 // position of its own. Any goroutine may use them.
 type followers struct {
-	base   sinks.FollowConfig // the log out
-	failed chan error         // the first final error of one; capacity 1
+	base   sinks.FollowConfig // the output log
+	failed chan error         // first final error of a follower; capacity 1
 
 	mu    sync.Mutex // guards the runners of the tasks
 	tasks []*task
 }
 
-// task is the work of one follower, which every worker does, or one of a group at a time.
+// task is the work of one follower. Every worker does it, or one worker of a group at a time.
 type task struct {
 	sinks.FollowConfig
-	single bool // one worker of a group does it at a time
-	// the other workers follow too, and store nothing
+	single bool // one worker of a group at a time
+	// the other workers follow too, but store nothing
 	standsBy bool
-	// is called before the task begins; nil: nothing is to be done
+	// ready is called before the task begins; nil: nothing to do
 	ready func(ctx context.Context, leads bool) error
 
-	begun  bool
-	leads  bool          // this worker does the work: the log out must keep what it has not taken
-	runner *sinks.Runner // nil: the task is another worker's
+	begun bool
+	// this worker does the work: the output log must keep what it has not taken
+	leads  bool
+	runner *sinks.Runner // nil: another worker has the task
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-// assign begins the tasks that are this worker's now, and ends those that are another one's. A
-// worker that takes a task over goes on behind what is durable. It has one caller at a time.
+// assign starts the tasks that now belong to this worker, and ends those that belong to another. A
+// worker that takes a task over continues after the last durable position. It has one caller at a
+// time.
 func (f *followers) assign(ctx context.Context, group *membership) error {
 	for _, t := range f.tasks {
 		leads := !t.single || group.leads(t.Name)
@@ -86,7 +88,7 @@ func (f *followers) start(ctx context.Context, t *task) {
 	}()
 }
 
-// end stops a task, and waits for it.
+// end stops a task and waits for it.
 func (f *followers) end(t *task) {
 	f.mu.Lock()
 	running := t.runner != nil
@@ -107,7 +109,7 @@ func (f *followers) watch(ctx context.Context) error {
 	}
 }
 
-// running lists the runners of the tasks that a condition holds of.
+// running lists the runners of the tasks that satisfy a condition.
 func (f *followers) running(holds func(*task) bool) (list []*sinks.Runner) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,10 +121,10 @@ func (f *followers) running(holds func(*task) bool) (list []*sinks.Runner) {
 	return list
 }
 
-// needs reports whether records that a task has not taken must not be discarded.
+// needs reports whether the broker must keep records that the task has not taken.
 func (t *task) needs() bool { return t.leads && !t.Reader.Alerts }
 
-// slowest returns the follower that has durably taken least of the log out.
+// slowest returns the follower with the lowest durable position in the output log.
 func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(f.running((*task).needs))
 }
@@ -136,8 +138,8 @@ func (f *followers) states() (states []request.State) {
 
 const catchUpLookEvery = 20 * time.Millisecond
 
-// catchUp waits until every follower has taken all that is published up to a position, and until
-// those of alerts have what was evaluated then.
+// catchUp waits until every follower has taken the records up to a position, and those of alerts
+// have also taken the resulting alerts.
 func (f *followers) catchUp(
 	ctx context.Context, position uint64, newestAlert func() sinks.Place,
 ) error {
@@ -158,7 +160,7 @@ func (f *followers) catchUp(
 	return nil
 }
 
-// listFollowers lists what this worker, or another one of its group, does with the log out.
+// listFollowers lists the followers of this worker, or of another one of its group.
 func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	out := p.settings.Output
 	add := func(t task) { p.followers.tasks = append(p.followers.tasks, &t) }
@@ -219,9 +221,8 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	}
 }
 
-// shelf returns what keeps that to which the alerts or the roll-ups have come, and up to where in
-// the log out that is: a file of the state directory, or for the worker of a group that takes them
-// over the store.
+// shelf returns the storage for the state and position of alerts or roll-ups: a file in the state
+// directory, or for a worker of a group the store, where another worker finds it.
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	if p.group != nil {
 		return p.group.store.Shelf(follower)
@@ -231,8 +232,8 @@ func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
 
-// once makes an error of an open final: a run that ends by itself does not wait for somebody to
-// mend an output.
+// once makes an error of open final: a run that ends by itself does not wait until somebody has
+// repaired an output.
 func once(open openFollower) openFollower {
 	return func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		f, at, err := open(ctx)
@@ -249,13 +250,13 @@ func (p *Pipeline) linesOf(path string) openFollower {
 	}
 }
 
-// Take is a follower without memory: it gets everything published from now on.
+// Take is a follower without stored state: it gets everything published from now on.
 type Take func(context.Context, *sinks.Stored) error
 
-// memoryless is a Take as a sinks.Follower. One runner at a time has it.
+// memoryless is a Take as a sinks.Follower. One runner at a time uses it.
 type memoryless struct {
 	take Take
-	at   sinks.Cursor // behind which it goes on after a failure
+	at   sinks.Cursor // where to continue after a failure
 }
 
 func (m *memoryless) Take(ctx context.Context, e *sinks.Stored) error {
@@ -272,8 +273,8 @@ func (m *memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, 
 
 func (m *memoryless) Close() error { return nil }
 
-// takeBehind returns the open of a follower without a memory, which begins behind a cursor, and
-// goes on after a failure for as long as the process lives.
+// takeBehind opens a follower without stored state that begins after a cursor, and continues after
+// failures while the process lives.
 func takeBehind(at sinks.Cursor, take Take) openFollower {
 	m := &memoryless{take, at}
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }

@@ -16,19 +16,19 @@ import (
 	"gqlstream/pipeline/group"
 )
 
-// membership is a worker's part in a group. It is nil, and does nothing, in a run alone.
+// membership is a worker's part in a group. It is nil, and does nothing, in a run without a group.
 type membership struct {
 	p           *Pipeline
 	member      *group.Member
 	store       *group.Store
 	copies      int
-	checkpoints int               // that were given to others
-	position    uint64            // of the last one
-	digests     map[string]string // of its parts
+	checkpoints int               // checkpoints passed to others
+	position    uint64            // position of the last one
+	digests     map[string]string // digests of its parts
 }
 
-// joinGroup returns when the workers that live are known. Those that do not hear of the end miss
-// the renewals.
+// joinGroup returns when the live workers are known. Workers that miss the leave message notice the
+// missing renewals.
 func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
@@ -61,12 +61,13 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	return err
 }
 
-// leads reports whether this worker does what one of the group does at a time.
+// leads reports whether this worker has a task that one worker of the group does at a time.
 func (m *membership) leads(follower string) bool {
 	return m == nil || m.member.Rank("follower "+follower) == 0
 }
 
-// slowest returns the follower that has taken least of the log out, on any worker of the group.
+// slowest returns the follower with the lowest position in the output log, on any worker of the
+// group.
 func (p *Pipeline) slowest() (name string, taken uint64) {
 	name, taken = p.followers.slowest()
 	if p.group == nil {
@@ -78,11 +79,11 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// GraphEvery is the number of checkpoints to one of which the graph, which is large, is stored
-// for workers with an empty disk. It is less than the number of which shards are kept.
+// GraphEvery says how often the graph, which is large, is stored for workers with an empty disk: at
+// one in this many checkpoints. It is less than the number of stored positions of shards.
 const GraphEvery = 8
 
-// partsOf divides a state into what all workers have alike and a part for each shard.
+// partsOf divides a state into the part that all workers share and a part for each shard.
 func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
 	parts := map[string]*checkpoint.Checkpoint{group.GraphPart: checkpoint.New(c.Manifest)}
 	for shard := range c.Manifest.Watermarks {
@@ -93,7 +94,7 @@ func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
 		if shard, ok := incremental.SectionShard(s.Name); ok {
 			name = group.Part(shard)
 		}
-		// else of a shard that another worker has taken over a moment ago
+		// otherwise the shard has just been taken over by another worker
 		if part := parts[name]; part != nil {
 			part.Sections[s.Name] = c.Sections[s.Name]
 			part.Manifest.Sections = append(part.Manifest.Sections, s)
@@ -102,11 +103,11 @@ func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
 	return parts
 }
 
-// fetchMax is how long a question may wait for what other workers have stored.
+// fetchMax bounds a request for stored parts of other workers.
 const fetchMax = 5 * time.Second
 
-// fetchShards adds to a checkpoint of a group's worker the shards of other workers at its position,
-// as far as they have stored them yet.
+// fetchShards adds to a checkpoint the shards of other workers at its position, as far as they are
+// stored.
 func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 	if p.group == nil {
 		return
@@ -118,7 +119,7 @@ func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 	}
 }
 
-// complete adds to a state what others have stored of some shards, with their watermarks.
+// complete adds stored shards of other workers to a state, with their watermarks.
 func (m *membership) complete(ctx context.Context, c *checkpoint.Checkpoint, shards []int) error {
 	missing := slices.DeleteFunc(slices.Clone(shards),
 		func(shard int) bool { _, has := c.Manifest.Watermarks[shard]; return has })
@@ -144,7 +145,7 @@ func (m *membership) complete(ctx context.Context, c *checkpoint.Checkpoint, sha
 	return errors.Join(errs...)
 }
 
-// fetchPart returns a part of a state that another worker has stored.
+// fetchPart returns a stored part of a state of another worker.
 func (m *membership) fetchPart(
 	ctx context.Context, config string, position uint64, part string,
 ) (*checkpoint.Checkpoint, error) {
@@ -152,13 +153,13 @@ func (m *membership) fetchPart(
 	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
-// sharedName begins the names of what workers share of a configuration: of another format they
-// share nothing.
+// sharedName is the prefix of stored objects of a configuration; other checkpoint formats have
+// other prefixes.
 func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
 
-// share compares what this worker had at the position before with what others have stored since,
-// and stores of a state what they would need to take a shard over. What does not come about is made
-// good by the next checkpoint.
+// share compares this worker's parts at the previous position with those that others have stored
+// since, and stores the parts of a state that others would need to take a shard over. The next
+// checkpoint makes up for failures.
 func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
 	shared := sharedName(c.Manifest.Config)
 	position := c.Manifest.Position
@@ -197,25 +198,25 @@ func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
 	}
 }
 
-// How quickly a worker acts on a change of its group.
+// How quickly a worker reacts to a change of its group.
 const (
 	regroupEvery = 200 * time.Millisecond
-	// followers, beside that: to end one, and to read another's state, may take seconds
+	// for followers, in addition: ending one, and reading another's state, may take seconds
 	assignEvery = 500 * time.Millisecond
 )
 
 // How the next fold is prepared.
 const (
-	// prepareMemory is how many times its live memory a worker must have to have the next fold
-	// beside its own: twice, with what that is restored from and a checkpoint that is being
-	// written.
+	// prepareMemory is how much memory a worker must have to run the next fold beside its own, as a
+	// multiple of its live memory: two folds, the state that the next one is restored from, and a
+	// checkpoint being written.
 	prepareMemory = 4
-	prepareAgain  = time.Second      // after something went wrong with it
-	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
+	prepareAgain  = time.Second      // after a failure
+	takeOverLasts = 10 * time.Second // no optional checkpoints are made for so long
 )
 
-// mine lists the shards that a worker is to estimate by its places for each.
-func mine(places []group.Place) []int {
+// mine lists the shards that a worker estimates, by its place for each.
+func shardsOf(places []group.Place) []int {
 	owned := []int{}
 	for shard, place := range places {
 		if place.Order >= 0 {
@@ -225,8 +226,8 @@ func mine(places []group.Place) []int {
 	return owned
 }
 
-// watch follows the list of live workers. It ends the run when all shards of a worker that is
-// drained are others'.
+// watch follows the list of live workers. It ends the run once other workers have all shards of a
+// draining worker.
 func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 	for {
 		if m.regroup(begin) {
@@ -234,7 +235,7 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 		}
 		m.sayPresence()
 		pause := regroupEvery
-		if m.p.beside.Load() != nil {
+		if m.p.nextFold.Load() != nil {
 			pause = catchUpLookEvery
 		}
 		select {
@@ -247,10 +248,10 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 	}
 }
 
-// regroup brings what is estimated and published here to what the order of the live workers says,
-// and reports whether this worker has nothing more to do. A shard that is another worker's now is
-// kept until that one says that it estimates it, so that there is no gap. It may be the slower one:
-// what is missing it publishes.
+// regroup assigns shards and followers according to the order of the live workers, and reports
+// whether this worker has nothing more to do. It keeps a shard that now belongs to another worker
+// until that one reports it, so that there is no gap. The new worker may be slower: it publishes
+// what is missing.
 func (m *membership) regroup(begin func(*fold)) (done bool) {
 	places := m.member.Places(m.p.shards, m.copies)
 	m.prepare(begin, places)
@@ -265,9 +266,9 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 	return drains && len(live) == 0
 }
 
-// sayPresence says what this worker estimates. One that stands still until its next fold has caught
-// up, whose fold comes to what others have published already, or that is far behind, estimates
-// nothing: others must not hand shards over to it.
+// sayPresence reports the shards that this worker estimates. It reports none while it is waiting
+// for its next fold to catch up, repeats records that others have published, or is far behind:
+// others must not hand shards over to it then.
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
 	if !main.ended() && main.applied.Load() >= main.from.Position &&
@@ -284,44 +285,45 @@ func (m *membership) sayPresence() {
 	})
 }
 
-// prepare begins the next fold where shards are this worker's that the main one does not have:
-// beside all that it does have. It puts it in the place of that when it has caught up, and gives it
-// up when it brings nothing that is needed any more. One that brings a part of it is not begun
-// anew: what it lacks is the next one's.
+// prepare starts the next fold if this worker gets shards that the main fold lacks; the next fold
+// has all of its shards. It replaces the main fold when it has caught up, and is dropped if its new
+// shards are no longer needed. A fold that has only some of the needed shards is not restarted: a
+// later one adds the rest.
 func (m *membership) prepare(begin func(*fold), places []group.Place) {
-	main, next := m.p.main.Load(), m.p.beside.Load()
+	main, next := m.p.main.Load(), m.p.nextFold.Load()
 	keeps := main.outlets.shardsHere()
 	has := keeps
 	if main.ended() {
 		has = nil
 	}
-	lacks := without(slices.Concat(keeps, mine(places)), has)
+	lacks := without(slices.Concat(keeps, shardsOf(places)), has)
 	switch {
 	case next == nil && len(lacks) > 0:
-		if !m.makeRoom(main, places) {
+		if !m.freeMemoryForNext(main, places) {
 			return
 		}
 		owned := slices.Concat(keeps, without(lacks, keeps))
 		slices.Sort(owned)
 		m.p.log.Info("preparing to estimate other shards", "shards", owned)
 		next = newFold(m.p, owned)
-		m.p.beside.Store(next)
+		m.p.nextFold.Store(next)
 		begin(next)
 	case next == nil:
 	case next.ended() || len(without(lacks, next.config.Owned)) == len(lacks):
 		if next.stop(); !next.ended() {
-			return // a core that is being restored takes its time
+			return // restoring a core takes time
 		}
 		next.close()
-		m.p.beside.Store(nil)
+		m.p.nextFold.Store(nil)
 	case next.opened.Load() && (main.ended() || next.mayReplace(main)):
 		m.replace(next)
 	}
 }
 
-// makeRoom ends the main fold before the next one begins, where there is no memory for two: one
-// worker after another where shards have copies. It reports whether the next one may begin.
-func (m *membership) makeRoom(main *fold, places []group.Place) bool {
+// freeMemoryForNext ends the main fold before the next one begins if there is not enough memory for
+// two. If shards have copies, one worker after another does so. It reports whether the next fold
+// may begin.
+func (m *membership) freeMemoryForNext(main *fold, places []group.Place) bool {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
 		return true
@@ -336,24 +338,24 @@ func (m *membership) makeRoom(main *fold, places []group.Place) bool {
 	return true
 }
 
-// replace puts the next fold in the place of the main one, which ends first.
+// replace ends the main fold and puts the next one in its place.
 func (m *membership) replace(next *fold) {
 	main := m.p.main.Load()
 	m.end(main)
 	m.p.main.Store(next)
-	m.p.beside.Store(nil)
+	m.p.nextFold.Store(nil)
 	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards",
 		next.config.Owned)
 }
 
-// mayReplace reports whether a fold has caught up with the main one, or that is far behind the log
-// itself, where two folds would take twice as long.
+// mayReplace reports whether a fold has caught up with the main fold, or the main fold is far
+// behind the log itself, where two folds would take twice as long.
 func (f *fold) mayReplace(main *fold) bool {
-	return f.level.Load() || f.applied.Load() >= main.applied.Load() ||
+	return f.waitsForMain.Load() || f.applied.Load() >= main.applied.Load() ||
 		main.source.Stats().Behind > catchingUp
 }
 
-// end stops a fold, waits for its loop, and frees what it holds.
+// end stops a fold, waits for its loop, and frees its resources.
 func (m *membership) end(f *fold) {
 	f.stop()
 	<-f.done
@@ -369,7 +371,7 @@ func (f *fold) ended() bool {
 	}
 }
 
-// without returns the shards of a list that are not in another one.
+// without returns the shards of one list that are not in another.
 func without(shards, others []int) []int {
 	return slices.DeleteFunc(slices.Clone(shards),
 		func(shard int) bool { return slices.Contains(others, shard) })

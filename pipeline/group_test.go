@@ -100,7 +100,7 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	m := &membership{member: join("one"), copies: 1}
 	defer func() { _ = m.member.Leave() }()
 	other := join("other")
-	mine := -1
+	shardsOf := -1
 	wait := func(what string, is func() bool) {
 		t.Helper()
 		for begun := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
@@ -110,18 +110,18 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		}
 	}
 	wait("one to hear of other", func() bool {
-		mine = slices.IndexFunc(
+		shardsOf = slices.IndexFunc(
 			m.member.Places(2, 1),
 			func(place group.Place) bool { return place.Order == 0 },
 		)
-		return mine >= 0 && m.member.Places(2, 1)[1-mine].Order < 0
+		return shardsOf >= 0 && m.member.Places(2, 1)[1-shardsOf].Order < 0
 	})
-	p := foldOf(m, mine)
+	p := foldOf(m, shardsOf)
 	dead := false
 	prepare := func() {
 		begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
 		places := m.member.Places(2, 1)
-		dead = places[1-mine].Order == 0
+		dead = places[1-shardsOf].Order == 0
 		m.prepare(begin, places)
 	}
 	renew := entryOf(t, js, bucket, "other")
@@ -129,19 +129,19 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	renew()
-	wait("other to be there again", func() bool { return m.member.Places(2, 1)[1-mine].Order < 0 })
-	if prepare(); p.beside.Load() != nil && !dead {
+	wait("other to be there again", func() bool { return m.member.Places(2, 1)[1-shardsOf].Order < 0 })
+	if prepare(); p.nextFold.Load() != nil && !dead {
 		t.Fatal("something is prepared, although nobody is dead")
 	}
 	for _, what := range []string{"a death", "another death"} {
 		wait(what, func() bool { prepare(); return dead })
-		next := p.beside.Load()
+		next := p.nextFold.Load()
 		if next == nil || len(next.config.Owned) != 2 {
 			t.Fatalf("%s: %+v is prepared", what, next)
 		}
 		if what == "another death" {
 			next.opened.Store(true)
-			if prepare(); p.main.Load() != next || p.beside.Load() != nil {
+			if prepare(); p.main.Load() != next || p.nextFold.Load() != nil {
 				t.Error(
 					"what is prepared, and has caught up, does not take the place of the main fold",
 				)
@@ -150,7 +150,7 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		}
 		renew()
 		wait("other to be there again", func() bool { prepare(); return !dead })
-		if p.beside.Load() != nil {
+		if p.nextFold.Load() != nil {
 			t.Error("what is prepared is not given up")
 		}
 	}
@@ -178,8 +178,8 @@ func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 	p.shards = 3
 	next := newFold(p, []int{0, 1})
 	next.stop = func() { t.Error("what is prepared is given up") }
-	p.beside.Store(next)
-	if m.prepare(nil, make([]group.Place, 3)); p.beside.Load() != next {
+	p.nextFold.Store(next)
+	if m.prepare(nil, make([]group.Place, 3)); p.nextFold.Load() != next {
 		t.Fatal("what is prepared is another fold")
 	}
 	next.opened.Store(true)
@@ -187,9 +187,9 @@ func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 		t.Fatal("what brings one of two shards does not take the place of the main fold")
 	}
 	next.outlets.each = []*outlet{{shard: 0}, {shard: 1}}
-	if m.prepare(func(*fold) {}, make([]group.Place, 3)); p.beside.Load() == nil ||
-		!slices.Equal(p.beside.Load().config.Owned, []int{0, 1, 2}) {
-		t.Fatalf("the rest is not prepared: %+v", p.beside.Load())
+	if m.prepare(func(*fold) {}, make([]group.Place, 3)); p.nextFold.Load() == nil ||
+		!slices.Equal(p.nextFold.Load().config.Owned, []int{0, 1, 2}) {
+		t.Fatalf("the rest is not prepared: %+v", p.nextFold.Load())
 	}
 }
 

@@ -20,9 +20,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// limitLog sees to it that the log has limits for what its events may make a run hold:
-// those that this machine's memory bears, where it has none and the configuration leaves
-// some open. It says which hold.
+// limitLog makes sure that the log has limits on its content. It derives the missing ones from the
+// memory of this machine, and reports the limits in force.
 func limitLog(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -31,7 +30,7 @@ func limitLog(
 	report *slog.Logger,
 ) error {
 	configured, memory := c.Limits, machineMemory("")
-	var derived event.Limits // with unknown memory: what the indices can count
+	var derived event.Limits // with unknown memory: the capacity of the indices
 	if memory > 0 {
 		derived = graphstore.LimitsOf(memory, c.Classes)
 	}
@@ -51,9 +50,9 @@ func limitLog(
 	return nil
 }
 
-const fillWarned = 0.9 // of a limit: from there on it is said
+const fillWarned = 0.9 // share of a limit from which on it is reported
 
-// watchFill says once of each limit that it is nearly reached, and returns all.
+// watchFill reports once for each limit that it is nearly reached, and returns all.
 func (s *shownStatus) watchFill(
 	fills []graphstore.Fill,
 	warn func(text string, args ...any),
@@ -69,20 +68,20 @@ func (s *shownStatus) watchFill(
 	return list
 }
 
-// machineMemory returns the bytes of memory that the process may take: those of the machine,
-// of its container, or of the runtime's memory limit, whichever is least; 0 if none is known.
-// root is the root of the files that are read, "" but in tests.
+// machineMemory returns the bytes of memory that the process may use: the least of the machine's
+// memory, its container's limit and the runtime's memory limit; 0 if none is known. root is
+// prepended to the paths of files, "" except in tests.
 func machineMemory(root string) uint64 {
 	return leastMemory(append(containerMemory(root), systemMemory(),
 		uint64(debug.SetMemoryLimit(-1))))
 }
 
-// memoryUnlimited is no amount of memory: control groups of version 1 and the runtime write "no
+// memoryUnlimited is above any real memory: control groups of version 1 and the runtime write "no
 // limit" as a number near the largest.
 const memoryUnlimited = 1 << 60
 
-// leastMemory returns the least of several limits, without those that are 0 or unlimited; 0 if
-// there is no other.
+// leastMemory returns the least of several limits, ignoring 0 and unlimited ones; 0 if none is
+// left.
 func leastMemory(limits []uint64) uint64 {
 	least := uint64(memoryUnlimited)
 	for _, bytes := range limits {
@@ -96,8 +95,8 @@ func leastMemory(limits []uint64) uint64 {
 	return least
 }
 
-// containerMemory returns the limits of the control groups that the process is in, of
-// either version; "max" is none.
+// containerMemory returns the limits of the process's control groups, of either version; "max" is
+// no limit.
 func containerMemory(root string) (limits []uint64) {
 	groups, _ := os.ReadFile(root + "/proc/self/cgroup")
 	for line := range strings.Lines(string(groups)) {
@@ -109,7 +108,7 @@ func containerMemory(root string) (limits []uint64) {
 		} else if controllers != "" {
 			continue
 		}
-		// the groups above bind as well; in a container ours may be the root
+		// parent groups bind as well; in a container ours may be the root
 		for ; ; group = path.Dir(group) {
 			text, _ := os.ReadFile(path.Join(root+dir, group, name))
 			bytes, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
@@ -122,24 +121,24 @@ func containerMemory(root string) (limits []uint64) {
 	return limits
 }
 
-// By default the collector waits until a heap has doubled, which is too much of a large
-// one: ours are columns without pointers, which take no time to mark, so that it can as
-// well come more often. What may pile up is all of a small heap, garbageBytes of a larger
-// one, and percentMin of the largest.
+// By default the collector waits until a heap has doubled, which is too much for a large one. Our
+// large heaps are columns without pointers, which are quick to mark, so the collector can run more
+// often. Garbage may grow to the size of a small heap, to garbageBytes for a larger one, and to
+// percentMin of the largest.
 const (
 	garbageBytes = 256 << 20
 	percentMin   = 20
 	percentMax   = 100
 )
 
-// collectorPercent returns the value of GOGC for so many live bytes.
+// collectorPercent returns the value of GOGC for that many live bytes.
 func collectorPercent(live uint64) int {
 	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
 }
 
-// TuneCollector applies collectorPercent from now on, unless GOGC or GOMEMLIMIT is set, and lets
-// the collector keep the process below the memory of its machine or container, unless GOMEMLIMIT
-// says where.
+// TuneCollector applies collectorPercent from now on, unless GOGC or GOMEMLIMIT is set, and sets
+// the runtime's memory limit below the memory of the machine or container, unless GOMEMLIMIT is
+// set.
 func TuneCollector() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -160,14 +159,14 @@ func TuneCollector() {
 	}()
 }
 
-// memoryGoal returns the runtime's memory limit on a machine or in a container: seven eighths of
-// its memory. The rest is for what the runtime does not count, such as the pages of files that the
-// embedded server and checkpoints write, which a control group counts.
+// memoryGoal returns the runtime's memory limit for a machine or a container: seven eighths of its
+// memory. The rest is for memory that the runtime does not count, such as file pages of the
+// embedded server and of checkpoints, which count in a control group.
 func memoryGoal(memory uint64) uint64 { return memory - memory/8 }
 
 const collectorLookEvery = 200 * time.Millisecond
 
-// liveBytes returns the bytes that the last collection left.
+// liveBytes returns the bytes that survived the last collection.
 func liveBytes() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

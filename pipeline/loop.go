@@ -23,8 +23,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// Run follows the log until it is drained, if asked to, or interrupted. read gives
-// the settings: at the start, and again at every SIGHUP.
+// Run follows the log until it is drained, if so asked, or interrupted. read returns the settings:
+// at the start, and again at every SIGHUP.
 func Run(ctx context.Context, read func() (config.Settings, error), o Options) error {
 	settings, err := read()
 	if err != nil {
@@ -32,7 +32,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	}
 	reload := &reloader{signals: make(chan os.Signal, 1), read: read, settings: settings}
 	reload.say(true)
-	signal.Notify(reload.signals, syscall.SIGHUP) // which would end the process otherwise
+	signal.Notify(reload.signals, syscall.SIGHUP) // it would end the process otherwise
 	defer signal.Stop(reload.signals)
 	o.since = time.Now().UTC()
 	if err = runAgain(ctx, settings, reload, o); errors.Is(err, errInterrupted) {
@@ -42,11 +42,11 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	// whether the broker has, at the address of the settings
+	// whether the broker at this address has ever answered
 	for answered := false; ; answered = true {
 		var p *Pipeline
 		known := answered &&
-			settings.NATS.URL == reload.settings.NATS.URL // else the address may be wrong
+			settings.NATS.URL == reload.settings.NATS.URL // otherwise the address may be wrong
 		err := OnceElected(ctx, o.Log, known, func() (err error) {
 			p, err = Open(ctx, reload.settings, o)
 			return err
@@ -76,28 +76,28 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
 				o.Log.Warn("before starting again", "error",
-					err) // the run that has ended is told of, and no more
+					err) // report the run that has ended, but nothing else
 			}
 			continue
 		}
 		if ctx.Err() != nil {
-			err = nil // interrupted: everything up to the last step is out
+			err = nil // interrupted: everything up to the last step has been published
 		}
 		return errors.Join(err, p.Close())
 	}
 }
 
-// that a start waits for a cluster to elect its leaders, from its first failure on
+// how long a start waits for a cluster to elect leaders, from its first failure on
 const electionWaitMax = time.Minute
 
 var errInterrupted = errors.New("interrupted before the broker was ready")
 
-// OnceElected does something, and tries again while a cluster elects its leaders or a broker that
-// is known is away.
+// OnceElected calls try until it succeeds, while a cluster elects its leaders or a known broker is
+// away.
 func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() error) error {
 	for failed := (time.Time{}); ; {
 		err := try()
-		failed = cmp.Or(failed, time.Now()) // it may have waited for long before
+		failed = cmp.Or(failed, time.Now()) // try may have waited for long
 		again := elects(err, known) && time.Since(failed) <= electionWaitMax &&
 			request.Pause(ctx, 300*time.Millisecond) == nil
 		if err != nil && ctx.Err() != nil {
@@ -111,9 +111,10 @@ func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() e
 	}
 }
 
-// elects reports whether a start failed because a cluster elects: it says so, or nothing, or the
-// connection ended under the question. A stream that another worker is just making is in use and
-// not found at once. A broker whose address is known to be right may also be away.
+// elects reports whether a start failed because a cluster is electing: the error says so, or there
+// is no answer, or the connection ended during a request. A stream that another worker is creating
+// can appear both in use and not found. A broker whose address is known to be right may also be
+// away.
 func elects(err error, known bool) bool {
 	var api *jetstream.APIError
 	var connecting net.Error
@@ -124,17 +125,17 @@ func elects(err error, known bool) bool {
 		(request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
 }
 
-var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to go on from a checkpoint
+var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to restart from a checkpoint
 
-// errAgain ends a run whose embedded server must be started again: once it could not
-// write, it takes nothing any more, also when there is room again.
+// errAgain ends a run whose embedded server must be restarted: after a failed write it accepts
+// nothing any more, even when there is space again.
 var errAgain = errors.New("the embedded server can write again")
 
-// errDone ends a run that has nothing more to do.
+// errDone ends a run that has no more work.
 var errDone = errors.New("everything is done")
 
-// Run runs the loop and the goroutines that watch it, until the log is drained, ctx ends, or
-// something cannot go on.
+// Run runs the loop and its watching goroutines, until the log is drained, ctx ends, or a failure
+// is final.
 func (p *Pipeline) Run(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	var watches sync.WaitGroup
@@ -163,7 +164,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
-			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heed)
+			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.processMark)
 			return nil
 		})
 		watch(func(ctx context.Context) error { return p.group.watch(ctx, begin) })
@@ -190,7 +191,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return cause
 }
 
-// watchHeld stores what the first of the order should have, also while no step is taken.
+// watchHeld publishes held emissions that the first worker has not published, even while no step is
+// taken.
 func (p *Pipeline) watchHeld(ctx context.Context) error {
 	return repeat(ctx, heldLookEvery, func() error {
 		for _, f := range p.folds() {
@@ -207,17 +209,17 @@ func (p *Pipeline) watchHeld(ctx context.Context) error {
 	})
 }
 
-// heed takes in a mark.
-func (p *Pipeline) heed(m sinks.Mark) {
+// heed processes a mark.
+func (p *Pipeline) processMark(m sinks.Mark) {
 	for _, f := range p.folds() {
-		f.outlets.heed(m)
+		f.outlets.processMark(m)
 	}
 }
 
-// folds returns the main fold, and the one beside it if there is one.
+// folds returns the main fold, and the next one if there is one.
 func (p *Pipeline) folds() []*fold {
 	folds := []*fold{p.main.Load()}
-	if next := p.beside.Load(); next != nil && next.opened.Load() {
+	if next := p.nextFold.Load(); next != nil && next.opened.Load() {
 		folds = append(folds, next)
 	}
 	return folds
@@ -228,22 +230,21 @@ func (p *Pipeline) closeFolds() error {
 		main.outlets.close(p.log)
 		main.close()
 	}
-	if next := p.beside.Load(); next != nil {
+	if next := p.nextFold.Load(); next != nil {
 		next.close()
 	}
 	return nil
 }
 
-// How often the embedded server is asked whether it can write, the log out is compared with what
-// was acknowledged, and the settings of the streams are audited.
+// How often to check whether the embedded server can write, to compare the output log with the
+// acknowledgements, and to audit the settings of the streams.
 const (
 	storeLookEvery    = time.Second
 	outputAuditEvery  = time.Second
 	streamsAuditEvery = time.Minute
 )
 
-// watchOutput audits what the broker acknowledged, also while nothing is published, and the
-// streams.
+// watchOutput audits acknowledged records, even while nothing is published, and the streams.
 func (p *Pipeline) watchOutput(ctx context.Context) error {
 	var audited time.Time
 	return repeat(ctx, outputAuditEvery, func() error {
@@ -256,7 +257,7 @@ func (p *Pipeline) watchOutput(ctx context.Context) error {
 	})
 }
 
-// watchStore waits until the embedded server could not write, and then until there is room.
+// watchStore waits until the embedded server fails to write, and then until there is space again.
 func (p *Pipeline) watchStore(ctx context.Context) error {
 	return repeat(ctx, storeLookEvery, func() error {
 		switch reason := p.Broker.Embedded.WriteError(); {
@@ -281,7 +282,8 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 	})
 }
 
-// repeat calls do, with a pause after each, until it fails or ctx ends, which is no failure.
+// repeat calls do, with a pause after each call, until it fails or ctx ends (which is not a
+// failure).
 func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	for {
 		if err := do(); err != nil || request.Pause(ctx, pause) != nil {
@@ -290,22 +292,22 @@ func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	}
 }
 
-// errReload ends a run that begins again with the configuration that it has read.
+// errReload ends a run that restarts with a new configuration.
 var errReload = errors.New("the configuration has been read again")
 
-// reloader reads the configuration again at a signal, whether events come or not.
+// reloader reads the configuration again at a signal, whether or not events arrive.
 type reloader struct {
-	signals  chan os.Signal // capacity 1: one more while one waits says nothing new
+	signals  chan os.Signal // capacity 1: a second pending signal adds nothing
 	read     func() (config.Settings, error)
-	settings config.Settings // the newest that can be taken over
-	fresh    bool            // no run has begun with them yet
+	settings config.Settings // the newest acceptable ones
+	fresh    bool            // no run has started with them yet
 
-	mu    sync.Mutex // guards what follows
-	ok    bool       // the last reload, or the start, was taken over
-	taken time.Time  // when settings were last taken over
+	mu    sync.Mutex // guards the fields below
+	ok    bool       // the last reload, or the start, was accepted
+	taken time.Time  // when settings were last accepted
 }
 
-// say stores whether settings were taken over.
+// say records whether settings were accepted.
 func (r *reloader) say(ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -314,15 +316,15 @@ func (r *reloader) say(ok bool) {
 	}
 }
 
-// outcome returns whether the last reload was taken over, and when one was.
+// outcome returns whether the last reload was accepted, and when one last was.
 func (r *reloader) outcome() (ok bool, taken time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ok, r.taken
 }
 
-// watch ends the run at a signal. A configuration that is not valid, or decides other results, ends
-// nothing.
+// watch ends the run at a signal. It ignores a configuration that is not valid or gives other
+// results.
 func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 	for {
 		select {
@@ -344,7 +346,7 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 	}
 }
 
-// checkReload returns why settings cannot take the place of those in force.
+// checkReload returns the reason why settings cannot replace those in force.
 func (p *Pipeline) checkReload(settings *config.Settings) error {
 	core, err := settings.Core()
 	_, err1 := settings.AlertRules()
@@ -353,7 +355,7 @@ func (p *Pipeline) checkReload(settings *config.Settings) error {
 		return err
 	}
 	if err := errors.Join(settings.HTTP.ValidateFiles(), targets.ValidateFiles()); err != nil {
-		return err // the settings before may name the same files
+		return err // the present settings may name the same files
 	}
 	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
 		return errors.New("it decides other results, so the log must be read again: restart")

@@ -2,8 +2,8 @@ package pipeline
 
 import "golang.org/x/sys/unix"
 
-// systemMemory returns the bytes of memory of the machine; 0 if it is not known. The system call
-// answers where /proc/meminfo is hidden, as systemd does with ProcSubset=pid.
+// systemMemory returns the bytes of memory of the machine; 0 if unknown. The system call also works
+// where /proc/meminfo is hidden, as with systemd's ProcSubset=pid.
 func systemMemory() uint64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {

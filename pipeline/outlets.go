@@ -16,25 +16,26 @@ import (
 	"gqlstream/sinks"
 )
 
-// How a worker stands in for another one.
+// How a worker substitutes for another one.
 const (
-	// what the first of the order has not published by then, the second does
+	// the second worker publishes what the first has not published after this time
 	standInAfter  = 500 * time.Millisecond
 	heldLookEvery = 50 * time.Millisecond
-	heldMax       = 4096 // emissions of a shard that wait for the first of the order
+	heldMax       = 4096 // emissions of a shard that wait for the first worker
 )
 
-// outlet publishes the emissions of one shard. A worker that is the first of the order for it
-// publishes at once; the others hold back, and publish what the first has not after a while.
+// outlet publishes the emissions of one shard. The first worker in the order for the shard
+// publishes at once; the others hold their emissions, and publish those that the first has not
+// published after a while.
 type outlet struct {
 	shard int
-	seen  atomic.Uint64 // the shard's watermark, as the log out has it
+	seen  atomic.Uint64 // the shard's watermark in the output log
 	rank  atomic.Int32  // of this worker in the order for the shard
-	gone  atomic.Bool   // another worker estimates it, and this one does not any more
+	gone  atomic.Bool   // another worker estimates it now, and this one no longer does
 
-	disowned bool // the core has forgotten the shard; the loop's
+	disowned bool // the core has dropped the shard; owned by the loop
 
-	mu     sync.Mutex // guards what follows, which the loop and the watches share
+	mu     sync.Mutex // guards the fields below, which the loop and the watches share
 	writer *sinks.Writer
 	held   []heldEmission
 }
@@ -46,9 +47,9 @@ type heldEmission struct {
 
 // outlets holds one outlet for each shard that a worker estimates. The list never changes.
 type outlets struct {
-	shards int // of the group
+	shards int // number of shards of the group
 	each   []*outlet
-	newest atomic.Uint64 // sequence of the newest mark that others have stored
+	newest atomic.Uint64 // sequence of the newest mark stored by others
 	spoken atomic.Uint64 // newest position at which any shard has records
 }
 
@@ -86,7 +87,7 @@ func (o *outlets) live() (list []*outlet) {
 	return list
 }
 
-// shardsHere lists the shards that are not another worker's by now.
+// shardsHere lists the shards that no other worker has taken.
 func (o *outlets) shardsHere() []int {
 	shards := []int{}
 	for _, one := range o.live() {
@@ -105,7 +106,7 @@ func (o *outlets) sequence() uint64 {
 
 func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 	parts, live := divide(&e, o.shards), o.live()
-	if len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut { // of whichever shard
+	if len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut { // of any shard
 		o.speaks(e.Position)
 	}
 	errs := make([]error, len(live))
@@ -120,14 +121,14 @@ func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 	return nil
 }
 
-// speaks notes that some shard has records at a position.
+// speaks records that some shard has records at a position.
 func (o *outlets) speaks(position uint64) {
 	for before := o.spoken.Load(); before < position; before = o.spoken.Load() {
 		o.spoken.CompareAndSwap(before, position)
 	}
 }
 
-// divide returns the parts that the shards have of an emission.
+// divide returns each shard's part of an emission.
 func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	parts := make([]sinks.Emission, shards)
 	for shard := range parts {
@@ -145,11 +146,11 @@ func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	return parts
 }
 
-// Heartbeats decides for each shard which emissions are in the log out, for a replay without a
+// Heartbeats decides for each shard which emissions are in the output log, for a replay without a
 // broker.
 type Heartbeats []sinks.Heartbeats
 
-// Publishes reports whether any shard publishes an emission. It must be asked about each, in order.
+// Publishes reports whether any shard publishes an emission. Call it for every emission, in order.
 func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 	for shard, part := range divide(e, len(h)) {
 		publishes = h[shard].Publishes(&part) || publishes
@@ -157,7 +158,7 @@ func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 	return publishes
 }
 
-// publish stores an emission, or keeps it for a while in case that the first of the order does not.
+// publish stores an emission, or holds it for a while in case the first worker does not.
 func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	for o.count() >= heldMax {
 		if err := request.Pause(ctx, heldLookEvery); err != nil {
@@ -179,7 +180,7 @@ func (o *outlet) count() int {
 	return len(o.held)
 }
 
-// flush drops what others have stored, and stores what they should have.
+// flush drops emissions that others have stored, and stores those that are overdue.
 func (o *outlet) flush(ctx context.Context) error {
 	for len(o.held) > 0 && !o.gone.Load() {
 		e := &o.held[0]
@@ -197,7 +198,7 @@ func (o *outlet) flush(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until nothing is held: everything that was estimated is in the log out.
+// settle waits until no emission is held: everything estimated is in the output log.
 func (o *outlets) settle(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
@@ -209,8 +210,8 @@ func (o *outlets) settle(ctx context.Context) error {
 	return nil
 }
 
-// heed takes in up to where a shard is published by others.
-func (o *outlets) heed(m sinks.Mark) {
+// heed records how far others have published a shard.
+func (o *outlets) processMark(m sinks.Mark) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
 	if m.Records > 0 || len(m.Notes) > 0 || m.Cut {
 		o.speaks(m.Position)
@@ -232,8 +233,8 @@ func (o *outlets) disown(disown func(shard int)) {
 	}
 }
 
-// audit asks the broker whether it still has what it acknowledged. A worker that stands in
-// asks about nothing: others acknowledge and store.
+// audit asks the broker whether it still has all acknowledged records. A substitute worker does not
+// ask: others store and get acknowledgements.
 func (o *outlets) audit(ctx context.Context) error {
 	for _, one := range o.live() {
 		if one.rank.Load() > 0 || one.count() > 0 { // a shard with held emissions is not complete
@@ -249,7 +250,7 @@ func (o *outlets) audit(ctx context.Context) error {
 	return nil
 }
 
-// watermarks returns up to where each shard that this worker estimates is published.
+// watermarks returns how far each shard of this worker is published.
 func (o *outlets) watermarks() map[int]uint64 {
 	all := map[int]uint64{}
 	for _, one := range o.live() {
@@ -271,8 +272,8 @@ func (o *outlets) states() (list []request.State) {
 	return list
 }
 
-// close says in the log out that this run has ended. A broker that is away is not told: the
-// marks of the run go stale by themselves.
+// close records in the output log that this run has ended. If the broker is away, the marks of the
+// run become stale by themselves.
 func (o *outlets) close(log *slog.Logger) {
 	for _, one := range o.live() {
 		if one.rank.Load() > 0 {

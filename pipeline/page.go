@@ -28,7 +28,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// openPage begins to answer on NATS and, unless they are turned off, starts page, API and metrics.
+// openPage starts to answer on NATS and, unless they are turned off, page, API and metrics.
 func (p *Pipeline) openPage(freePort bool) error {
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
@@ -77,7 +77,8 @@ func (p *Pipeline) openPage(freePort bool) error {
 		page, err = web.New(conf)
 	}
 	if errors.As(err,
-		new(*net.OpError)) { // which is not passed on: that of a connection to the broker may pass
+		// do not wrap it: a network error would count as a broker that may come back
+		new(*net.OpError)) {
 		return fmt.Errorf("%v; choose another address with --http, or --http off for no page",
 			err) //nolint:errorlint // see above
 	}
@@ -88,7 +89,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 	return p.answerQuestions(page)
 }
 
-// answerQuestions begins to answer on NATS.
+// answerQuestions starts to answer on NATS.
 func (p *Pipeline) answerQuestions(page *web.Server) error {
 	nc, own, err := config.ConnectToAnswer(p.settings, p.Broker.NC, p.log)
 	if err != nil {
@@ -105,8 +106,8 @@ func (p *Pipeline) answerQuestions(page *web.Server) error {
 	return nil
 }
 
-// serverForCommands is the address of the server in commands that the page shows, without secrets;
-// empty: it is inside this process and listens nowhere.
+// serverForCommands is the server address in commands that the page shows, without secrets; empty
+// if the server is inside this process and has no port.
 func (p *Pipeline) serverForCommands() string {
 	if nats := p.settings.NATS; nats.URL == "" && nats.Listen != "" {
 		return "nats://" + nats.Listen
@@ -114,8 +115,8 @@ func (p *Pipeline) serverForCommands() string {
 	return broker.Redacted(p.settings.NATS.URL)
 }
 
-// pageTask fills the page and lets it follow what is published. It does so beside the loop: to
-// read what was published before may take seconds where servers died.
+// pageTask fills the page and lets it follow the output log. It runs beside the loop: reading what
+// was published before may take seconds after servers died.
 func (p *Pipeline) pageTask() task {
 	open, filled := takeBehind(p.beginAt, p.showEstimates), false
 	return task{
@@ -134,7 +135,7 @@ func (p *Pipeline) pageTask() task {
 	}
 }
 
-// fillPage shows what was published before on the page, as far as it does not come again.
+// fillPage shows earlier records on the page that it will not get again.
 func (p *Pipeline) fillPage(ctx context.Context) error {
 	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
 	latest, err := p.history.Latest(ctx, p.beginAt.Position)
@@ -156,13 +157,13 @@ func (p *Pipeline) fillPage(ctx context.Context) error {
 }
 
 const (
-	// that a start waits for the broker's copy of the latest estimates
+	// how long a start waits for the broker's copy of the latest estimates
 	bucketWaitMax = 2 * time.Second
-	trendsWaitMax = 5 * time.Second // that new records wait for what was published in the last day
+	trendsWaitMax = 5 * time.Second // how long new records wait for the records of the last day
 )
 
-// awaitBucket waits until the bucket holds what was published up to a sequence: the page
-// begins with it, and follows what comes after, which other workers may publish all the time.
+// awaitBucket waits until the bucket has the records up to a sequence: the page begins with it, and
+// follows later records, which other workers may publish at any time.
 func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names, sequence uint64) {
 	for begun := time.Now(); time.Since(begun) < bucketWaitMax &&
 		ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
@@ -192,16 +193,15 @@ func (p *Pipeline) showEstimates(_ context.Context, e *sinks.Stored) error {
 	return nil
 }
 
-// Explain answers a question of the page, from the checkpoints and the log, beside the loop,
-// with a graph of its own. Vertices are named only where no privacy floor holds. Any goroutine
-// may call it.
+// Explain answers a question of the page from the checkpoints and the log, beside the loop, with a
+// graph of its own. It names vertices only if there is no privacy floor. Any goroutine may call it.
 func (p *Pipeline) Explain(
 	ctx context.Context,
 	asked web.ExplainQuery,
 ) (*quant.Explanation, error) {
 	e := Explainer{
 		Config: p.Config, Settings: &p.settings, JS: p.Broker.JS, Floor: p.Config.MembersMin,
-		Tell: func(format string, args ...any) {
+		Report: func(format string, args ...any) {
 			p.Page.Explaining(fmt.Sprintf(format, args...))
 		},
 	}
@@ -224,8 +224,8 @@ func (p *Pipeline) Explain(
 	return x, err
 }
 
-// Of the newest entries of the quarantine the page seeks those of a reason, and shows so many bytes
-// of an original.
+// How many of the newest entries of the quarantine the page searches for a reason, and how many
+// bytes of an original it shows.
 const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
@@ -246,7 +246,7 @@ func (p *Pipeline) newestRefusals(
 	}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 		shown := web.QuarantineEntry{QuarantineEntry: e}
-		if p.Config.MembersMin > 1 { // both say what somebody published about somebody
+		if p.Config.MembersMin > 1 { // both contain personal data
 			shown.Detail = "the original is hidden, because a privacy floor applies"
 		} else if utf8.Valid(e.Original) {
 			shown.Original = strings.ToValidUTF8(
@@ -259,24 +259,25 @@ func (p *Pipeline) newestRefusals(
 	return list, err
 }
 
-// The definitions of more than definitionsFew communities are looked at so often at most, but at
-// once after a configure event: a log may be quiet for long after a step.
+// The definitions of more than definitionsFew communities are checked this often at most, but at
+// once after a configure event, because a log may be quiet for long after a step.
 const (
 	definitionsEvery = time.Second
 	definitionsFew   = 64
 )
 
 type definitions struct {
-	texts map[string]string // by name; the page has it too
-	// how often each rule met values that it cannot compare, by community; the shown status has the
+	texts map[string]string // by name; shared with the page
+	// how often each rule met values that it cannot compare, by community; shared with the shown
+	// status
 	// map too
 	misses map[string]uint64
-	gone   map[string]bool // communities without members; the page has it too
+	gone   map[string]bool // communities without members; shared with the page
 	due    time.Time
 }
 
-// show gives the page the rules of communities in words, when they have changed, and warns once of
-// each rule that met values of another type.
+// show passes the rules of communities to the page, in words, when they have changed, and warns
+// once about each rule that met values of another type.
 func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger, atOnce bool) {
 	now := time.Now()
 	if now.Before(d.due) && view.Communities() > definitionsFew && !atOnce {
@@ -309,7 +310,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	*d = definitions{texts, misses, gone, now.Add(definitionsEvery)}
 }
 
-// inWords describes the rule of a community, and of an ego network what it reaches now.
+// inWords describes the rule of a community, and the present radius of an ego network.
 func inWords(view graphstore.View, c graphstore.Community) string {
 	rule := view.Rule(c)
 	text := rule.String()

@@ -25,41 +25,41 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Pipeline joins the log in, a fold of it, the log out and its followers. The main fold's goroutine
-// owns the checkpoints and the counts.
+// Pipeline joins the input log, its fold, the output log and its followers. The main fold's
+// goroutine owns the checkpoints and the counts.
 type Pipeline struct {
 	settings config.Settings
 	Config   incremental.Config
 	log      *slog.Logger
 	names    names
 	Broker   *broker.Broker
-	ticker   atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
+	ticker   atomic.Pointer[ingest.Ticker] // nil until it is started, or if none is needed
 	// since when the embedded server cannot write; nil: it can
 	full       atomic.Pointer[request.State]
-	shards     int // that the communities are divided into
-	memory     int // that the process may take; 0: not known
+	shards     int // number of shards of the communities
+	memory     int // bytes that the process may use; 0: unknown
 	main       atomic.Pointer[fold]
-	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
-	group      *membership          // nil for a run alone
+	nextFold   atomic.Pointer[fold] // fold that will replace the main one; nil: none
+	group      *membership          // nil without a group
 	quarantine *ingest.QuarantineWriter
-	writers    sinks.WriterConfig // of the outlets
+	writers    sinks.WriterConfig // for the outlets
 
-	logID       string         // name of the log that positions count in
-	kept        []ingest.Place // of the log, that it must agree with
+	logID       string         // name of the log in which positions count
+	recorded    []ingest.Place // recorded places with which the log must agree
 	reached     reached
-	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
+	beginAt     sinks.Cursor // end of the output log when the pipeline was opened
 	followers   followers
 	rollups     *sinks.Rollups
 	alerting    *alerting
 	Page        *web.Server
 	history     *sinks.History
 	version     string
-	Taken       string // address that the page was to have, and another program has
+	Taken       string // configured address of the page, if another program has it
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	closers     []func() error
 	audits      audits
-	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until it is known
+	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until known
 	definitions definitions
 	status      shownStatus
 	deployed    deployment
@@ -73,20 +73,20 @@ type names struct {
 // Options are decisions of the caller besides the settings.
 type Options struct {
 	Version string       // of the program, for the page and the checkpoints
-	Skip    ingest.Range // messages to pass over from now on; zero: none
-	Accept  bool         // take the log as it is, where it is not the one that was read
-	Drain   bool         // end after what the stream holds now
+	Skip    ingest.Range // messages to skip from now on; zero: none
+	Accept  bool         // accept the log even if it is not the one read before
+	Drain   bool         // end after the messages that the stream has now
 	Same    bool         // refuse a state of another configuration
-	Out     io.Writer    // for estimates, where the settings say so
+	Out     io.Writer    // for estimates, if the settings say so
 	Err     io.Writer    // for the greeting
 	Log     *slog.Logger
 	Follow  map[string]Take // further followers, by name
 
-	Group  string    // to take part in; empty: none
-	Worker string    // name of this worker in it; empty: of the host and the state directory
+	Group  string    // group to join; empty: none
+	Worker string    // name of this worker; empty: from the host and the state directory
 	since  time.Time // when the process began
 
-	FreePort bool // for the page, where the one it should have is taken
+	FreePort bool // choose another port for the page if its own is in use
 }
 
 // Open connects, checks the streams and builds everything that Run needs.
@@ -119,7 +119,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, err
 	}
 	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
-		return p, err // before this worker waits for others of an older release to end
+		return p, err // before waiting until workers of an older release have ended
 	}
 	p.closers = append(p.closers, p.closeFolds)
 	if err = p.joinGroup(ctx, o); err != nil {
@@ -150,7 +150,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 func (p *Pipeline) openMainFold(ctx context.Context, o Options) error {
 	main := newFold(p, nil)
 	if p.group != nil {
-		main.config.Owned = mine(p.group.member.Places(p.shards, p.group.copies))
+		main.config.Owned = shardsOf(p.group.member.Places(p.shards, p.group.copies))
 	}
 	p.main.Store(main)
 	if err := main.open(ctx, o); err != nil {
@@ -168,7 +168,7 @@ func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
 		return err
 	}
 	p.closers = append(p.closers, p.Broker.Close)
-	if p.Broker.Embedded == nil { // which has a lock of its own
+	if p.Broker.Embedded == nil { // the embedded one has its own lock
 		lock, err := broker.AcquireLock(p.settings.State)
 		if err != nil {
 			return err
@@ -265,8 +265,8 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 		p.group) // they run until they are ended, in their order
 }
 
-// finish ends what may wait for others, each for some seconds, beside one another: who stops a
-// process waits ten.
+// finish ends everything that may wait for others, in parallel, since each may take seconds: a
+// process manager waits ten.
 func (p *Pipeline) finish() error {
 	ends := []func() error{p.Checkpoints.finish}
 	for _, t := range p.followers.tasks {
@@ -287,7 +287,7 @@ func (p *Pipeline) finish() error {
 	return errors.Join(errs...)
 }
 
-// logEnd asks for the last position of the log, which the loop learns only from what it reads.
+// logEnd asks the broker for the last position of the log.
 func (p *Pipeline) logEnd(ctx context.Context) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, statusEvery)
 	defer cancel()
@@ -323,7 +323,7 @@ func (p *Pipeline) startTicker(ctx context.Context, drain bool) (err error) {
 // Position returns the last position of the log that was applied.
 func (p *Pipeline) Position() event.Position { return event.Position(p.main.Load().applied.Load()) }
 
-// OpenLog opens the log that the settings name.
+// OpenLog opens the log named by the settings.
 func OpenLog(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -353,7 +353,7 @@ func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.
 	return event.Position(ack.Sequence), nil
 }
 
-// Close closes what Open has opened, last first, and reports what went wrong on the way.
+// Close closes everything that Open has opened, last first, and returns the errors.
 func (p *Pipeline) Close() error {
 	var errs []error
 	for i := len(p.closers) - 1; i >= 0; i-- {

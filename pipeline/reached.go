@@ -13,20 +13,20 @@ import (
 	"gqlstream/ingest"
 )
 
-// reached is a file with the newest place of the log that this state directory has seen, written in
-// place after every step and not synced. It survives the death of the process. The checkpoints and
-// marks, which are synced, are older by up to a minute and a second: events behind those that a
-// broker loses after it is killed would otherwise be missed by nothing.
+// reached is a file with the newest place of the log that this state directory has seen,
+// overwritten after every step and not synced. It survives the death of the process. The
+// checkpoints and marks, which are synced, are older by up to a minute and a second: without this
+// file, nothing would notice if a killed broker lost the events after them.
 type reached struct {
 	path string
 	file *os.File
-	at   atomic.Pointer[ingest.Identity] // newest of this run; nil: none
+	at   atomic.Pointer[ingest.Identity] // newest place of this run; nil: none
 }
 
 // reachedBytes is the length of the file, so that one write replaces it.
 const reachedBytes = 192
 
-// open opens the file for writing, and makes it if need be.
+// open opens the file for writing, and creates it if need be.
 func (r *reached) open() (err error) {
 	r.file, err = os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
 	return err
@@ -44,7 +44,7 @@ func (r *reached) note(id ingest.Identity, log string) error {
 	return err
 }
 
-// read returns the place that the file has. A damaged one has none.
+// read returns the place in the file. A damaged file has none.
 func (r *reached) read() (at keptPlace, ok bool) {
 	text, err := os.ReadFile(r.path)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *reached) read() (at keptPlace, ok bool) {
 	return at, err == nil && at.Position > 0
 }
 
-// damaged reports whether there is a file that says nothing.
+// damaged reports whether there is a file without a valid place.
 func (r *reached) damaged() bool {
 	info, err := os.Stat(r.path)
 	_, ok := r.read()

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	retainAfter = time.Minute // the first look at what may be removed of the log
-	// further ones: each reads two checkpoints, if there is something to remove
+	retainAfter = time.Minute // when the log is first examined for removable messages
+	// later on: each examination reads two checkpoints, if there is something to remove
 	retainEvery = time.Hour
-	retainLeast = 20 // less than one part in so many of the log is left there
+	retainLeast = 20 // removes at least one part in this many of the log
 )
 
-// watchRetention removes what log.keep does not keep. In a group one worker does.
+// watchRetention applies log.keep. In a group one worker does.
 func (p *Pipeline) watchRetention(ctx context.Context) error {
 	wait := retainAfter
 	for request.Pause(ctx, wait) == nil {
@@ -37,7 +37,7 @@ func (p *Pipeline) watchRetention(ctx context.Context) error {
 	return nil
 }
 
-// retain removes the messages before the first that log.keep keeps, and that something needs.
+// retain removes the messages that neither log.keep nor a checkpoint needs.
 func (p *Pipeline) retain(ctx context.Context) error {
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Pipeline) retain(ctx context.Context) error {
 	return nil
 }
 
-// keptFrom returns the position of the first message that is to be kept.
+// keptFrom returns the position of the first message to keep.
 func keptFrom(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -90,15 +90,16 @@ func keptFrom(
 		return 0, err
 	}
 	info := reader.CachedInfo()
-	_ = js.DeleteConsumer(ctx, info.Stream, info.Name) // or the broker forgets it soon
+	_ = js.DeleteConsumer(ctx, info.Stream, info.Name) // otherwise the broker drops it soon
 	return max(state.LastSeq+1-min(info.NumPending, state.LastSeq), state.FirstSeq), nil
 }
 
-// NeededLog says which part of a log cannot be removed.
+// NeededLog describes the part of a log that must stay.
 type NeededLog struct {
 	Checkpoints [2]checkpoint.Manifest // the two newest, verified
-	Graph       uint64                 // oldest position at which a group keeps the graph; 0: none
-	Bucket      string                 // that keeps it
+	// oldest position for which a group stores the graph; 0: none
+	Graph  uint64
+	Bucket string // the bucket that stores it
 }
 
 // From returns the first position that stays.
@@ -110,7 +111,7 @@ func (n NeededLog) From() uint64 {
 }
 
 // Needed verifies the two newest checkpoints, which must be intact, of one configuration and of
-// this log, and looks up what a new worker of a group goes on from.
+// this log, and looks up where a new worker of a group would start.
 func Needed(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -143,7 +144,7 @@ func Needed(
 	return n, err
 }
 
-// PurgeLog removes the messages before a position, and records that it did.
+// PurgeLog removes the messages before a position, and records the purge.
 func PurgeLog(
 	ctx context.Context,
 	js jetstream.JetStream,

@@ -18,18 +18,18 @@ import (
 	"gqlstream/sinks"
 )
 
-// keptPlace is a place of the log in that something of this pipeline has kept.
+// keptPlace is a place of the input log recorded by this pipeline.
 type keptPlace struct {
 	ingest.Place
-	log string // name of the log then
+	log string // name of the log at that time
 }
 
-// checkLogIsThere refuses to make a log where the state directory knows one: a broker that comes
-// back empty would take new events into it, at positions that the lost ones had.
+// checkLogIsThere refuses to create a log if the state directory knows one: an empty broker would
+// give new events the positions of the lost ones.
 func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
 	_, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil //nolint:nilerr // EnsureStreams says what is wrong
+		return nil //nolint:nilerr // EnsureStreams reports what is wrong
 	}
 	places := p.statePlaces()
 	if len(places) == 0 || accept {
@@ -45,7 +45,7 @@ func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
 	)
 }
 
-// statePlaces returns what the state directory has kept, the newest first.
+// statePlaces returns the places recorded in the state directory, newest first.
 func (p *Pipeline) statePlaces() (places []keptPlace) {
 	if at, ok := p.reached.read(); ok {
 		at.Stream = p.names.In.Log
@@ -65,7 +65,7 @@ func (p *Pipeline) statePlaces() (places []keptPlace) {
 	return places
 }
 
-// outputPlaces returns what the log out and the followers have kept of the log that has the name.
+// outputPlaces returns the places that the output log and the followers have recorded of a log.
 func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 	add := func(log string, position uint64, digest, keptBy string) {
 		if log == p.logID && position > 0 {
@@ -77,7 +77,8 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 			places = append(places, keptPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
 		}
 	}
-	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out) // else the writers say what is wrong
+	// otherwise the writers report what is wrong
+	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out)
 	for _, m := range marks {
 		add(m.Log, m.Position, m.Digest, fmt.Sprintf("the newest mark of shard %d in %s",
 			m.Shard, p.names.Out.Estimates))
@@ -89,8 +90,8 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 	return places
 }
 
-// Kept returns every place of the log that a run with the settings has kept, and the files of
-// positions that are damaged.
+// Kept returns every place of the log recorded by a run with these settings, and the damaged
+// position files.
 func Kept(
 	ctx context.Context,
 	b *broker.Broker,
@@ -119,7 +120,7 @@ func Kept(
 	return places, damaged, nil
 }
 
-// positionShelves lists what keeps the positions of followers.
+// positionShelves lists the storage of the positions of followers.
 func (p *Pipeline) positionShelves() (list []sinks.Shelf) {
 	list = []sinks.Shelf{p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")}
 	out := p.settings.Output
@@ -134,20 +135,20 @@ func (p *Pipeline) positionShelves() (list []sinks.Shelf) {
 	return list
 }
 
-// agreeOnLog names the log, and compares it with everything that was kept of it. A log that is not
-// the one that was read is refused, unless the operator accepts it as it is.
+// agreeOnLog names the log, and compares it with all recorded places. It refuses a log that is not
+// the one read before, unless the operator accepts it.
 func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return err
 	}
 	places := p.statePlaces()
-	// an earlier release, or another tool, made it
+	// an earlier release, or another tool, created it
 	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] == "" {
 		name := broker.LogName(stream)
 		if len(places) > 0 && places[0].log != "" &&
 			ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{places[0].Place}) == nil {
-			name = places[0].log // it is a copy of that
+			name = places[0].log // it is a copy of that log
 		}
 		if err := ingest.NameLog(ctx, p.Broker.JS, p.names.In.Log, name); err != nil {
 			return err
@@ -158,9 +159,9 @@ func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 	}
 	places = append(places, p.outputPlaces(ctx)...)
 	for _, at := range places {
-		p.kept = append(p.kept, at.Place)
+		p.recorded = append(p.recorded, at.Place)
 	}
-	err = ingest.CheckPlaces(ctx, p.Broker.JS, p.kept)
+	err = ingest.CheckPlaces(ctx, p.Broker.JS, p.recorded)
 	switch {
 	case !accept:
 		return err
@@ -168,12 +169,12 @@ func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 		p.log.Warn("the log is accepted as it is", "because", err)
 		err = p.acceptLog(ctx, places)
 	}
-	p.kept = nil // the prefix may be another one as well
+	p.recorded = nil // the prefix may differ as well
 	return err
 }
 
-// acceptLog gives the log another name if what disagrees knows it by this one, so that what was
-// published of it counts no more, and drops what disagrees from the state.
+// acceptLog gives the log another name if the disagreeing places have this one, so that its earlier
+// records no longer count, and drops the disagreeing states.
 func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
 	again := false
 	for _, at := range places {
@@ -208,8 +209,8 @@ func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
 	})
 }
 
-// skipHole records that messages are passed over which the log lacks, and returns what it has not
-// recorded. A state that has applied them goes on from behind them.
+// skipHole records that missing messages are skipped, and returns the rest of the range, if any. A
+// state that has applied them continues after them.
 func (p *Pipeline) skipHole(ctx context.Context, r ingest.Range) (ingest.Range, error) {
 	if r == (ingest.Range{}) {
 		return r, nil

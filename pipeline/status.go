@@ -18,19 +18,19 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown
-// last.
+// shownStatus is the status shown of a run. The main fold's goroutine owns it, except for the
+// fields under mu.
 type shownStatus struct {
 	now web.Status
-	// up to which steps are in the counts, and what they refused is written
+	// counts include the steps up to here, and their refusals are stored
 	countedTo  event.Position
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
-	mu         sync.Mutex      // guards what follows
+	mu         sync.Mutex      // guards the fields below
 	last       web.Status
 }
 
-// show shows where a step has come to. It lasted so long to estimate, and to publish.
+// show shows a step. took are the durations of estimating and publishing.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
 	read := f.source.Stats()
 	view := f.core.View()
@@ -70,11 +70,11 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	f.Page.Status(f.warned(*s))
 }
 
-// isNew reports whether a step is not counted yet: a fold that takes the place of one that was
-// further takes some again. A step without messages ends where the one before does.
+// isNew reports whether a step is not counted yet: a fold that replaces a more advanced one repeats
+// some steps. A step without messages ends at the position of the step before.
 func (s *shownStatus) isNew(b *event.Batch) bool { return b.First > b.Last || b.Last > s.countedTo }
 
-// count takes the counts of a step in.
+// count adds the counts of a step.
 func (s *shownStatus) count(b *event.Batch, refused []event.Refusal, estimates int) {
 	s.countedTo = max(s.countedTo, b.Last)
 	now := &s.now
@@ -92,7 +92,7 @@ func (s *shownStatus) count(b *event.Batch, refused []event.Refusal, estimates i
 	}
 }
 
-// counted returns a copy of counts, because the page keeps those that it was shown.
+// counted returns a copy of counts, because the page keeps the map that it is given.
 func counted(counts map[string]uint64) map[string]uint64 {
 	all := map[string]uint64{}
 	maps.Copy(all, counts)
@@ -107,8 +107,8 @@ func sum(counts map[string]uint64) (all uint64) {
 	return all
 }
 
-// warned returns a status with what people must know although the run goes on: the lead of the
-// log's time, which grows without a step where an event makes it, and that no event comes.
+// warned adds warnings to a status: the log's time is ahead, which can happen without a step, or no
+// events arrive.
 func (p *Pipeline) warned(s web.Status) web.Status {
 	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
 		why := "the broker's clock leapt: it stands until that has caught up, and nothing " +
@@ -130,18 +130,17 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 	return s
 }
 
-// aheadWarned is the lead of the log's time over the broker's that is warned of.
+// aheadWarned is how far the log's time may be ahead of the broker's before a warning.
 const aheadWarned = 10 * time.Second
 
-// aheadReady is the lead after a leap of the broker's clock from which on the run is not ready:
+// aheadReady is the lead, after a leap of the broker's clock, from which on the run is not ready:
 // events with times of their own may be refused because they have ended before the log's time.
 const aheadReady = time.Minute
 
 const statusEvery = time.Second
 
-// watchStatus logs when something that is written to begins and ceases to be in trouble, shows what
-// fires and what the quarantine holds, and speaks of a step that takes long, and for an idle
-// pipeline.
+// watchStatus logs when a stream or follower gets into trouble and out of it, shows firing alerts
+// and the quarantine, and reports long steps and an idle pipeline.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
 	before := map[string]request.State{}
 	var alertsDue, quarantineDue, progressDue, deploymentDue time.Time
@@ -173,7 +172,7 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 const quarantineLookEvery = 10 * time.Second
 
 func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
-	// else others say what is wrong
+	// otherwise the failure is reported elsewhere
 	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil {
 		has := stream.CachedInfo().State
 		most := stream.CachedInfo().Config.MaxBytes
@@ -189,7 +188,7 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 }
 
 // showIdle repeats the status of a pipeline that waits for events and has no ticker, because its
-// steps are cut by event time: it is well. Any other pipeline that takes no step lacks its ticks.
+// steps are cut by event time: it is well. Any other pipeline without steps lacks its ticks.
 func (p *Pipeline) showIdle() {
 	if p.ticker.Load() != nil || !p.main.Load().idle.Load() || !p.Broker.NC.IsConnected() {
 		return
@@ -199,8 +198,8 @@ func (p *Pipeline) showIdle() {
 	p.Page.Status(p.warned(p.status.last))
 }
 
-// states returns the conditions of the log in, the log out, the quarantine and followers. Any
-// goroutine may call it.
+// states returns the conditions of the input log, the output log, the quarantine and the followers.
+// Any goroutine may call it.
 func (p *Pipeline) states() (states []request.State) {
 	states = append(p.followers.states(), p.main.Load().outlets.states()...)
 	states = append(states, p.quarantine.State())
@@ -208,13 +207,13 @@ func (p *Pipeline) states() (states []request.State) {
 	if ticker := p.ticker.Load(); ticker != nil {
 		log = ticker.State()
 	}
-	if full := p.full.Load(); full != nil { // the ticker cannot know as much
+	if full := p.full.Load(); full != nil { // more precise than the ticker's state
 		log = *full
 	}
 	return append(states, log)
 }
 
-// logStates logs what has changed since before, and brings that up to date.
+// logStates logs the changes since before, and updates before.
 func (p *Pipeline) logStates(before map[string]request.State) {
 	for _, s := range p.states() {
 		was := before[s.Name]
@@ -265,11 +264,11 @@ func (f *fold) models() (models []web.Model) {
 	return models
 }
 
-// catchingUp bounds the messages between a pipeline and the end of the stream for it to call
-// itself running.
+// catchingUp is the largest distance to the end of the stream, in messages, at which a pipeline
+// calls itself running.
 const catchingUp = 1000
 
-// A step that takes long says so: first to the page, then in the log as well.
+// A long step is reported: first on the page, then in the program's log as well.
 const (
 	progressAfter    = 2 * time.Second
 	progressLogEvery = 10 * time.Second
@@ -282,7 +281,7 @@ type stepUnderWay struct {
 	emits  bool
 }
 
-// showProgress speaks of a step that takes long, while the loop cannot. It logs when that is due.
+// showProgress reports a long step while the loop is busy. It logs when that is due.
 func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
 	now, step := time.Now(), p.main.Load().step.Load()
 	if step == nil || now.Sub(step.begun) < progressAfter {

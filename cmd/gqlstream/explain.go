@@ -68,7 +68,7 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 	}
 	e := pipeline.Explainer{
 		Config: conf, Settings: &c.settings, JS: b.JS, Named: c.Named,
-		Tell: func(format string, args ...any) {
+		Report: func(format string, args ...any) {
 			fmt.Fprintf(con.Err, "explain: "+format+"\n", args...)
 		},
 	}

@@ -15,13 +15,13 @@ import (
 	"gqlstream/sinks/notify"
 )
 
-// Alerts are the rules, and the budget of false alarms that those without a threshold share.
+// Alerts are the rules, and the budget of false alarms for rules without a threshold.
 type Alerts struct {
 	Budget string  `yaml:"budget"`
 	Rules  []Alert `yaml:"rules"`
 }
 
-// UnmarshalYAML reads a mapping, or a list, which is the rules.
+// UnmarshalYAML reads a mapping, or a list of rules.
 func (a *Alerts) UnmarshalYAML(node ast.Node) error {
 	type plain Alerts // without this method
 	switch list, is := node.(*ast.SequenceNode); {
@@ -67,7 +67,7 @@ func (a Alert) rule() (r alerts.Rule, err error) {
 	if a.When != "" {
 		if err := r.ParseWhen(a.When); err != nil {
 			errs = append(errs, fmt.Errorf("when: %w", err))
-			r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
+			r.When = alerts.Condition{Quantity: alerts.Point} // so that the rest is checked as well
 		}
 	}
 	if r.NoDataAfter, err = time.ParseDuration(cmp.Or(after, "0s")); err != nil {
@@ -85,7 +85,7 @@ func (c Settings) AlertRules() (alerts.Config, error) {
 		estimates = []Estimate{{}}
 	}
 	for _, e := range estimates {
-		options, _ := e.options() // core reports what is wrong with it
+		options, _ := e.options() // core reports what is wrong with them
 		out.Methods = append(out.Methods, string(options.Method))
 	}
 	var errs []error

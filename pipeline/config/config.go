@@ -70,7 +70,7 @@ func (c *Classes) UnmarshalYAML(data []byte) error {
 	}
 	if err := yaml.Unmarshal(data, (*[]string)(c)); err != nil {
 		return errors.New(
-			"classes: want a list of names, or their number") // the library's error says less
+			"classes: want a list of names, or their number") // the library's error is less helpful
 	}
 	return nil
 }
@@ -126,29 +126,29 @@ type Step struct {
 	Time      string        `yaml:"time"`
 }
 
-// Emit bounds the movement of an estimate that is not published again; see incremental.Emit.
+// Emit decides which changes of an estimate are published; see incremental.Emit.
 type Emit struct {
 	Threshold    *float64      `yaml:"threshold"` // nil: thresholdDefault
 	AtLeastEvery time.Duration `yaml:"at_least_every"`
 }
 
-// thresholdDefault is the change, in standard errors, that is published.
+// thresholdDefault is the smallest published change, in standard errors.
 const thresholdDefault = 0.1
 
-// Privacy says of which communities nothing is published.
+// Privacy decides which communities have no published estimates.
 type Privacy struct {
 	MembersMin *int `yaml:"min_members"`
-	// published shares are multiples of it; 0: they are not rounded
+	// published shares are multiples of this; 0: not rounded
 	Round float64 `yaml:"round"`
 }
 
-// Checkpoint configures how often state is written. It counts in the log's time and decides the
+// Checkpoint configures how often state is written. It counts in the log's time and influences the
 // last bits of results, so it is a part of the digest.
 type Checkpoint struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
 }
 
-// Log says how long the log is kept.
+// Log configures how long the log is kept.
 type Log struct {
 	Keep Keep `yaml:"keep"`
 }
@@ -172,24 +172,24 @@ func (k Keep) Limits() (span time.Duration, bytes uint64, err error) {
 	return span, 0, nil
 }
 
-// NATS names the server that keeps the streams, and the prefix of their names.
+// NATS names the server of the streams, and the prefix of their names.
 type NATS struct {
 	broker.ConnectConfig `yaml:",inline"` // no URL: the embedded server
 
 	Replicas int    `yaml:"replicas"`      // 0: 3 on a cluster, else 1
-	LogBytes int64  `yaml:"log_bytes_max"` // of the log, where it is made; 0: no limit
+	LogBytes int64  `yaml:"log_bytes_max"` // limit of a new log; 0: no limit
 	Listen   string `yaml:"listen"`        // embedded: a port for producers on this host
 	Prefix   string `yaml:"prefix"`        // of streams, subjects and the bucket; empty: gql
 
 	Answers Answers `yaml:"answers"`
 }
 
-// Answers says how questions on NATS are answered.
+// Answers configures answers to requests on NATS.
 type Answers struct {
-	// the server with a user of its own; empty: as all else
+	// server for a separate user; empty: the same connection
 	URL         string   `yaml:"url"`
 	Credentials string   `yaml:"credentials"` // of that user; see broker.ConnectConfig
-	Inboxes     []string `yaml:"inboxes"`     // beginnings of the subjects of replies; none: _INBOX
+	Inboxes     []string `yaml:"inboxes"`     // prefixes of reply subjects; none: _INBOX
 }
 
 // Group configures how the workers of a group divide the communities.
@@ -198,19 +198,19 @@ type Group struct {
 	Copies int `yaml:"copies"` // workers that estimate each shard; 0: 1
 }
 
-// Output lists the followers of the log out besides the bucket, the alerts and the page.
+// Output lists the followers of the output log besides the bucket, the alerts and the page.
 type Output struct {
 	File    string `yaml:"file"`    // JSON lines, "-" is standard output
 	Parquet string `yaml:"parquet"` // directory of parts
-	// log time of a part; 0: sinks.PartEveryDefault
+	// log time in one part file; 0: sinks.PartEveryDefault
 	Every time.Duration `yaml:"every"`
-	// JSON lines of the beginnings and ends of alerts
+	// file of alert transitions, JSON lines
 	Alerts string `yaml:"alerts"`
-	// of the stream of estimates; 0: sinks.EstimatesBytesDefault
+	// limit of the stream of estimates; 0: sinks.EstimatesBytesDefault
 	StreamBytesMax int `yaml:"stream_bytes_max"`
 }
 
-// streamBytesMin is the least that the stream of estimates may be given: some emissions.
+// streamBytesMin is the least limit of the stream of estimates: some emissions.
 const streamBytesMin = 1 << 20
 
 // membersMinDefault is the privacy floor of `run`.
@@ -355,5 +355,5 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	}
 }
 
-// StateDefault is the state directory where none is given.
+// StateDefault is the state directory if none is given.
 const StateDefault = "gqlstream-state"

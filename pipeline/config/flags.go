@@ -11,7 +11,7 @@ import (
 	"gqlstream/quant"
 )
 
-// ResultFlags are the flags that decide results; they win over the file.
+// ResultFlags are the flags that influence results; they override the file.
 type ResultFlags struct {
 	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or their number."`
 	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
@@ -28,7 +28,7 @@ type ResultFlags struct {
 	Tolerance    *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
 
-// Merge merges the flags over settings.
+// Merge overrides settings by the flags.
 func (f *ResultFlags) Merge(c *Settings) (err error) {
 	if f.Classes != "" {
 		if c.Classes, err = parseClasses(f.Classes); err != nil {
@@ -57,8 +57,8 @@ func (f *ResultFlags) Merge(c *Settings) (err error) {
 		overrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
 }
 
-// overrideNumber replaces a number of the configuration by that of a flag, if the flag is
-// given. Zero, which there stands for the default, is no value.
+// overrideNumber replaces a configured number by a flag, if the flag is given. Zero would mean the
+// default, so it is refused.
 func overrideNumber(dst *float64, flag string, value *float64) error {
 	if value != nil && *value == 0 {
 		return Usagef("%s: 0 is out of range; leave it out for the default", flag)
@@ -95,5 +95,5 @@ func (f *ResultFlags) mergeEstimates(c *Settings) error {
 	return nil
 }
 
-// ClassSet returns the classes as the decoders want them.
+// ClassSet returns the classes for the decoders.
 func (c Classes) ClassSet() event.ClassSet { return event.ClassSet{Names: c} }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// validate reports what is wrong with the files that estimates go to.
+// validate reports problems of the output files.
 func (c Output) validate() error {
 	switch {
 	case c.Every < 0:
@@ -17,7 +17,7 @@ func (c Output) validate() error {
 	case c.Alerts == "-":
 		return errors.New("output.alerts: want a file; standard output is for estimates")
 	}
-	keys := map[string]string{} // of paths
+	keys := map[string]string{} // by path
 	for _, o := range [][2]string{{"file", c.File}, {"alerts", c.Alerts}, {"parquet", c.Parquet}} {
 		path := filepath.Clean(o[1])
 		if other := keys[path]; other != "" && o[1] != "" {

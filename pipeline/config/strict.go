@@ -18,13 +18,13 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// UnknownKeysError names every key of a file that no configuration has. All other keys were read.
+// UnknownKeysError lists the unknown keys of a file. All other keys were read.
 type UnknownKeysError string
 
 func (e UnknownKeysError) Error() string { return string(e) }
 
-// readStrictly reads a YAML file into what c points to. The error names the line of a mistake,
-// and the nearest key where one is unknown.
+// readStrictly reads a YAML file into *c. The error names the line of a mistake, and the nearest
+// key for an unknown one.
 func readStrictly(path string, c any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func readStrictly(path string, c any) error {
 	}
 	var options []yaml.DecodeOption
 	if len(v.unknown) == 0 {
-		options = append(options, yaml.Strict()) // knows what anchors stand for
+		options = append(options, yaml.Strict()) // it resolves anchors
 	}
 	if err = yaml.NodeToValue(file.Docs[0].Body, c, options...); err != nil {
 		return Usagef("%s", strings.Join(append(v.unknown, v.mistake(err)), "\n"))
@@ -94,10 +94,10 @@ type visitor struct {
 // scalars visits every value of a file.
 type scalars struct{ *visitor }
 
-// plainNumber matches numbers of which nothing is lost when they are read.
+// plainNumber matches numbers that are read without loss.
 var plainNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9_]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 
-// Visit implements ast.Visitor. It refuses what YAML reads in a way that nobody means: 007 is 7,
+// Visit implements ast.Visitor. It refuses values that YAML reads in an unexpected way: 007 is 7,
 // and 01234 is 668.
 func (v scalars) Visit(node ast.Node) ast.Visitor {
 	at := node.GetToken()
@@ -121,22 +121,22 @@ func (v scalars) refuse(at *token.Token, message string) {
 	v.values = append(v.values, v.mistake(&yaml.SyntaxError{Message: message, Token: at}))
 }
 
-// mistake names the file and the place.
+// mistake adds the file and the place.
 func (v *visitor) mistake(err error) string {
 	return v.path + ": " + strings.TrimSpace(yaml.FormatError(err, false, true))
 }
 
-// visit visits a node that is read into a type, and the nodes below.
+// visit visits a node that is read into a type, and the nodes below it.
 func (v *visitor) visit(node ast.Node, t reflect.Type) {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
 	switch n := node.(type) {
-	case *ast.AliasNode: // what it stands for is visited where it stands
+	case *ast.AliasNode: // the target is visited at its own place
 	case *ast.AnchorNode:
 		v.visit(n.Value, t)
 	case *ast.SequenceNode:
-		if t == reflect.TypeFor[Alerts]() { // a list is the rules
+		if t == reflect.TypeFor[Alerts]() { // a list means the rules
 			t = reflect.TypeFor[Alert]()
 		}
 		for _, item := range n.Values {
@@ -148,7 +148,7 @@ func (v *visitor) visit(node ast.Node, t reflect.Type) {
 		}
 	case ast.ScalarNode:
 		if number, is := n.(*ast.IntegerNode); is && t == reflect.TypeFor[time.Duration]() {
-			// the library reads durations from texts alone: 0 becomes one
+			// The library reads durations only from texts: make 0 one.
 			number.Value = number.Token.Value
 		}
 		if x, is := n.(*ast.FloatNode); is && t.Kind() == reflect.String &&
@@ -193,13 +193,13 @@ func (v *visitor) visitFields(object ast.MapNode, t reflect.Type) {
 	}
 }
 
-// UsageError marks an error that the user mends by changing arguments or
-// configuration; it decides the exit code.
+// UsageError marks an error that the user corrects by changing arguments or configuration; it
+// decides the exit code.
 type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usage marks err as one that the user mends.
+// Usage marks err as a mistake of the user.
 func Usage(err error) error { return UsageError{err} }
 
 // Usagef returns such an error with a formatted message.

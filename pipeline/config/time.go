@@ -17,16 +17,16 @@ import (
 	"gqlstream/sinks"
 )
 
-// Late decides which events are late, and the kinds of which late ones are refused: edges, labels,
-// predictions, members. Those of other kinds apply and are counted.
+// Late decides which events are late, and for which kinds late events are refused: edges, labels,
+// predictions, members. Late events of other kinds apply and are counted.
 type Late struct {
 	After time.Duration `yaml:"after"` // 0: no event is late
-	// of an event's time before its message's; 0: an hour; < 0: any
+	// limit on an event's time after its message's; 0: an hour; < 0: none
 	Ahead  time.Duration `yaml:"ahead"`
 	Divert []string      `yaml:"divert"`
 }
 
-// Policy returns the policy; whether it makes sense is the core's to say.
+// Policy returns the policy. The core validates it.
 func (c *Late) Policy() (event.LatePolicy, error) {
 	p := event.LatePolicy{After: c.After}
 	kinds := map[string]*bool{
@@ -48,9 +48,9 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 	return p, nil
 }
 
-// Labels says what is known of the calibration labels as a whole.
+// Labels describes the calibration labels as a whole.
 type Labels struct {
-	// Drawn is at-random or by-class; without it the labels themselves tell.
+	// Drawn is at-random or by-class; if empty it is inferred from the labels.
 	Drawn posterior.Drawn `yaml:"drawn"`
 }
 
@@ -59,7 +59,7 @@ type Control struct {
 	Configure string `yaml:"configure"` // allow, the default, or deny
 }
 
-// Steps returns the cutting of the log into steps, and the policy for late events.
+// Steps returns how the log is cut into steps, and the policy for late events.
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
 	late, err := c.Late.Policy()
@@ -83,20 +83,20 @@ func (c *Settings) Steps() (ingest.StepConfig, error) {
 	return out, err
 }
 
-// emitEvery returns the default of step.emit_every: the least multiple of step.every that is a
-// second or more.
+// emitEvery returns the default of step.emit_every: the least multiple of step.every that is at
+// least a second.
 func emitEvery(every time.Duration) time.Duration {
 	every = cmp.Or(every, ingest.StepEveryDefault)
 	if every < 0 {
-		return 0 // it is refused
+		return 0 // refused elsewhere
 	}
 	return (time.Second + every - 1) / every * every
 }
 
-// replicasMax is the largest number of servers that JetStream lets keep a stream.
+// replicasMax is the largest number of replicas of a JetStream stream.
 const replicasMax = 5
 
-// Names returns the streams, subjects and the bucket that the settings name.
+// Names returns the names of the streams, subjects and the bucket.
 func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 	if out, err = sinks.NewNames(c.NATS.Prefix); err != nil {
 		return in, out, Usagef("nats.prefix: %w", err)
@@ -114,7 +114,7 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 	return in, out, errors.Join(err, c.NATS.validateAnswers())
 }
 
-// validateAnswers refuses inboxes on which a stream of a pipeline, or the server, listens.
+// validateAnswers refuses reply subjects on which a stream of a pipeline, or the server, listens.
 func (n NATS) validateAnswers() error {
 	if n.URL == "" && (n.Answers.URL != "" || n.Answers.Credentials != "") {
 		return Usagef(
@@ -132,9 +132,9 @@ func (n NATS) validateAnswers() error {
 	return nil
 }
 
-// ConnectToAnswer returns a connection on which questions are answered, and whether it is one of
-// its own, which the caller closes: that of a user who may publish to inboxes alone, if the
-// settings name one, else nc.
+// ConnectToAnswer returns a connection for answering requests, and whether it is a separate one,
+// which the caller closes. It is separate if the settings name a user for it, who may publish to
+// inboxes alone; else it is nc.
 func ConnectToAnswer(settings Settings, nc *nats.Conn, log *slog.Logger) (
 	answers *nats.Conn, own bool, err error,
 ) {
@@ -149,7 +149,7 @@ func ConnectToAnswer(settings Settings, nc *nats.Conn, log *slog.Logger) (
 	return answers, err == nil, err
 }
 
-// OpenBroker connects to the server that the settings name, or starts one.
+// OpenBroker connects to the server in the settings, or starts one.
 func OpenBroker(settings Settings, log *slog.Logger) (*broker.Broker, error) {
 	settings.NATS.Log = log
 	return broker.Open(

@@ -1,19 +1,19 @@
-// Package group lets several workers divide the shards of one pipeline among them.
+// Package group divides the shards of one pipeline among several workers.
 //
-// A Member says in a key-value bucket, every quarter of a second, that it lives and what it runs.
-// The list of live workers decides the division of work: Rank orders the live workers for anything
-// that has a name, a shard say, by rendezvous hashing, so that all of them come to the same answer
-// without a leader and without a table, and a worker that dies moves only what it had.
+// A Member writes its presence and configuration to a key-value bucket, every quarter of a second.
+// The list of live workers decides the division of work: Rank orders the live workers for a named
+// task, such as a shard, by rendezvous hashing. So all workers come to the same result without a
+// leader or a table, and the death of a worker moves only its own tasks.
 //
-// Nothing here is needed for safety. Two workers that believe that a shard is theirs compute the
-// same bytes, and the fence of the log out (package sinks) lets one copy in. So a member may be
-// wrong for a while about the workers that live: it costs work done twice, or a pause, and no
-// record.
+// Nothing here is needed for safety. Two workers that both believe they own a shard compute the
+// same bytes, and the fence of the output log (package sinks) lets one copy in. So a member may be
+// wrong for a while about the live workers: that costs duplicate work or a pause, but no record.
 //
-// Death is judged by the member's own renewals: a worker that was not heard of while four of them
-// came back is dead. While the broker elects a leader nobody's renewals come back, and nobody dies.
-// It is judged early, because a mistake costs the others the work of a take-over, and no gap.
+// A member judges death by its own renewals: a worker without a renewal while four of the member's
+// own came back is dead. While the broker elects a leader no renewals come back, and no worker is
+// declared dead. The judgement is early, because a mistake costs the others the work of a
+// take-over, but no gap.
 //
-// A Store keeps, by position of the log, what a worker needs to take a shard over, in an object
-// bucket, with the digests by which workers find that their states are not the same.
+// A Store holds, by position of the log, the parts of a state that a worker needs to take a shard
+// over, in an object bucket. It also has digests, by which workers notice that their states differ.
 package group

@@ -14,7 +14,7 @@ import (
 	"gqlstream/internal/request"
 )
 
-// List returns the workers of a group that live, by name.
+// List returns the live workers of a group, by name.
 func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presence, error) {
 	kv, err := js.KeyValue(ctx, bucket)
 	if err != nil {
@@ -23,11 +23,11 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 	return list(ctx, kv)
 }
 
-// Drain asks a worker that lives to hand its shards over and to end, and returns when it has ended:
-// when the others that stay estimate them. What is asked is forgotten as soon as a worker that
-// dies, so it is asked again, also while servers elect.
+// Drain asks a live worker to hand its shards over and to end, and returns when it has ended and
+// the others estimate them. The request is dropped as quickly as a dead worker's presence, so it is
+// repeated, also while servers elect.
 func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
-	var since time.Time // when the process that is asked began: one that takes its place is not
+	var since time.Time // when the asked process began: a process that replaces it is not asked
 	for answered, absent := time.Now(), 0; ; time.Sleep(renewEvery) {
 		var live []Presence
 		kv, err := js.KeyValue(ctx, bucket)
@@ -43,7 +43,7 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		case i < 0 && since.IsZero():
 			return fmt.Errorf("group: no worker %s lives", worker)
 		case (i < 0 || alone) && absent < absentMax:
-			absent++ // servers that have just elected may not have all renewals yet
+			absent++ // newly elected servers may not have all renewals yet
 		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
 		case alone:
@@ -67,37 +67,38 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 }
 
 const (
-	drainHeardMax = time.Minute // that a worker may take to hear that it is to end
-	absentMax     = 8           // looks at the list that must miss a worker for it to be gone
+	drainHeardMax = time.Minute // how long a worker may take to notice the request
+	absentMax     = 8           // consecutive lists without the worker before it counts as gone
 )
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 
 func drainRequest(since time.Time) []byte { return []byte(since.UTC().Format(time.RFC3339Nano)) }
 
-// key returns the key of a worker: keys allow few characters, names any.
+// key returns the key of a worker: keys allow few characters, worker names any.
 func key(worker string) string { return fmt.Sprintf("worker.%016x", xxhash.Sum64String(worker)) }
 
-// Rank returns the place of this worker among those that live in the order for something, 0
-// for the first, and -1 where it hands its work over.
+// Rank returns the index of this worker in the order of the live workers for a task: 0 for the
+// first, and -1 if it hands its work over.
 func (m *Member) Rank(of string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Index(order(m.live(), of), m.self.Worker)
 }
 
-// Place says who is to estimate a shard, and whether somebody does.
+// Place describes this worker's part in a shard.
 type Place struct {
-	// of this worker among those that are to: 0 for the first, and -1 if it is none of them
+	// Order is this worker's index among the workers for the shard: 0 for the first, -1 if it is
+	// none of them.
 	Order  int
-	Served bool // another one of them says that it does
-	// Awaited says that one of them before this worker, by name, does not yet. Of workers that must
-	// stand still to take shards over one does at a time, so that of each shard another copy goes
-	// on.
+	Served bool // another worker reports that it estimates the shard
+	// Awaited says that an earlier worker for the shard, by name, does not estimate it yet. Workers
+	// that must pause to take shards over do so one at a time, so that another copy of each shard
+	// goes on.
 	Awaited bool
 }
 
-// Places returns the places of so many shards, of which there are to be so many copies.
+// Places returns this worker's place for each shard; each shard gets that many copies.
 func (m *Member) Places(shards, copies int) (places []Place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,9 +114,9 @@ func (m *Member) Places(shards, copies int) (places []Place) {
 	return places
 }
 
-// assign returns the workers that estimate each shard, in their order. Shard after shard takes the
-// first of its order that has room: no worker is the first, or the second, of more than its part of
-// the shards. Of a worker that goes, what it had moves, and little else.
+// assign returns the workers of each shard, in order. Each shard in turn takes the first workers of
+// its order that have capacity: no worker is first, or second, for more than its part of the
+// shards. If a worker leaves, its shards move, and few others.
 func assign(workers []string, shards, copies int) [][]string {
 	all := make([][]string, shards)
 	for range min(copies, len(workers)) {
@@ -125,7 +126,7 @@ func assign(workers []string, shards, copies int) [][]string {
 				func(w string) bool { return slices.Contains(all[shard], w) })
 			room := slices.IndexFunc(free,
 				func(w string) bool { return has[w]*len(workers) < shards })
-			next := free[max(room, 0)] // -1: those that have room estimate this shard already
+			next := free[max(room, 0)] // -1: the workers with capacity already have this shard
 			has[next]++
 			all[shard] = append(all[shard], next)
 		}
@@ -133,8 +134,8 @@ func assign(workers []string, shards, copies int) [][]string {
 	return all
 }
 
-// order returns workers in the order in which they are to do something, highest random weight
-// first. Of a worker that goes, only what it was first for has another first.
+// order returns workers in the order for a task, highest random weight first. If a worker leaves,
+// only the tasks that it was first for get another first worker.
 func order(workers []string, of string) []string {
 	weight := func(worker string) uint64 { return xxhash.Sum64String(worker + "\x00" + of) }
 	ordered := slices.Clone(workers)

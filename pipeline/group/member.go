@@ -19,18 +19,18 @@ import (
 	"gqlstream/internal/request"
 )
 
-// How often a member says that it lives, and when it is forgotten.
+// How often a member renews its presence, and when it is dropped.
 const (
 	renewEvery = 250 * time.Millisecond
-	// own renewals that come back without one of a worker that is dead then
+	// a worker is dead after this many own renewals without one of it
 	renewalsMax = 4
-	// of an entry, beside that, for who has not heard of the worker before
+	// lifetime of an entry, for readers that have not seen the worker before
 	presenceTTL = 8 * renewEvery
-	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
+	requestMax  = 5 * time.Second // for one request to the broker, which may be electing
 	watchAgain  = 200 * time.Millisecond
 )
 
-// Presence is the entry of a worker about itself.
+// Presence is a worker's entry about itself.
 type Presence struct {
 	Worker   string    `json:"worker"`
 	Since    time.Time `json:"since"`            // when its process began
@@ -40,9 +40,9 @@ type Presence struct {
 	Position uint64    `json:"position"`         // last position of the log that was applied
 	Page     string    `json:"page,omitempty"`   // address of its page
 	Shards   []int     `json:"shards"`           // that it estimates now
-	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
-	// Needs names the follower on this worker that needs most of the log out, and Taken the
-	// sequence that it has taken: no worker may discard what comes after.
+	Drains   bool      `json:"drains,omitempty"` // it is handing its shards over
+	// Needs names the follower of this worker with the lowest position in the output log, and Taken
+	// is that position: no worker may discard later records.
 	Needs    string `json:"needs,omitempty"`
 	Taken    uint64 `json:"taken,omitempty"`
 	revision uint64 // of the entry
@@ -51,7 +51,7 @@ type Presence struct {
 // Config configures a worker of a group.
 type Config struct {
 	JS       jetstream.JetStream
-	Bucket   string // of the group; Bucket returns its name
+	Bucket   string // bucket of the group; see Bucket
 	Replicas int
 	Log      *slog.Logger
 	Self     Presence
@@ -69,23 +69,23 @@ type Member struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	Disagreed chan error // capacity 1: why this worker must end: another one has another state
+	Disagreed chan error // capacity 1: another worker has a different state, so this one must end
 
 	mu       sync.Mutex
 	self     Presence
 	workers  map[string]*heard
-	renewals uint64 // own that came back
+	renewals uint64 // own renewals that came back
 }
 
-// heard is the newest entry of a worker, and what came after it.
+// heard is the newest entry of a worker.
 type heard struct {
 	Presence
-	at uint64 // the own renewal at which the entry came
+	at uint64 // own renewals when the entry came
 }
 
-// Join takes part in a group, and returns when the workers that live are known. It refuses to
-// where one of them has another configuration or architecture, or renews an entry of this one's
-// name; where one has another build, it waits until that has ended.
+// Join joins a group, and returns when the live workers are known. It refuses if one of them has
+// another configuration or architecture, or uses this worker's name. It waits for workers of
+// another build to end.
 func Join(ctx context.Context, c Config) (*Member, error) {
 	kv, err := openBucket(ctx, c.JS, jetstream.KeyValueConfig{
 		Bucket:      c.Bucket,
@@ -113,7 +113,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
-// bucketBytesMax bounds the bucket where an account requires a limit.
+// bucketBytesMax bounds the bucket if an account requires a limit.
 const bucketBytesMax = 1 << 20
 
 func openBucket(
@@ -137,11 +137,12 @@ func openBucket(
 	return kv, nil
 }
 
-// admit is called before other goroutines know of the member.
+// admit is called before other goroutines use the member.
 func (m *Member) admit(ctx context.Context) error {
 	seen := uint64(
 		0)
-	renewals := 0 // of the name: the entry of a worker that was killed may stay while servers elect
+	// renewals of this name: the entry of a killed worker may remain while servers elect
+	renewals := 0
 	for begun, said := time.Now(), false; ; {
 		live, err := list(ctx, m.kv)
 		if err != nil {
@@ -180,8 +181,8 @@ func (m *Member) admit(ctx context.Context) error {
 	}
 }
 
-// refuse returns why this worker cannot belong to a group with another one: its records would be
-// other ones.
+// refuse returns the reason why this worker cannot join a group with another one: their records
+// would differ.
 func (p *Presence) refuse(o *Presence) error {
 	var why string
 	switch {
@@ -201,7 +202,7 @@ func (p *Presence) refuse(o *Presence) error {
 		o.Worker, why)
 }
 
-// list returns the workers that have said within presenceTTL that they live, by name.
+// list returns the workers with a renewal within presenceTTL, by name.
 func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
@@ -246,7 +247,7 @@ func (m *Member) renewAlways(ctx context.Context) {
 
 func (m *Member) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx,
-		renewalsMax*renewEvery/2) // the next one must be in time if this one is lost
+		renewalsMax*renewEvery/2) // short, so that the next renewal is in time if this one is lost
 	defer cancel()
 	m.mu.Lock()
 	data, err := json.Marshal(m.self)
@@ -265,7 +266,8 @@ func (m *Member) watch(ctx context.Context) {
 			var entry jetstream.KeyValueEntry
 			select {
 			case entry, heard = <-watcher.Updates():
-			case <-time.After(2 * presenceTTL): // one that hears not even this worker is replaced
+			// replace a watcher that does not even see this worker's renewals
+			case <-time.After(2 * presenceTTL):
 				heard = false
 			case <-ctx.Done():
 				heard = false
@@ -284,7 +286,7 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// hear takes one renewal in, or that a worker has left.
+// hear processes one renewal, or the departure of a worker.
 func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -306,7 +308,7 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 			return name != m.self.Worker && m.renewals >= w.at+renewalsMax
 		})
 	case p.Config == m.self.Config && p.Arch == m.self.Arch:
-		// another one is refused where it starts
+		// an incompatible worker is refused at its start
 		m.workers[p.Worker] = &heard{Presence: p, at: m.renewals}
 	}
 }
@@ -325,14 +327,14 @@ func (m *Member) live() (names []string) {
 // Name returns the name of this worker.
 func (m *Member) Name() string { return m.config.Self.Worker }
 
-// Workers returns the newest entries of the workers that live, without those that hand their work
+// Workers returns the newest entries of the live workers, without those that are handing their work
 // over.
 func (m *Member) Workers() (all []Presence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range m.live() {
 		if name == m.self.Worker {
-			all = append(all, m.self) // which is newer than what came back
+			all = append(all, m.self) // newer than the one that came back
 		} else {
 			all = append(all, m.workers[name].Presence)
 		}
@@ -340,14 +342,14 @@ func (m *Member) Workers() (all []Presence) {
 	return all
 }
 
-// Say changes what this worker says of itself with its next renewal.
+// Say changes this worker's entry from its next renewal on.
 func (m *Member) Say(change func(*Presence)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.self)
 }
 
-// Slowest returns the follower of another worker that has taken least of the log out.
+// Slowest returns the follower of another worker with the lowest position in the output log.
 func (m *Member) Slowest() (name string, taken uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

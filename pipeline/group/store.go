@@ -20,39 +20,39 @@ import (
 	"gqlstream/internal/request"
 )
 
-// What a store keeps.
+// Contents of a store.
 const (
-	completeKept = 2 // positions of which there are the graph and all shards
-	graphsKept   = 2 // newest ones of which there are not
-	// newest ones of each shard, for workers that have the graph on their own disk
+	completeKept = 2 // positions with the graph and all shards
+	graphsKept   = 2 // newest positions with only the graph
+	// newest positions of each shard, for workers with the graph on their own disk
 	positionsKept = 16
-	// of chunks of no object, which a worker that was killed has left
+	// age of chunks without an object, left by a killed worker
 	strayAge = 10 * time.Minute
-	// for the first attempt to read an object, and twice as long for each one after it
+	// for the first attempt to read an object; doubled for each further one
 	getWaitMin = 2 * time.Second
-	getWaitMax = 10 * time.Minute // for the last
+	getWaitMax = 10 * time.Minute // for the last attempt
 )
 
-// GraphPart names what all workers have alike; a shard's part has the shard's number.
+// GraphPart names the part that all workers share; a shard's part has the shard's number.
 const GraphPart = "graph"
 
 // Part names the part of a state that belongs to a shard.
 func Part(shard int) string { return strconv.Itoa(shard) }
 
-// Store keeps parts of the state by position of the log, for workers that take shards over, and
-// compares what two workers have of the same part. Any goroutine may use it.
+// Store holds parts of states by position of the log, for workers that take shards over, and
+// compares the parts of two workers. Any goroutine may use it.
 type Store struct {
 	member  *Member
 	shards  int
 	bucket  string // of the objects
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
-	// age of chunks of no object, beside the newest message, at which Drop drops them
+	// age, relative to the newest message, at which Drop drops chunks without an object
 	stray time.Duration
 }
 
-// OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets
-// than shall be are refused.
+// OpenStore opens the store of a group with that many shards. It refuses buckets with fewer
+// replicas than required.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	s = &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state", stray: strayAge}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
@@ -81,14 +81,15 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	return s, err
 }
 
-const disagreementKey = "disagreement" // of the newest one: the workers that it names end
+// key of the newest disagreement: the workers that it names end
+const disagreementKey = "disagreement"
 
 type disagreement struct {
 	Workers [2]string `json:"workers"`
 	Text    string    `json:"text"`
 }
 
-// hearDisagreement ends a worker that has another state than another one.
+// hearDisagreement ends this worker if a disagreement names it.
 func (m *Member) hearDisagreement(data []byte) {
 	var d disagreement
 	if json.Unmarshal(data, &d) == nil && slices.Contains(d.Workers[:], m.self.Worker) {
@@ -99,10 +100,10 @@ func (m *Member) hearDisagreement(data []byte) {
 	}
 }
 
-// Compare compares our own digests of the parts at a position with those of the worker that has
-// stored one of them, if one has. Where they differ both end: see Disagreed. Workers that store a
-// part at the same time do not see each other's, so that only a later comparison is sure to find
-// the difference.
+// Compare compares this worker's digests of the parts at a position with the digests stored by
+// another worker, if there are any. If they differ, both workers end: see Disagreed. Two workers
+// that store a part at the same time do not see each other's, so only a later comparison finds the
+// difference for certain.
 func (s *Store) Compare(
 	ctx context.Context,
 	config string,
@@ -147,13 +148,13 @@ func (s *Store) Compare(
 	return nil
 }
 
-// objectName begins with the digest of the configuration, which decides the bytes.
+// objectName begins with the digest of the configuration, on which the bytes depend.
 func objectName(config string, position uint64, part string) string {
 	return fmt.Sprintf("%s/%020d/%s", config, position, part)
 }
 
-// Put stores a part at a position, unless it is there already, with our own digests of it and of
-// the graph.
+// Put stores a part at a position, unless it is there already, with this worker's digests of the
+// part and of the graph.
 func (s *Store) Put(
 	ctx context.Context,
 	config string,
@@ -181,9 +182,9 @@ func (s *Store) Put(
 	return nil
 }
 
-// Drop drops what no worker can need any more, what the library leaves of a deleted object, and
-// chunks of a worker that ended before it had stored all. What has the same name before a point is
-// of another format, and nobody reads it.
+// Drop drops objects that no worker can need, remains of deleted objects, and chunks of workers
+// that ended while storing. Objects of another format have names that differ before the point, and
+// stay.
 func (s *Store) Drop(ctx context.Context, config string) error {
 	family, _, _ := strings.Cut(config, ".")
 	infos, all, err := s.list(ctx, config)
@@ -223,12 +224,12 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 	return err
 }
 
-// stored says at which positions there is a part, newest first.
+// stored lists the positions of each part, newest first.
 type stored map[string][]uint64
 
-// needed leaves out what no worker can need any more. One that takes shards over goes on from a
-// position of which there are the graph and all shards: the newest ones stay until there are newer
-// ones. So do the newest graphs, which become such.
+// needed removes the positions that no worker can need. A worker that takes shards over starts at a
+// position with the graph and all shards: the newest of them stay until there are newer ones. The
+// newest graphs stay too, because their shards may follow.
 func (all stored) needed(shards int) stored {
 	graphs := all[GraphPart]
 	complete := slices.DeleteFunc(slices.Clone(graphs), func(position uint64) bool {
@@ -249,8 +250,8 @@ func (all stored) needed(shards int) stored {
 	return needed
 }
 
-// Positions returns the positions at which there is a graph, in the store or in a list, newest
-// first, and before them again those of which the store has all of some shards.
+// Positions returns the positions with a graph, in the store or in a list, newest first; before
+// them, again, those for which the store has all of some shards.
 func (s *Store) Positions(
 	ctx context.Context,
 	config string,
@@ -267,8 +268,8 @@ func (s *Store) Positions(
 	return slices.Concat(whole, positions), err
 }
 
-// list returns all objects, deleted ones too, and the positions of the parts of a configuration, or
-// of any.
+// list returns all objects, deleted ones too, and the positions of the parts of one configuration,
+// or of any.
 func (s *Store) list(
 	ctx context.Context,
 	config string,
@@ -295,8 +296,8 @@ func (s *Store) list(
 	return infos, all, nil
 }
 
-// OldestGraph returns the oldest position of which a group of a pipeline with a prefix keeps the
-// graph, and the bucket that does, or 0: a worker with an empty disk goes on from there.
+// OldestGraph returns the oldest position for which a group stores the graph, and the bucket, or 0.
+// A worker with an empty disk starts there.
 func OldestGraph(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -323,7 +324,7 @@ func OldestGraph(
 	return oldest, bucket, stores.Error()
 }
 
-// Get reads a part at a position into what state points to.
+// Get reads a part at a position into *state.
 func (s *Store) Get(
 	ctx context.Context,
 	config string,
@@ -338,9 +339,9 @@ func (s *Store) Get(
 	return err
 }
 
-// get returns an object. The library waits for ever for the rest of one that is replaced or deleted
-// while it reads, and a broker may not answer now: an attempt ends after a while, and the next one
-// may take longer. Whoever gave up would read the whole log.
+// get returns an object. The library waits for ever for the rest of an object that is replaced or
+// deleted during the read, and a broker may not answer now. So each attempt has a limit, and the
+// next one a longer limit. Giving up would mean reading the whole log.
 func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	for wait := getWaitMin; ; wait *= 2 {
 		attempt, end := context.WithTimeout(ctx, wait)
@@ -359,7 +360,7 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// Shelf stores the state of a follower of the log out for the worker that takes it over.
+// Shelf stores the state of a follower for the worker that takes it over.
 type Shelf struct {
 	store *Store
 	name  string
@@ -368,7 +369,7 @@ type Shelf struct {
 // Shelf returns the shelf of a follower.
 func (s *Store) Shelf(follower string) Shelf { return Shelf{s, "follower/" + follower} }
 
-// Read returns the newest contents; if there are none the error is os.ErrNotExist.
+// Read returns the newest contents; if there are none, the error is os.ErrNotExist.
 func (s Shelf) Read(ctx context.Context) ([]byte, error) {
 	data, err := s.store.get(ctx, s.name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -377,7 +378,7 @@ func (s Shelf) Read(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// Write replaces what is kept.
+// Write replaces the contents.
 func (s Shelf) Write(ctx context.Context, data []byte) error {
 	_, err := s.store.objects.PutBytes(ctx, s.name, data)
 	return err
