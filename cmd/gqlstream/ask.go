@@ -26,13 +26,13 @@ type askCmd struct {
 	refusedFlags
 	serverFlags
 	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or their number."`
-	Community   []string `required:"" sep:"none" placeholder:"NAME" help:"The community to label members of (repeatable)."`
+	Community   []string `required:"" sep:"none" placeholder:"NAME" help:"${ask_community}"`
 	Count       int      `placeholder:"N" help:"Vertices to label."`
-	TargetWidth float64  `placeholder:"X" help:"Draw enough vertices for a widest interval of X to either side."`
-	Confidence  float64  `default:"0.9" placeholder:"X" help:"Confidence of the intervals. [${default}]"`
-	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
-	Out         outFile  `short:"o" default:"-" placeholder:"FILE" help:"File for the vertices; - is standard output. [${default}]"`
-	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL) for a labelling tool."`
+	TargetWidth float64  `placeholder:"X" help:"${ask_target_width}"`
+	Confidence  float64  `default:"0.9" placeholder:"X" help:"${ask_confidence} [${default}]"`
+	Seed        uint64   `default:"1" help:"${ask_seed} [${default}]"`
+	Out         outFile  `short:"o" default:"-" placeholder:"FILE" help:"${ask_out} [${default}]"`
+	Publish     bool     `help:"${ask_publish}"`
 }
 
 func (*askCmd) Help() string {
@@ -44,7 +44,8 @@ docs/labels.md.
 Examples:
   gqlstream ask --community berlin --count 50 --out berlin.csv
   gqlstream ask --community berlin --community ankara --target-width 0.1 --seed 7
-  gqlstream ask --edges e.csv --labels l.csv --predictions p.csv --members m.csv --community berlin --count 50`
+  gqlstream ask --edges e.csv --labels l.csv --predictions p.csv --members m.csv \
+      --community berlin --count 50`
 }
 
 // Run draws.

@@ -19,14 +19,14 @@ import (
 )
 
 type communitiesCmd struct {
-	Edges []string `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
-	Log   []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
+	Edges []string `type:"existingfile" placeholder:"FILE" help:"${communities_edges}"`
+	Log   []string `type:"existingfile" placeholder:"FILE" help:"${communities_log}"`
 	readingFlags
-	Out        outFile `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
-	MinSize    int     `default:"11" placeholder:"N" help:"Least number of members. Smaller communities are omitted and counted. run publishes no estimate of fewer than 11."`
-	Resolution float64 `default:"1" placeholder:"X" help:"A value above 1 makes more and smaller communities, below 1 fewer and larger ones."`
-	Seed       uint64  `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
-	Prefix     string  `default:"c" placeholder:"TEXT" help:"Prefix of the names; a number follows, the largest community first."`
+	Out        outFile `short:"o" required:"" placeholder:"FILE" help:"${communities_out}"`
+	MinSize    int     `default:"11" placeholder:"N" help:"${communities_min_size}"`
+	Resolution float64 `default:"1" placeholder:"X" help:"${communities_resolution}"`
+	Seed       uint64  `default:"1" placeholder:"N" help:"${communities_seed}"`
+	Prefix     string  `default:"c" placeholder:"TEXT" help:"${communities_prefix}"`
 	refusedFlags
 }
 
@@ -37,7 +37,8 @@ and predictions play no part. See docs/communities.md.
 
 Examples:
   gqlstream communities --edges edges.csv.gz --out members.csv
-  gqlstream communities --edges follows.csv --map src=follower,dst=followee --min-size 2 --out members.csv
+  gqlstream communities --edges follows.csv --map src=follower,dst=followee --min-size 2 \
+      --out members.csv
   gqlstream communities --log events.ndjson.zst --resolution 2 --prefix may- --out may.csv`
 }
 

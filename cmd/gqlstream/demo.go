@@ -32,7 +32,7 @@ type demoCmd struct {
 	Seed        uint64        `default:"1" help:"Same seed, same network and same opinions."`
 	Speed       float64       `default:"1" help:"Simulated seconds in a second."`
 	Vertices    int           `default:"20000" help:"Vertices at the end."`
-	HTTP        string        `name:"http" default:"127.0.0.1:8090" help:"Address of the page with charts; off for none."`
+	HTTP        string        `name:"http" default:"127.0.0.1:8090" help:"${demo_http}"`
 	Communities int           `default:"12" help:"Number of communities; everyone is added."`
 }
 

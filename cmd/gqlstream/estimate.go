@@ -24,7 +24,7 @@ type estimateCmd struct {
 	fileFlags
 	refusedFlags
 	settingsFlags
-	Format string `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
+	Format string `default:"table" enum:"table,json" help:"${estimate_format}"`
 }
 
 func (*estimateCmd) Help() string {
@@ -34,15 +34,19 @@ floor applies. --classifier makes missing predictions from labels and edges. --c
 definitions of communities on files; see docs/communities.md.
 
 Examples:
-  gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
-  gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
-  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right --classifier diffusion
-  gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --config rules.yaml`
+  gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv \
+      --members members.csv
+  gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone \
+      --method all --format json
+  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right \
+      --classifier diffusion
+  gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv \
+      --config rules.yaml`
 }
 
 // settingsFlags are a configuration and what wins over it, of commands that need no pipeline.
 type settingsFlags struct {
-	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"${settings_config}"`
 	config.ResultFlags
 }
 

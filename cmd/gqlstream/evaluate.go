@@ -20,10 +20,12 @@ type evaluateCmd struct {
 	refusedFlags
 	settingsFlags
 	Options evaluateOptions `embed:""`
-	Format  string          `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
-	Plots   string          `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
-	ByTime  bool            `help:"Read the files as a log with times, predict each label before it is read, and report by period."`
-	Period  time.Duration   `placeholder:"DURATION" help:"With --by-time: length of a period. By default a week, or less in a log of less than four weeks."`
+
+	Format string `default:"markdown" enum:"markdown,json" help:"${eval_format} [${default}]"`
+
+	Plots  string        `placeholder:"DIR" help:"${evaluate_plots}"`
+	ByTime bool          `help:"${evaluate_by_time}"`
+	Period time.Duration `placeholder:"DURATION" help:"${evaluate_period}"`
 }
 
 // evaluateOptions has no method Validate, which would be called before the core is configured.

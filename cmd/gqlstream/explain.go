@@ -24,9 +24,9 @@ type explainCmd struct {
 	Method     string `placeholder:"NAME" help:"The method to explain. [the first published]"`
 
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate changed."`
-	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
+	From      string `placeholder:"POSITION|TIME" help:"${explain_from}"`
 	To        string `placeholder:"POSITION|TIME" help:"The later place. [the newest estimate]"`
-	Named     int    `default:"10" placeholder:"N" help:"Name the N largest single changes of each cause with at most 64 changes; 0 names none."`
+	Named     int    `default:"10" placeholder:"N" help:"${explain_named}"`
 
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
 }
@@ -38,8 +38,10 @@ to --state. See docs/explain.md.
 
 Examples:
   gqlstream explain --config gqlstream.yaml --community berlin
-  gqlstream explain --config gqlstream.yaml --community berlin --from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z --method sis-nacc
-  gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin --from 1200 --to 3400 --format json`
+  gqlstream explain --config gqlstream.yaml --community berlin --from 2026-05-01T12:00:00Z \
+      --to 2026-05-01T13:00:00Z --method sis-nacc
+  gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin \
+      --from 1200 --to 3400 --format json`
 }
 
 // Run explains one estimate.

@@ -24,23 +24,23 @@ import (
 // fileFlags name the files that make a log. The extension decides the form: .csv,
 // .tsv and .ndjson, alone or with .gz or .zst, .parquet, .arrow.
 type fileFlags struct {
-	Edges       []string `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
-	Labels      []string `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
-	Predictions []string `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p_left,p_right,... or vertex,p0,p1,... or vertex,class."`
-	Posts       []string `type:"existingfile" placeholder:"FILE" help:"Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or author,class."`
-	Members     []string `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
-	Vertices    []string `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
-	Log         []string `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, in the format of gqlstream simulate."`
+	Edges       []string `type:"existingfile" placeholder:"FILE" help:"${file_edges}"`
+	Labels      []string `type:"existingfile" placeholder:"FILE" help:"${file_labels}"`
+	Predictions []string `type:"existingfile" placeholder:"FILE" help:"${file_predictions}"`
+	Posts       []string `type:"existingfile" placeholder:"FILE" help:"${file_posts}"`
+	Members     []string `type:"existingfile" placeholder:"FILE" help:"${file_members}"`
+	Vertices    []string `type:"existingfile" placeholder:"FILE" help:"${file_vertices}"`
+	Log         []string `type:"existingfile" placeholder:"FILE" help:"${file_log}"`
 	readingFlags
 }
 
 // readingFlags say how files are read.
 type readingFlags struct {
-	Map       map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of your columns: --map src=follower,dst=followee. --map time= reads no time."`
-	Columns   []string          `sep:"none" placeholder:"LIST" help:"Columns of files without a header, in order: --columns src,dst, or edges=src,dst for one kind. An empty name skips a column. (repeatable)"`
-	Timezone  string            `placeholder:"ZONE" help:"Time zone of times without a zone, such as Europe/Berlin or UTC. Without this flag such times are refused."`
-	NullWords bool              `help:"Read NA, null, None, NaN and similar words as text. Otherwise they are missing values."`
-	EdgesSum  bool              `help:"Add the weights of repeated edges. Otherwise the last weight stands."`
+	Map       map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"${reading_map}"`
+	Columns   []string          `sep:"none" placeholder:"LIST" help:"${reading_columns}"`
+	Timezone  string            `placeholder:"ZONE" help:"${reading_timezone}"`
+	NullWords bool              `help:"${reading_null_words}"`
+	EdgesSum  bool              `help:"${reading_edges_sum}"`
 }
 
 // apply adds the flags to what is read.
@@ -231,8 +231,8 @@ func (f *refusedFlags) readFiles(
 
 // refusedFlags say how many rows of files may be refused.
 type refusedFlags struct {
-	MaxRefused  string `placeholder:"N|P%" help:"Accept up to N refused rows, or P percent. By default one refused row is an error."`
-	SkipRefused bool   `help:"Accept any number of refused rows, unless all rows of a file are refused."`
+	MaxRefused  string `placeholder:"N|P%" help:"${refused_max_refused}"`
+	SkipRefused bool   `help:"${refused_skip_refused}"`
 	Quiet       bool   `short:"q" help:"Print no summary of the files. Warnings remain."`
 }
 

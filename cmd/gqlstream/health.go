@@ -20,7 +20,7 @@ import (
 const configInstalled = "/etc/gqlstream/gqlstream.yaml"
 
 type healthCmd struct {
-	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration of the run with the address of its page. [/etc/gqlstream/gqlstream.yaml, if it exists]"`
+	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"${health_config}"`
 	HTTP   string `name:"http" placeholder:"ADDRESS" help:"Address of the page. [127.0.0.1:8090]"`
 	Ready  bool   `help:"Require a run that has caught up with the log, not only one that answers."`
 }

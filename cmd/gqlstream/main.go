@@ -25,6 +25,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gqlstream/ingest/event"
+	"gqlstream/lab/evaluate"
+	"gqlstream/lab/simulate"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 )
@@ -48,29 +50,29 @@ type console struct {
 func (c console) atEnd(closer func() error) { *c.closers = append(*c.closers, closer) }
 
 type cli struct {
-	Run         runCmd         `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
+	Run         runCmd         `cmd:"" help:"${cli_run}"`
 	Publish     publishCmd     `cmd:"" help:"Publish files to the stream."`
-	Watch       watchCmd       `cmd:"" help:"Show the communities of a running pipeline in the terminal."`
+	Watch       watchCmd       `cmd:"" help:"${cli_watch}"`
 	Estimate    estimateCmd    `cmd:"" help:"Estimate once, from files."`
 	Communities communitiesCmd `cmd:"" help:"Find communities in a graph, by its edges."`
-	Ask         askCmd         `cmd:"" help:"Draw members of a community to label, and promise the resulting interval."`
-	Evaluate    evaluateCmd    `cmd:"" help:"Test all methods and their intervals on your own labelled graph."`
-	Replay      replayCmd      `cmd:"" help:"Compute the estimates of a log again, from a stream or files."`
-	Explain     explainCmd     `cmd:"" help:"Explain the change of an estimate between two places of the log."`
+	Ask         askCmd         `cmd:"" help:"${cli_ask}"`
+	Evaluate    evaluateCmd    `cmd:"" help:"${cli_evaluate}"`
+	Replay      replayCmd      `cmd:"" help:"${cli_replay}"`
+	Explain     explainCmd     `cmd:"" help:"${cli_explain}"`
 	Check       checkCmd       `cmd:"" help:"Check a configuration and print it with all defaults."`
-	Demo        demoCmd        `cmd:"" help:"Show truth, plain count and estimate, live, on a simulated network."`
-	Simulate    simulateCmd    `cmd:"" help:"Simulate a social network with known truth, into a file or a stream."`
+	Demo        demoCmd        `cmd:"" help:"${cli_demo}"`
+	Simulate    simulateCmd    `cmd:"" help:"${cli_simulate}"`
 	Snapshot    snapshotCmd    `cmd:"" help:"List, show and export checkpoints."`
-	Purge       purgeCmd       `cmd:"" help:"Delete the beginning of the log that no checkpoint needs."`
-	Backup      backupCmd      `cmd:"" help:"Copy the log, the published records and the state to a directory."`
+	Purge       purgeCmd       `cmd:"" help:"${cli_purge}"`
+	Backup      backupCmd      `cmd:"" help:"${cli_backup}"`
 	Restore     restoreCmd     `cmd:"" help:"Restore a backup."`
-	Scrub       scrubCmd       `cmd:"" help:"Read all stored data and report damaged and missing parts."`
+	Scrub       scrubCmd       `cmd:"" help:"${cli_scrub}"`
 	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry refused events."`
 	Group       groupCmd       `cmd:"" help:"List the workers of a group, or drain one of them."`
-	Notify      notifyCmd      `cmd:"" help:"Send a sample alert to the targets of a configuration."`
+	Notify      notifyCmd      `cmd:"" help:"${cli_notify}"`
 	Health      healthCmd      `cmd:"" help:"Check the health of the run on this machine."`
-	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Answer a language model's questions about a running pipeline."`
-	Version     versionCmd     `cmd:"" help:"Print the version, the Go release and the event schema version."`
+	MCP         mcpCmd         `cmd:"" name:"mcp" help:"${cli_mcp}"`
+	Version     versionCmd     `cmd:"" help:"${cli_version}"`
 }
 
 func main() {
@@ -96,9 +98,11 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	exit(exitFailed)
 }
 
-// words are those that flags take.
+// words are the words that flags take.
 var words = kong.Vars{
-	"reasons": listed(event.Reasons), "kinds": listed(event.KindNames()),
+	"reasons": listed(event.Reasons),
+	"kinds":   listed(event.KindNames()),
+	"sorts":   "name,members,share,width,coverage,certificate,flags,updated",
 }
 
 // execute runs one command line and returns the exit code. Tests call it too.
@@ -112,7 +116,8 @@ func execute(ctx context.Context, args []string, con console) int {
 			"Keeps the shares of labels in communities current while a graph changes."),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
-		words,
+		words, flagHelp, kong.Vars(config.FlagHelp), kong.Vars(evaluate.FlagHelp),
+		kong.Vars(simulate.FlagHelp),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(con),
 	)

@@ -146,12 +146,14 @@ const (
 )
 
 type listArgs struct {
-	Search     string `json:"search,omitempty" jsonschema:"only communities with this in their names"`
-	Sort       string `json:"sort,omitempty" jsonschema:"name, share, width, members, movement, flags or updated"`
+	Search string `json:"search,omitempty" jsonschema:"a part of their names"`
+
+	Sort string `json:"sort,omitempty" jsonschema:"name share width members movement flags updated"`
+
 	Descending bool   `json:"descending,omitempty" jsonschema:"largest first"`
 	Flag       string `json:"flag,omitempty" jsonschema:"only communities with this flag, or any"`
 	Class      string `json:"class,omitempty" jsonschema:"number of the class to sort by, from 0"`
-	Limit      int    `json:"limit,omitempty" jsonschema:"at most so many; 50 by default, at most 500"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"default 50, at most 500"`
 }
 
 type communityArgs struct {
@@ -179,14 +181,14 @@ type explainArgs struct {
 
 type compareArgs struct {
 	communityArgs
-	Other  string `json:"other,omitempty" jsonschema:"another community; everyone by default, or none with at"`
+	Other  string `json:"other,omitempty" jsonschema:"community; default everyone, or none with at"`
 	At     string `json:"at,omitempty" jsonschema:"log time, RFC 3339"`
 	Method string `json:"method,omitempty" jsonschema:"by default the main method"`
 }
 
 type askArgs struct {
 	communityArgs
-	Count int `json:"count,omitempty" jsonschema:"how many members could be labelled; 50 by default"`
+	Count int `json:"count,omitempty" jsonschema:"number of members to label; default 50"`
 }
 
 // setAll sets the parameters that are not empty, from pairs of a name and a value.

@@ -11,7 +11,7 @@ import (
 
 type notifyCmd struct {
 	File string `arg:"" type:"existingfile" help:"The configuration with the targets."`
-	Test bool   `required:"" help:"Send one sample alert to every webhook and Alertmanager, and print each answer."`
+	Test bool   `required:"" help:"${notify_test}"`
 }
 
 func (*notifyCmd) Help() string {

@@ -26,11 +26,11 @@ type publishCmd struct {
 	refusedFlags
 	serverFlags
 	Rate         float64 `help:"Greatest number of events a second; 0 is the rate of the server."`
-	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or their number. By default from the configuration, the published estimates or the files."`
+	Classes      string  `placeholder:"LIST" help:"${publish_classes}"`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions without one."`
-	Producer     string  `placeholder:"ID" help:"Name of this producer. The broker drops files that the same producer publishes again within two minutes."`
-	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without files."`
-	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
+	Producer     string  `placeholder:"ID" help:"${publish_producer}"`
+	Note         string  `placeholder:"TEXT" help:"${publish_note}"`
+	Rejects      string  `placeholder:"FILE" help:"${publish_rejects}"`
 }
 
 func (*publishCmd) Help() string {
@@ -40,8 +40,10 @@ of time. Invalid rows are counted and printed, and the exit code is then 1, unle
 
 Examples:
   gqlstream publish --nats nats://localhost:4222 --note debate
-  gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv --predictions p.parquet --classes left,right
-  gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee --rejects bad.ndjson`
+  gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv \
+      --predictions p.parquet --classes left,right
+  gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee \
+      --rejects bad.ndjson`
 }
 
 // publishFlushMax bounds the wait for the server after an interrupt.

@@ -48,8 +48,8 @@ func (f *serverFlags) openQuarantine(ctx context.Context, con console) (*ingest.
 
 type quarantineListCmd struct {
 	serverFlags
-	Reason string `placeholder:"WORD" enum:",${reasons}" default:"" help:"Only entries with this reason, such as self-loop."`
-	Kind   string `placeholder:"KIND" enum:",${kinds},unknown" default:"" help:"Only entries of this kind of event, or unknown."`
+	Reason string `placeholder:"WORD" enum:",${reasons}" default:"" help:"${entry_reason}"`
+	Kind   string `placeholder:"KIND" enum:",${kinds},unknown" default:"" help:"${entry_kind}"`
 	All    bool   `help:"Also entries that were retried."`
 	JSON   bool   `name:"json" help:"One JSON object a line."`
 }
@@ -133,9 +133,9 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 type quarantineRetryCmd struct {
 	serverFlags
 	Entries []uint64 `arg:"" optional:"" name:"entry" help:"Numbers of entries, from the list."`
-	Reason  string   `placeholder:"WORD" enum:",${reasons}" default:"" help:"All entries with this reason that were not retried."`
-	File    string   `type:"existingfile" placeholder:"FILE" help:"Publish this instead of the original; for one entry."`
-	Kind    string   `placeholder:"KIND" enum:",${kinds}" default:"" help:"Publish as this kind of event."`
+	Reason  string   `placeholder:"WORD" enum:",${reasons}" default:"" help:"${retry_reason}"`
+	File    string   `type:"existingfile" placeholder:"FILE" help:"${retry_file}"`
+	Kind    string   `placeholder:"KIND" enum:",${kinds}" default:"" help:"${retry_kind}"`
 	Again   bool     `help:"Also entries that were retried before."`
 }
 

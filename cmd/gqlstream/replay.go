@@ -28,10 +28,11 @@ type replayCmd struct {
 	serverFlags
 	config.ResultFlags
 	From          string `placeholder:"POSITION|TIME" help:"Print only records after this place."`
-	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
-	UseCheckpoint bool   `help:"Begin at the newest checkpoint (up to --from POSITION), not at the beginning of the log."`
-	Alerts        bool   `help:"Evaluate the alert rules of the configuration and print the alerts in place of the estimates."`
-	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
+	To            string `placeholder:"POSITION|TIME" help:"${replay_to}"`
+	UseCheckpoint bool   `help:"${replay_use_checkpoint}"`
+	Alerts        bool   `help:"${replay_alerts}"`
+
+	Digest string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"${when}"`
 }
 
 func (*replayCmd) Help() string {
@@ -45,7 +46,8 @@ log. --digest prints the digest of the state, as gqlstream snapshot list does, t
 
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000
-  gqlstream replay --config gqlstream.yaml --state gqlstream-state --from 2026-05-01T12:00:00Z --digest checkpoint
+  gqlstream replay --config gqlstream.yaml --state gqlstream-state --from 2026-05-01T12:00:00Z \
+      --digest checkpoint
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --alerts
   gqlstream replay --classes 2 --everyone --log events.ndjson.zst`
 }

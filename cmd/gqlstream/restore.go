@@ -22,7 +22,7 @@ import (
 
 type restoreCmd struct {
 	serverFlags
-	Dir string `arg:"" type:"existingdir" placeholder:"DIR" help:"Backup that gqlstream backup made."`
+	Dir string `arg:"" type:"existingdir" placeholder:"DIR" help:"${restore_dir}"`
 }
 
 func (*restoreCmd) Help() string {

@@ -22,7 +22,8 @@ var ruleFiles = map[string]string{
 // rulesExample returns the example in the help of estimate on a file of rules.
 func rulesExample(t *testing.T) []string {
 	t.Helper()
-	for line := range strings.Lines((*estimateCmd)(nil).Help()) {
+	help := strings.ReplaceAll((*estimateCmd)(nil).Help(), "\\\n", "")
+	for line := range strings.Lines(help) {
 		if strings.Contains(line, "gqlstream estimate") && strings.Contains(line, "rules.yaml") {
 			return strings.Fields(line)[1:]
 		}

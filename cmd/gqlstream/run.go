@@ -14,16 +14,16 @@ import (
 type runCmd struct {
 	serverFlags
 	config.ResultFlags
-	Listen          string `placeholder:"ADDRESS" help:"Address of the embedded server for producers on this host, such as 127.0.0.1:4222."`
-	Output          string `short:"o" placeholder:"FILE" help:"Write the estimates as JSON lines to this file; - is standard output."`
-	Parquet         string `placeholder:"DIR" help:"Write the estimates as Parquet files to this directory."`
-	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Address of the page, the API and the metrics; off for none. [127.0.0.1:8090]"`
-	Group           string `placeholder:"NAME" help:"Share the communities with the other workers of this group, on one NATS server or cluster (--nats)."`
-	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [from the host and the state directory]"`
-	Skip            string `placeholder:"POSITION" help:"Skip this message, or all of FIRST-LAST, in every run and replay. The decision is recorded in the log. Use it if one message makes every start fail, or if the broker has lost some."`
-	AcceptLog       bool   `help:"Accept a log that differs from the one that was read. Records beyond it stay, and count no more."`
-	AcceptNewConfig bool   `help:"Accept a state directory of another configuration: read and publish the whole log again."`
-	ExitWhenDrained bool   `help:"End after all present messages of the stream are applied and published."`
+	Listen          string `placeholder:"ADDRESS" help:"${run_listen}"`
+	Output          string `short:"o" placeholder:"FILE" help:"${run_output}"`
+	Parquet         string `placeholder:"DIR" help:"${run_parquet}"`
+	HTTP            string `name:"http" placeholder:"ADDRESS" help:"${run_http}"`
+	Group           string `placeholder:"NAME" help:"${run_group}"`
+	Worker          string `placeholder:"NAME" help:"${run_worker}"`
+	Skip            string `placeholder:"POSITION" help:"${run_skip}"`
+	AcceptLog       bool   `help:"${run_accept_log}"`
+	AcceptNewConfig bool   `help:"${run_accept_new_config}"`
+	ExitWhenDrained bool   `help:"${run_exit_when_drained}"`
 }
 
 func (*runCmd) Help() string {

@@ -23,12 +23,12 @@ import (
 // serverFlags say where a command finds the streams and the checkpoints of a pipeline, and under
 // which names.
 type serverFlags struct {
-	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline with its server, prefix, credentials and certificates."`
-	State       string `placeholder:"DIR" help:"State directory of the pipeline: checkpoints and, without --nats, the embedded stream, which no other process may use."`
-	NATS        string `name:"nats" placeholder:"URL" help:"Address of the NATS server, such as a run with --listen. [NATS_URL, unless --state or --config decide]"`
-	Context     string `placeholder:"NAME" help:"Use the NATS server of this context of the command nats."`
-	Prefix      string `placeholder:"NAME" help:"Prefix of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
-	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"${server_config}"`
+	State       string `placeholder:"DIR" help:"${server_state}"`
+	NATS        string `name:"nats" placeholder:"URL" help:"${server_nats}"`
+	Context     string `placeholder:"NAME" help:"${server_context}"`
+	Prefix      string `placeholder:"NAME" help:"${server_prefix}"`
+	Credentials string `type:"existingfile" placeholder:"FILE" help:"${server_credentials}"`
 
 	settings config.Settings // of Config, under the flags
 	names    broker.StreamNames

@@ -20,11 +20,11 @@ import (
 type simulateCmd struct {
 	simulate.Config
 	serverFlags
-	Out        string        `placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
-	Rate       float64       `placeholder:"N" help:"With --nats, greatest number of events a second; 0 is the rate of the server."`
-	Truth      string        `placeholder:"FILE" help:"Write the true prevalences to this CSV file."`
-	Answers    string        `placeholder:"FILE" help:"Write the final class of every vertex to this CSV file, as answers to gqlstream ask."`
-	TruthEvery time.Duration `default:"1s" help:"Simulated time between two rows of truth of a community."`
+	Out        string        `placeholder:"FILE" help:"${simulate_out}"`
+	Rate       float64       `placeholder:"N" help:"${simulate_rate}"`
+	Truth      string        `placeholder:"FILE" help:"${simulate_truth}"`
+	Answers    string        `placeholder:"FILE" help:"${simulate_answers}"`
+	TruthEvery time.Duration `default:"1s" help:"${simulate_truth_every}"`
 
 	truth    *bufio.Writer // goes nowhere if no file is asked for
 	truthDue event.Time

@@ -16,7 +16,7 @@ import (
 )
 
 type snapshotCmd struct {
-	List   snapshotListCmd   `cmd:"" help:"List the checkpoints of a state directory and verify each."`
+	List   snapshotListCmd   `cmd:"" help:"${snapshot_list}"`
 	Export snapshotExportCmd `cmd:"" help:"Write the tables of a checkpoint as Parquet or CSV."`
 }
 
@@ -32,7 +32,7 @@ Examples:
 // snapshotFlags choose a checkpoint. A process may be running on the directory:
 // nothing in it is changed.
 type snapshotFlags struct {
-	State string `default:"gqlstream-state" placeholder:"DIR" help:"State directory of gqlstream run. [${default}]"`
+	State string `default:"gqlstream-state" placeholder:"DIR" help:"${snapshot_state} [${default}]"`
 }
 
 // open returns the checkpoints and their positions, the newest first, or that there are none.
@@ -103,8 +103,8 @@ const edgesTable = "edges"
 type snapshotExportCmd struct {
 	snapshotFlags
 	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-	Table    string `default:"edges" placeholder:"NAME" help:"edges, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
-	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write, by its extension parquet, csv, or gexf for the whole graph in Gephi; it appears whole or not at all."`
+	Table    string `default:"edges" placeholder:"NAME" help:"${snapshot_export_table}"`
+	Out      string `short:"o" required:"" placeholder:"FILE" help:"${snapshot_export_out}"`
 }
 
 func (*snapshotExportCmd) Help() string {

@@ -21,11 +21,11 @@ import (
 )
 
 type watchCmd struct {
-	URL       string        `name:"url" default:"http://127.0.0.1:8090" help:"Address of the page of a running pipeline."`
-	TokenFile string        `type:"existingfile" placeholder:"FILE" help:"Access token, where the page asks for one."`
+	URL       string        `name:"url" default:"http://127.0.0.1:8090" help:"${watch_url}"`
+	TokenFile string        `type:"existingfile" placeholder:"FILE" help:"${watch_token_file}"`
 	Filter    string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
 	Flagged   bool          `help:"Only communities with a flag."`
-	Sort      string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
+	Sort      string        `default:"name" enum:"${sorts}" help:"${watch_sort}"`
 	Reverse   bool          `help:"Largest first."`
 	Class     string        `placeholder:"NAME" help:"The displayed class. [the first]"`
 	Method    string        `placeholder:"NAME" help:"The displayed method. [the first configured]"`

@@ -12,16 +12,21 @@ import (
 
 // Config configures an evaluation. The tags make fields flags of gqlstream evaluate.
 type Config struct {
-	Core       incremental.Config `kong:"-"` // its communities are for the protocol members
-	Protocols  []string           `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, cov, degree, one, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
-	Splits     int                `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
-	PerClass   int                `default:"10" help:"Communities per class and split, of all but members and groups. [${default}]"`
-	Size       int                `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
-	MembersMin int                `default:"11" help:"Different members that a community must have. [${default}]"`
-	Share      float64            `name:"calibration" default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
-	LabelDraw  string             `enum:"random,balanced,response" default:"random" help:"Draw of calibration labels: random; balanced (equal numbers a class); response (one class answers a third as often). [${default}]"`
-	Ask        int                `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
-	Seed       uint64             `default:"1" help:"Of splits and draws. [${default}]"`
+	Core incremental.Config `kong:"-"` // its communities are for the protocol members
+
+	Protocols []string `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"${shifts} [${default}]"`
+
+	Splits     int `default:"5" help:"${evaluate_splits} [${default}]"`
+	PerClass   int `default:"10" help:"${evaluate_per_class} [${default}]"`
+	Size       int `default:"100" help:"${evaluate_size} [${default}]"`
+	MembersMin int `default:"11" help:"${evaluate_members_min} [${default}]"`
+
+	Share float64 `name:"calibration" default:"0.15" help:"${calibration} [${default}]"`
+
+	LabelDraw string `enum:"random,balanced,response" default:"random" help:"${draw} [${default}]"`
+
+	Ask  int    `placeholder:"N" help:"${evaluate_ask}"`
+	Seed uint64 `default:"1" help:"Of splits and draws. [${default}]"`
 }
 
 const (

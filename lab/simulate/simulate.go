@@ -17,13 +17,13 @@ import (
 // left out there, with the defaults of DefaultConfig.
 type Config struct {
 	Seed           uint64        `default:"1" help:"Same seed and options, same events."`
-	Vertices       int           `default:"20000" help:"Vertices at the end; four in five are there from the start."`
+	Vertices       int           `default:"20000" help:"${simulate_vertices}"`
 	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
 	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
 	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
-	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; posts and labels come on top."`
-	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats), and arrivals spread over an hour."`
-	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
+	Activity       float64       `default:"1000" help:"${simulate_activity}"`
+	Duration       time.Duration `default:"10m" help:"${simulate_duration}"`
+	Start          time.Time     `help:"${simulate_start}"`
 	// of the vertices that are there from the start; the others arrive evenly
 	InitialShare  float64       `kong:"-"`
 	StepEvery     time.Duration `kong:"-"` // simulated time of a tick, which ends a step; >= 1ms
@@ -35,25 +35,25 @@ type Config struct {
 	// share of the activity that is a vertex changing its community, 0..1
 	MoveShare float64 `kong:"-"`
 
-	Drift       float64       `default:"0.4" help:"Amplitude of the smooth drift of a class, in log odds."`
+	Drift       float64       `default:"0.4" help:"${simulate_drift}"`
 	DriftPeriod time.Duration `default:"5m" help:"Period of the drift, varied by community."`
 	// share of the members that swap opinions an hour, leaving the prevalence
 	Churn     float64       `kong:"-"`
-	JumpEvery time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
-	JumpSize  float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
+	JumpEvery time.Duration `default:"1m" help:"${simulate_jump_every}"`
+	JumpSize  float64       `default:"0.3" help:"${simulate_jump_size}"`
 
-	LabelShare float64       `default:"0.03" help:"Share of the vertices that are asked for their opinion once, soon after they arrive."`
-	LabelRate  float64       `default:"0.5" help:"Further vertices asked a simulated second, drawn from all."`
-	LabelRenew float64       `default:"0" help:"Share of changes of mind of labelled vertices that are a new label at once; 1 is the always-true panel."`
+	LabelShare float64       `default:"0.03" help:"${simulate_label_share}"`
+	LabelRate  float64       `default:"0.5" help:"${simulate_label_rate}"`
+	LabelRenew float64       `default:"0" help:"${simulate_label_renew}"`
 	LabelDelay time.Duration `kong:"-"` // mean, from arrival to the label
-	Accuracy   []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
+	Accuracy   []float64     `default:"0.75" help:"${simulate_accuracy}"`
 	// how far agreeing neighbours raise the accuracy of a vertex, 0..1
 	Neighborly      float64       `kong:"-"`
-	PostRate        float64       `default:"1000" help:"Posts a simulated second; each makes a prediction of its author. Active vertices post more."`
-	Posts           bool          `help:"Write posts, some with replies, in place of predictions and edges."`
+	PostRate        float64       `default:"1000" help:"${simulate_post_rate}"`
+	Posts           bool          `help:"${simulate_posts}"`
 	PredictionDelay time.Duration `kong:"-"` // mean, from arrival to the first prediction
 	DegradeAt       time.Duration `help:"When the classifier becomes worse, in simulated time."`
-	DegradeShare    float64       `help:"Share of the vertices with an additional, confident error from then on."`
+	DegradeShare    float64       `help:"${simulate_degrade_share}"`
 }
 
 // arrivalSpan is the time over which vertices arrive when there is no end.

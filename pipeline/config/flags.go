@@ -13,17 +13,17 @@ import (
 
 // ResultFlags are the flags that influence results; they override the file.
 type ResultFlags struct {
-	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or their number."`
+	Classes      string        `placeholder:"LIST" help:"${results_classes}"`
 	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
-	Community    []string      `sep:"none" placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
-	Method       string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
-	Preset       string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Community    []string      `sep:"none" placeholder:"NAME=KEY:VALUE" help:"${results_community}"`
+	Method       string        `placeholder:"LIST" help:"${results_method}"`
+	Preset       string        `placeholder:"NAME" help:"${results_preset}"`
 	Confidence   *float64      `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Simultaneous bool          `help:"Intervals that hold together for all classes."`
-	Lambda       string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
-	Classifier   string        `placeholder:"NAME" help:"diffusion: predict from labels and edges, where no prediction is given."`
-	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half, such as 720h. [never]"`
-	Kernel       string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
+	Lambda       string        `placeholder:"X" help:"${results_lambda}"`
+	Classifier   string        `placeholder:"NAME" help:"${results_classifier}"`
+	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"${half_life}"`
+	Kernel       string        `placeholder:"NAME" help:"${results_kernel}"`
 	Alpha        *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
 	Tolerance    *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
