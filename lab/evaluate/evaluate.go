@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Core incremental.Config `kong:"-"` // its communities are for the protocol members
 
-	Protocols []string `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"${shifts} [${default}]"`
+	Protocols []string `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"${shifts}"`
 
 	Splits     int `default:"5" help:"${evaluate_splits} [${default}]"`
 	PerClass   int `default:"10" help:"${evaluate_per_class} [${default}]"`

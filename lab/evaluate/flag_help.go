@@ -4,7 +4,7 @@ package evaluate
 // that the tag gives it.
 var FlagHelp = map[string]string{
 	"shifts": "Shifts to draw communities under: pps, cov, degree, one, bfs, rw, " +
-		"members, group:ATTRIBUTE.",
+		"members, group:ATTRIBUTE. [pps,bfs,rw]",
 	"evaluate_splits":      "Random splits of the labels into calibration and hidden.",
 	"evaluate_per_class":   "Communities per class and split, of all but members and groups.",
 	"evaluate_size":        "Members of a community, of all but members and groups.",

@@ -26,26 +26,28 @@ const (
 // Transition is the beginning or the end of a firing alert. Its JSON form is what
 // is delivered, and holds nothing that a replay would not give again.
 type Transition struct {
-	ID        string            `json:"id"`    // of this transition, for receivers to drop repeats
-	Alert     string            `json:"alert"` // of pipeline, rule, community and class: the same at beginning and end
-	Pipeline  string            `json:"pipeline,omitempty"`
-	Rule      string            `json:"rule"`
-	Community string            `json:"community"`
-	Class     string            `json:"class"`
-	Method    string            `json:"method,omitempty"`
-	State     State             `json:"state"` // firing or resolved
-	Position  uint64            `json:"position"`
-	Time      string            `json:"time,omitempty"`  // log time, RFC 3339
-	Since     string            `json:"since,omitempty"` // when it began to fire
-	Reason    string            `json:"reason"`          // why it began or ended
-	Text      string            `json:"text"`            // the share, its interval and its change, and the reason
-	End       End               `json:"end,omitempty"`   // of resolved: why
-	Point     float64           `json:"point"`           // the newest estimate
-	Low       float64           `json:"low"`
-	High      float64           `json:"high"`
-	Moved     float64           `json:"moved"`                 // how far the share moved
-	From      string            `json:"moved_since,omitempty"` // since this log time, RFC 3339
-	Labels    map[string]string `json:"labels,omitempty"`
+	ID string `json:"id"` // of this transition, for receivers to drop repeats
+	// of pipeline, rule, community and class: the same at beginning and end
+	Alert     string `json:"alert"`
+	Pipeline  string `json:"pipeline,omitempty"`
+	Rule      string `json:"rule"`
+	Community string `json:"community"`
+	Class     string `json:"class"`
+	Method    string `json:"method,omitempty"`
+	State     State  `json:"state"` // firing or resolved
+	Position  uint64 `json:"position"`
+	Time      string `json:"time,omitempty"`  // log time, RFC 3339
+	Since     string `json:"since,omitempty"` // when it began to fire
+	Reason    string `json:"reason"`          // why it began or ended
+	// the share, its interval and its change, and the reason
+	Text   string            `json:"text"`
+	End    End               `json:"end,omitempty"` // of resolved: why
+	Point  float64           `json:"point"`         // the newest estimate
+	Low    float64           `json:"low"`
+	High   float64           `json:"high"`
+	Moved  float64           `json:"moved"`                 // how far the share moved
+	From   string            `json:"moved_since,omitempty"` // since this log time, RFC 3339
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // End says why a firing alert ended.
@@ -53,9 +55,10 @@ type End string
 
 // The ends of an alert.
 const (
-	EndBack     End = "back"          // the condition holds no longer
-	EndWindow   End = "window-passed" // the movement is older than the rule looks back; the share stays where it is
-	EndNoData   End = "no-data"       // with no_data: ok
+	EndBack End = "back" // the condition holds no longer
+	// the movement is older than the rule looks back; the share stays where it is
+	EndWindow   End = "window-passed"
+	EndNoData   End = "no-data" // with no_data: ok
 	EndSilenced End = "silenced"
 	EndRule     End = "rule-changed" // no rule is about it any more
 )
@@ -70,18 +73,20 @@ type Alert struct {
 
 // alert is one rule on one class of one community.
 type alert struct {
-	Community string      `json:"community"`
-	Class     int         `json:"class"`
-	State     State       `json:"state"`
-	Since     int64       `json:"since"`  // of the state
-	Method    string      `json:"method"` // of the estimates
-	Detector  detector    `json:"detector"`
-	Due       int64       `json:"due"` // when to evaluate it by time alone; dueNever
-	Reason    string      `json:"reason,omitempty"`
-	Base      sample      `json:"base,omitzero"`  // of firing: the total where the movement began, and when
-	Last      *Transition `json:"last,omitempty"` // the newest beginning or end
-	Rule      string      `json:"rule"`
-	Gone      string      `json:"gone,omitempty"` // why no rule is about it; it goes with the next evaluation
+	Community string   `json:"community"`
+	Class     int      `json:"class"`
+	State     State    `json:"state"`
+	Since     int64    `json:"since"`  // of the state
+	Method    string   `json:"method"` // of the estimates
+	Detector  detector `json:"detector"`
+	Due       int64    `json:"due"` // when to evaluate it by time alone; dueNever
+	Reason    string   `json:"reason,omitempty"`
+	// of firing: the total where the movement began, and when
+	Base sample      `json:"base,omitzero"`
+	Last *Transition `json:"last,omitempty"` // the newest beginning or end
+	Rule string      `json:"rule"`
+	// why no rule is about it; it goes with the next evaluation
+	Gone string `json:"gone,omitempty"`
 
 	quiet *Quieting // that is in force; set before each step
 
@@ -91,8 +96,9 @@ type alert struct {
 
 const dueNever = math.MaxInt64
 
-// goneAfter is how long an alert in which nothing is under way is kept when its community has no data and is
-// not named by the rule. Without an end those of communities that are gone would leave no room for new ones.
+// goneAfter is how long an alert in which nothing is under way is kept when its community has no
+// data and is not named by the rule. Without an end those of communities that are gone would leave
+// no room for new ones.
 const goneAfter = 7 * 24 * time.Hour
 
 // forgottenAt returns the time from which on the alert is forgotten.
@@ -100,7 +106,8 @@ func (a *alert) forgottenAt() int64 {
 	switch {
 	case a.rule == nil:
 		return 0
-	case a.State != Inactive || a.Detector.Standing != standingNone || slices.Contains(a.rule.Communities, a.Community):
+	case a.State != Inactive || a.Detector.Standing != standingNone ||
+		slices.Contains(a.rule.Communities, a.Community):
 		return dueNever
 	}
 	return a.Detector.At + int64(goneAfter)
@@ -126,7 +133,8 @@ func (a *alert) step(t *tail, often float64, fresh bool, now int64) State {
 }
 
 // enter moves the alert to the state that follows a verdict. While nothing is known, a pending
-// alert stays pending: Rule.For counts the time since the condition began to hold unless it was seen not to.
+// alert stays pending: Rule.For counts the time since the condition began to hold unless it was
+// seen not to.
 func (a *alert) enter(v verdict, now int64) State {
 	if v == verdictMissing {
 		v = map[NoData]verdict{
@@ -172,18 +180,26 @@ func (a *alert) transition(c *Config, t *tail, often float64, state State, m Mom
 	class := c.Classes[a.Class]
 	s := a.story(t, often, state, m.Time)
 	out := Transition{
-		ID: identity(
-			c.Pipeline,
-			a.Rule,
-			a.Community,
-			class,
-			strconv.FormatUint(m.Position, 10),
-		),
-		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
-		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
-		Position: m.Position, Time: TimeText(m.Time), Since: TimeText(a.Since),
-		Reason: s.reason, Text: s.text(a.Community, class), End: s.end,
-		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High, Moved: s.moved, From: TimeText(s.from),
+		ID: identity(c.Pipeline, a.Rule, a.Community, class,
+			strconv.FormatUint(m.Position, 10)),
+		Alert:     identity(c.Pipeline, a.Rule, a.Community, class),
+		Pipeline:  c.Pipeline,
+		Rule:      a.Rule,
+		Community: a.Community,
+		Class:     class,
+		Method:    a.Method,
+		State:     state,
+		Position:  m.Position,
+		Time:      TimeText(m.Time),
+		Since:     TimeText(a.Since),
+		Reason:    s.reason,
+		Text:      s.text(a.Community, class),
+		End:       s.end,
+		Point:     a.Detector.Point,
+		Low:       a.Detector.Low,
+		High:      a.Detector.High,
+		Moved:     s.moved,
+		From:      TimeText(s.from),
 	}
 	if a.rule != nil {
 		out.Labels = a.rule.Labels
@@ -220,8 +236,6 @@ func (r *Rule) about(community string) bool {
 
 // literals are the communities that the rule names without a wildcard.
 func (r *Rule) literals() []string {
-	return slices.DeleteFunc(
-		slices.Clone(r.Communities),
-		func(name string) bool { return strings.ContainsAny(name, `*?\`) },
-	)
+	return slices.DeleteFunc(slices.Clone(r.Communities),
+		func(name string) bool { return strings.ContainsAny(name, `*?\`) })
 }

@@ -31,7 +31,9 @@ var periods = map[string]time.Duration{
 func ParseBudget(text string) (b Budget, err error) {
 	words := strings.Fields(text)
 	refuse := func() (Budget, error) {
-		return b, fmt.Errorf("%q: want false alarms in a time, such as 1 per month or 3 per 2 weeks", text)
+		return b, fmt.Errorf(
+			"%q: want false alarms in a time, such as 1 per month or 3 per 2 weeks",
+			text)
 	}
 	if len(words) < 3 || len(words) > 4 || words[1] != "per" {
 		return refuse()

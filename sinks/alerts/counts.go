@@ -17,8 +17,8 @@ type Counts struct {
 
 	Level *Level `json:"-"` // the share that it watches; nil: it watches none
 
-	// Of a change or a CUSUM: false alarms to expect a month, and the threshold, in usual movements; of
-	// a change with a number that number.
+	// Of a change or a CUSUM: false alarms to expect a month, and the threshold, in usual
+	// movements; of a change with a number that number.
 	Expected  float64 `json:"expected_per_month"`
 	Threshold float64 `json:"threshold"`
 }
@@ -68,10 +68,8 @@ func (e *Engine) Counts() []Counts {
 		}
 	}
 	for i := range out {
-		slices.SortStableFunc(
-			out[i].Silent,
-			func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) },
-		)
+		slices.SortStableFunc(out[i].Silent,
+			func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) })
 	}
 	return out
 }

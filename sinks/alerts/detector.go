@@ -80,8 +80,9 @@ func (s *sum) add(step, most float64, then sample) {
 const (
 	// floorPart is the part of the standard error of a share below which a movement is never news.
 	floorPart = 0.05
-	// burstPart is the part of the error of a movement that its spread is at least: where predictions of many
-	// members are made again at once, a series moves further than it does usually.
+	// burstPart is the part of the error of a movement that its spread is at least: where
+	// predictions of many members are made again at once, a series moves further than it does
+	// usually.
 	burstPart = 0.25
 	// cusumWarm is the number of evaluations from which a CUSUM learns before it sums.
 	cusumWarm = 30
@@ -91,18 +92,24 @@ const (
 )
 
 // observe takes the newest estimate of the class. Only what moved counts as a change: what labels,
-// coefficients or a model version revised does not. Neither does what moved while a flag suppressed,
-// or after a time without data, whose records say nothing of where a share was.
+// coefficients or a model version revised does not. Neither does what moved while a flag
+// suppressed, or after a time without data, whose records say nothing of where a share was.
 func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	linked := d.Standing == standingGood || d.Standing == standingSuppressed
 	d.At = now
 	if d.Standing, d.Flag = standingOf(r, e, class); d.Standing == standingNone {
 		if e.Suppressed { // no alert may tell what the estimates do not
-			d.Point, d.Low, d.High, d.SE = 0, 0, 0, 0
+			d.Point = 0
+			d.Low = 0
+			d.High = 0
+			d.SE = 0
 		}
 		return
 	}
-	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
+	d.Point = e.Prevalence[class]
+	d.Low = e.Low[class]
+	d.High = e.High[class]
+	d.SE = e.SE[class]
 	d.Confidence = e.Confidence
 	if d.Standing == standingSuppressed {
 		return
@@ -163,8 +170,8 @@ func (d *detector) forget(r *Rule, now int64) {
 // width returns the width of a cell of the grid of a change. Log time is never negative.
 func width(r *Rule) int64 { return int64(r.Over) / changeCells }
 
-// change returns how far the share moved since Over ago, and the variance of that by the records, if
-// they are known.
+// change returns how far the share moved since Over ago, and the variance of that by the records,
+// if they are known.
 func (d *detector) change(r *Rule, now int64) (moved, variance float64, known bool) {
 	d.forget(r, now)
 	until := (now - int64(r.Over)) / width(r)
@@ -205,10 +212,12 @@ func (d *detector) scale(variance float64) float64 {
 	return math.Hypot(d.Spread.scale(variance), floorPart*d.SE)
 }
 
-// evaluate finds whether the condition holds, for a firing alert that of recovery.
-// fresh says that there is a new estimate, or that a cell of Every began. often is how many false alarms a
-// window the budget leaves for one series.
-func (d *detector) evaluate(r *Rule, t *tail, often float64, firing, fresh bool, now int64) verdict {
+// evaluate finds whether the condition holds, for a firing alert that of recovery. fresh says that
+// there is a new estimate, or that a cell of Every began. often is how many false alarms a window
+// the budget leaves for one series.
+func (d *detector) evaluate(
+	r *Rule, t *tail, often float64, firing, fresh bool, now int64,
+) verdict {
 	silent := r.NoDataAfter > 0 && now-d.At >= int64(r.NoDataAfter)
 	switch {
 	case d.Standing == standingNone || d.Standing == "" || silent:
@@ -306,7 +315,8 @@ func (d *detector) evaluateCUSUM(
 ) verdict {
 	threshold := d.threshold(r, t, often, 0)
 	if fresh {
-		moved, variance := d.Total-d.Then.Total, d.Variance-d.Then.Variance
+		moved := d.Total - d.Then.Total
+		variance := d.Variance - d.Then.Variance
 		then := d.Then
 		d.Then = sample{Cell: now, Total: d.Total, Variance: d.Variance}
 		if d.Spread.Windows >= cusumWarm {

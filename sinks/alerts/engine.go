@@ -34,8 +34,8 @@ const (
 	endedMax  = 10_000
 )
 
-// Ended returns the ends of the last minutes of log time, oldest first. A caller that has taken Active before finds
-// here each alert that was active earlier and was not then.
+// Ended returns the ends of the last minutes of log time, oldest first. A caller that has taken
+// Active before finds here each alert that was active earlier and was not then.
 func (e *Engine) Ended() []Transition { return slices.Clone(e.ended) }
 
 // keepEnd keeps an end, and forgets old ones.
@@ -61,8 +61,8 @@ func New(c Config) (*Engine, error) {
 	return e, e.Configure(c)
 }
 
-// Configure replaces the rules, from the next emission on. An alert of a rule that has
-// not changed stays as it is. Where a rule of the same name is another now, firing stays firing until the new
+// Configure replaces the rules, from the next emission on. An alert of a rule that has not changed
+// stays as it is. Where a rule of the same name is another now, firing stays firing until the new
 // rule says otherwise, and detectors that compare with the past begin again. What no rule is about
 // any more is resolved at the next emission. A configuration that is not valid changes nothing.
 func (e *Engine) Configure(c Config) error {
@@ -100,7 +100,9 @@ func (e *Engine) Configure(c Config) error {
 
 // index forgets which rules are about which community, to be matched anew.
 func (e *Engine) index() {
-	e.of, e.there, e.Dropped = map[string][]*alert{}, map[string][]*alert{}, 0
+	e.of = map[string][]*alert{}
+	e.there = map[string][]*alert{}
+	e.Dropped = 0
 	e.series, e.budgeted = make([]int, len(e.config.Rules)), 0
 	for _, a := range e.list {
 		if a.rule != nil {
@@ -130,7 +132,8 @@ func (e *Engine) keepTails(rules []Rule) {
 
 // learnsAs reports whether two rules look at the same statistic.
 func (r *Rule) learnsAs(other *Rule) bool {
-	return r.When.Quantity == other.When.Quantity && r.window() == other.window() && r.Drift == other.Drift
+	return r.When.Quantity == other.When.Quantity && r.window() == other.window() &&
+		r.Drift == other.Drift
 }
 
 // often returns how many false alarms a window the budget leaves for one series of a rule.
@@ -229,10 +232,8 @@ func (e *Engine) known(community string) []*alert {
 			continue
 		}
 		for class, name := range e.config.Classes {
-			i := slices.IndexFunc(
-				there,
-				func(a *alert) bool { return a.at == at && a.Class == class },
-			)
+			i := slices.IndexFunc(there,
+				func(a *alert) bool { return a.at == at && a.Class == class })
 			switch {
 			case !r.Classes.Match(name):
 			case i >= 0:
@@ -276,8 +277,8 @@ func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Tr
 	return out
 }
 
-// step moves one alert and returns the state that it enters, or "". A silence ends what fires, and holds back
-// what would.
+// step moves one alert and returns the state that it enters, or "". A silence ends what fires, and
+// holds back what would.
 func (e *Engine) step(a *alert, t *tail, often float64, fresh bool, now int64) State {
 	silence := e.quieted(a, false, now)
 	if a.quiet = silence; silence != nil && a.State == Firing {
@@ -308,9 +309,9 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 		e.due = min(e.due, a.Due, a.forgottenAt())
 	}
 	n := len(e.list)
-	if e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(
-		e.list,
-	) < n {
+	if e.list = slices.DeleteFunc(e.list,
+		func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(
+		e.list) < n {
 		e.index()
 	}
 	return out
@@ -323,15 +324,9 @@ func (e *Engine) finish(out []Transition) []Transition {
 		order[r.Name] = i
 	}
 	slices.SortStableFunc(out, func(a, b Transition) int {
-		return cmp.Or(
-			cmp.Compare(order[a.Rule], order[b.Rule]),
-			strings.Compare(a.Rule, b.Rule),
-			strings.Compare(a.Community, b.Community),
-			cmp.Compare(
-				slices.Index(e.config.Classes, a.Class),
-				slices.Index(e.config.Classes, b.Class),
-			),
-		)
+		return cmp.Or(cmp.Compare(order[a.Rule], order[b.Rule]), strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Community, b.Community), cmp.Compare(
+				slices.Index(e.config.Classes, a.Class), slices.Index(e.config.Classes, b.Class)))
 	})
 	return out
 }
@@ -346,15 +341,9 @@ func (e *Engine) Active() []Alert {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *alert) int {
-		return cmp.Or(
-			strings.Compare(string(a.State), string(b.State)),
-			strings.Compare(a.Rule, b.Rule),
-			strings.Compare(
-				a.Community,
-				b.Community,
-			),
-			strings.Compare(e.config.Classes[a.Class], e.config.Classes[b.Class]),
-		)
+		return cmp.Or(strings.Compare(string(a.State), string(b.State)),
+			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Community, b.Community),
+			strings.Compare(e.config.Classes[a.Class], e.config.Classes[b.Class]))
 	})
 	out := make([]Alert, len(list))
 	for i, a := range list {

@@ -29,18 +29,18 @@ func (c Config) Expected() []string {
 			part.Alarms /= sharing
 			_, period, _ := strings.Cut(part.String(), " ")
 			text = fmt.Sprintf(
-				"about %s false alarms %s over all communities and classes, its part of alerts.budget",
+				"about %s false alarms %s over all communities and classes, its part of "+
+					"alerts.budget",
 				short(part.Alarms), period,
 			)
 		case r.When.Quantity == CUSUM:
 			often := (&tail{}).often(cusumShape(r.Drift), r.Threshold)
-			text = fmt.Sprintf(
-				"about %s false alarms per month of each community and class; %s",
+			text = fmt.Sprintf("about %s false alarms per month of each community and class; %s",
 				short(often*month.Hours()/r.Every.Hours()),
-				"without a number the threshold follows from alerts.budget",
-			)
+				"without a number the threshold follows from alerts.budget")
 		case r.When.Quantity == Change:
-			text = "false alarms depend on how far shares move by themselves, and are shown while it runs; " +
+			text = "false alarms depend on how far shares move by themselves, and are shown " +
+				"while it runs; " +
 				"without a number the threshold follows from alerts.budget"
 		}
 		out = append(out, fmt.Sprintf("alert %s: %s", r.Name, text))
@@ -62,7 +62,8 @@ func (e *Engine) falseAlarms(at int) (perMonth, threshold float64) {
 	if r.When.Quantity == CUSUM {
 		return t.often(r.shape(), r.Threshold) * windows * float64(e.series[at]), r.Threshold
 	}
-	for _, a := range e.list { // a change of a fixed size is another number of spreads in each series
+	// a change of a fixed size is another number of spreads in each series
+	for _, a := range e.list {
 		if a.rule != r {
 			continue
 		}

@@ -49,17 +49,19 @@ const (
 // suppressDefault are the flags under which a change means nothing.
 var suppressDefault = []string{quant.FlagMixedModel, quant.FlagModelSwitching}
 
-// Condition is a comparison with a number. A CUSUM has its own in Rule.Threshold. A change or a CUSUM without a
-// number is compared with a threshold that follows from the budget.
+// Condition is a comparison with a number. A CUSUM has its own in Rule.Threshold. A change or a
+// CUSUM without a number is compared with a threshold that follows from the budget.
 type Condition struct {
 	Quantity Quantity `json:"quantity"`
 	Above    bool     `json:"above,omitempty"` // else below
 	Value    float64  `json:"value,omitempty"`
-	Of       string   `json:"of,omitempty"` // the difference that is compared; empty: a share of the rule's communities
-	Budgeted bool     `json:"budgeted,omitempty"`
+	// the difference that is compared; empty: a share of the rule's communities
+	Of       string `json:"of,omitempty"`
+	Budgeted bool   `json:"budgeted,omitempty"`
 }
 
-// String is the form that ParseWhen reads, but for what a change is over and the parameters of a CUSUM.
+// String is the form that ParseWhen reads, but for what a change is over and the parameters of a
+// CUSUM.
 func (c Condition) String() string {
 	left := string(c.Quantity)
 	if c.Of != "" {
@@ -79,33 +81,38 @@ func (c Condition) beyond(x, value float64) bool {
 
 // Rule describes when alerts of some communities and classes fire. Times are of the log.
 type Rule struct {
-	Name        string            `json:"name"`
-	Communities Patterns          `json:"communities"`      // none is every one
-	Classes     Patterns          `json:"classes"`          // the same for classes
-	Method      string            `json:"method,omitempty"` // empty: the first that is published
-	When        Condition         `json:"when"`
-	Recover     *float64          `json:"recover,omitempty"`       // where it ends; nil: where it began, CUSUM: 0
-	Over        time.Duration     `json:"over,omitempty"`          // Change: since when
-	Drift       float64           `json:"drift,omitempty"`         // CUSUM: k; < 0 is 0.5
-	Threshold   float64           `json:"threshold,omitempty"`     // CUSUM: h
-	Every       time.Duration     `json:"every,omitempty"`         // evaluated once in each; 0: at each new estimate
-	For         time.Duration     `json:"for,omitempty"`           // the condition must hold so long
-	NoData      NoData            `json:"no_data"`                 // empty: keep
-	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
-	Suppress    []string          `json:"suppress"`                // flags; nil: mixed-model, model-switching
-	Labels      map[string]string `json:"labels,omitempty"`        // passed on
+	Name        string    `json:"name"`
+	Communities Patterns  `json:"communities"`      // none is every one
+	Classes     Patterns  `json:"classes"`          // the same for classes
+	Method      string    `json:"method,omitempty"` // empty: the first that is published
+	When        Condition `json:"when"`
+	// where it ends; nil: where it began, CUSUM: 0
+	Recover   *float64      `json:"recover,omitempty"`
+	Over      time.Duration `json:"over,omitempty"`      // Change: since when
+	Drift     float64       `json:"drift,omitempty"`     // CUSUM: k; < 0 is 0.5
+	Threshold float64       `json:"threshold,omitempty"` // CUSUM: h
+	// evaluated once in each; 0: at each new estimate
+	Every time.Duration `json:"every,omitempty"`
+	// the condition must hold so long
+	For    time.Duration `json:"for,omitempty"`
+	NoData NoData        `json:"no_data"` // empty: keep
+	// 0: an old estimate is as good as a new one
+	NoDataAfter time.Duration `json:"no_data_after,omitempty"`
+	// flags; nil: mixed-model, model-switching
+	Suppress []string          `json:"suppress"`
+	Labels   map[string]string `json:"labels,omitempty"` // passed on
 }
 
-// ParseWhen reads the condition of the rule: "low > 0.3", "difference(a, b) > 0.1", "low difference(a, b) > 0",
-// "change over 1h > 0.1", "change over 1h", "cusum" or "cusum drift 0.5 > 5".
+// ParseWhen reads the condition of the rule: "low > 0.3", "difference(a, b) > 0.1", "low
+// difference(a, b) > 0", "change over 1h > 0.1", "change over 1h", "cusum" or "cusum drift 0.5 >
+// 5".
 func (r *Rule) ParseWhen(text string) (err error) {
 	before, of, after := difference.Cut(text)
 	if of != "" && before == "" {
 		before = string(Point)
 	}
-	words := strings.Fields(
-		strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after),
-	)
+	words := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(
+		before + " " + after))
 	parameter := func(word string) (value string) {
 		if at := slices.Index(words, word); at > 0 && at+1 < len(words) {
 			value = words[at+1]
@@ -143,8 +150,7 @@ func (r *Rule) parseComparison(text string, quantity Quantity, of string, words 
 	if len(words) != 3 || words[1] != ">" && words[1] != "<" || cusum && words[1] != ">" {
 		return fmt.Errorf(
 			"%q is not a condition such as low > 0.3, high < 0.1, change over 1h or cusum",
-			text,
-		)
+			text)
 	}
 	value, err := strconv.ParseFloat(words[2], 64)
 	switch {

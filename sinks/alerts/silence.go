@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Quieting is a decision of somebody about alerts: to silence them until a time, or to take them on. It is a note
-// in the log, so that every worker and every replay knows of it, and a chart shows it.
+// Quieting is a decision of somebody about alerts: to silence them until a time, or to take them
+// on. It is a note in the log, so that every worker and every replay knows of it, and a chart shows
+// it.
 type Quieting struct {
 	Rule      string `json:"rule"`      // a pattern
 	Community string `json:"community"` // a pattern
@@ -81,8 +82,8 @@ func (q *Quieting) about(a *alert, class string) bool {
 	return Matches(q.Rule, a.Rule) && Matches(q.Community, a.Community) && Matches(q.Class, class)
 }
 
-// note takes a note of the log. A decision replaces an earlier one of its kind about the same patterns, so that one
-// whose end has passed takes it back.
+// note takes a note of the log. A decision replaces an earlier one of its kind about the same
+// patterns, so that one whose end has passed takes it back.
 func (e *Engine) note(text string, now int64) {
 	q, ok := ParseQuieting(text)
 	if !ok {
@@ -101,7 +102,8 @@ func (e *Engine) note(text string, now int64) {
 func (e *Engine) quieted(a *alert, acknowledged bool, now int64) *Quieting {
 	for i := range slices.Backward(e.quietings) {
 		q := &e.quietings[i]
-		if q.Acknowledge == acknowledged && q.until() > now && q.about(a, e.config.Classes[a.Class]) {
+		if q.Acknowledge == acknowledged && q.until() > now &&
+			q.about(a, e.config.Classes[a.Class]) {
 			return q
 		}
 	}

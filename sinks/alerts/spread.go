@@ -19,7 +19,8 @@ const (
 	ratioMax = 1e6
 )
 
-// scale returns the spread of a movement. variance is that of the present window, for the first one.
+// scale returns the spread of a movement. variance is that of the present window, for the first
+// one.
 func (s *spread) scale(variance float64) float64 {
 	if s.Windows == 0 {
 		return math.Sqrt(variance)
@@ -27,8 +28,8 @@ func (s *spread) scale(variance float64) float64 {
 	return math.Sqrt((spreadPrior*s.Expected + s.Windows*s.Square) / (spreadPrior + s.Windows))
 }
 
-// learn takes a movement and its variance by the records, seen for a part of a window. Windows beyond a memory
-// of them are forgotten.
+// learn takes a movement and its variance by the records, seen for a part of a window. Windows
+// beyond a memory of them are forgotten.
 func (s *spread) learn(movement, variance, part, memory float64) {
 	most := max(spreadOutlier*s.scale(variance), math.Sqrt(variance))
 	square := math.Pow(min(math.Abs(movement), most), 2)
@@ -46,10 +47,11 @@ func ratio(movement, scale float64) float64 {
 	return max(-ratioMax, min(ratioMax, movement/max(scale, 1/ratioMax)))
 }
 
-// tail learns from all series of a rule how often their statistic rises above a level by itself, and how far
-// it then goes. Beyond the level, peaks are taken to be exponential (peaks over threshold; Pickands, 1975). From
-// that follow the threshold for a budget of false alarms, and the false alarms to expect of a threshold.
-// Before anything is learned, a prior stands for it, which counts as tailPrior peaks.
+// tail learns from all series of a rule how often their statistic rises above a level by itself,
+// and how far it then goes. Beyond the level, peaks are taken to be exponential (peaks over
+// threshold; Pickands, 1975). From that follow the threshold for a budget of false alarms, and the
+// false alarms to expect of a threshold. Before anything is learned, a prior stands for it, which
+// counts as tailPrior peaks.
 type tail struct {
 	Looks  float64 `json:"looks"`  // windows of all series
 	Peaks  float64 `json:"peaks"`  // that rose above the level and did not ring
@@ -64,14 +66,16 @@ type shape struct {
 }
 
 const (
-	tailPrior    = 20
-	tailPeaksMax = 1000 // then half is forgotten, so that a time of much noise does not count for ever
-	tailMeanMax  = 3    // the largest mean height, as a part of that of the shape: real movements are no noise
-	tailQuiet    = 0.1  // the least rate of peaks, as a part of that of the shape
+	tailPrior = 20
+	// then half is forgotten, so that a time of much noise does not count for ever
+	tailPeaksMax = 1000
+	// the largest mean height, as a part of that of the shape: real movements are no noise
+	tailMeanMax = 3
+	tailQuiet   = 0.1 // the least rate of peaks, as a part of that of the shape
 )
 
-// changeShape is that of a change over a window, in spreads: both directions together cross b about 2 b phi(b)
-// times a window (Slepian, 1961), phi the normal density.
+// changeShape is that of a change over a window, in spreads: both directions together cross b about
+// 2 b phi(b) times a window (Slepian, 1961), phi the normal density.
 var changeShape = shape{level: 3, rate: 0.0266, mean: 0.27}
 
 const (
@@ -84,7 +88,11 @@ func cusumShape(drift float64) shape {
 	drift = max(drift, 0.05)
 	level := max(0.5, math.Log(4*drift*drift/cusumPeaks)/(2*drift)-cusumEdge)
 	x := 2 * drift * (level + cusumEdge)
-	return shape{level: level, rate: 4 * drift * drift / (math.Exp(x) - x - 1), mean: 1 / (2 * drift)}
+	return shape{
+		level: level,
+		rate:  4 * drift * drift / (math.Exp(x) - x - 1),
+		mean:  1 / (2 * drift),
+	}
 }
 
 // fitted returns the rate of peaks above the level, a window, and their mean height above it.
@@ -112,6 +120,8 @@ func (t *tail) look(part float64) { t.Looks += part }
 // peak counts a peak that rang nothing.
 func (t *tail) peak(s shape, height float64) {
 	if t.Peaks, t.Excess = t.Peaks+1, t.Excess+height-s.level; t.Peaks > tailPeaksMax {
-		t.Looks, t.Peaks, t.Excess = t.Looks/2, t.Peaks/2, t.Excess/2
+		t.Looks = t.Looks / 2
+		t.Peaks = t.Peaks / 2
+		t.Excess = t.Excess / 2
 	}
 }

@@ -42,8 +42,8 @@ func encode(v any) []byte {
 // JSON is the transition as it is delivered, and as files have it.
 func (t *Transition) JSON() []byte { return encode(t) }
 
-// PlainJSON returns the JSON of a value in which texts are as people read them: <, > and & stand for
-// themselves.
+// PlainJSON returns the JSON of a value in which texts are as people read them: <, > and & stand
+// for themselves.
 func PlainJSON(v any) ([]byte, error) {
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
@@ -55,12 +55,16 @@ func PlainJSON(v any) ([]byte, error) {
 // Save returns the state. The same states have the same bytes.
 func (e *Engine) Save() []byte {
 	return encode(saved{
-		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
-		Budget: e.config.Budget, Tails: e.tails, Ended: e.ended, Quietings: e.quietings,
-		Alerts: slices.DeleteFunc(
-			slices.Clone(e.list),
-			func(a *alert) bool { return a.rule == nil && a.State != Firing },
-		),
+		Format:      format,
+		Classes:     e.config.Classes,
+		Rules:       e.config.Rules,
+		Differences: e.differences,
+		Budget:      e.config.Budget,
+		Tails:       e.tails,
+		Ended:       e.ended,
+		Quietings:   e.quietings,
+		Alerts: slices.DeleteFunc(slices.Clone(e.list),
+			func(a *alert) bool { return a.rule == nil && a.State != Firing }),
 	})
 }
 
@@ -75,7 +79,13 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	if s.Format < 1 || s.Format > format {
 		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
 	}
-	e := &Engine{list: s.Alerts, differences: s.Differences, tails: s.Tails, ended: s.Ended, quietings: s.Quietings}
+	e := &Engine{
+		list:        s.Alerts,
+		differences: s.Differences,
+		tails:       s.Tails,
+		ended:       s.Ended,
+		quietings:   s.Quietings,
+	}
 	e.config = Config{
 		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,
 		Budget: cmp.Or(s.Budget, BudgetDefault),
@@ -85,10 +95,8 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	}
 	for _, a := range e.list {
 		if a == nil || a.Class < 0 || a.Class >= len(s.Classes) {
-			return nil, fmt.Errorf(
-				"alerts: restore: an alert is of none of %d classes",
-				len(s.Classes),
-			)
+			return nil, fmt.Errorf("alerts: restore: an alert is of none of %d classes",
+				len(s.Classes))
 		}
 		if s.Format < format {
 			a.Detector.restart()

@@ -83,7 +83,8 @@ func (a *alert) ending(moved float64) End {
 	case d.Standing != standingGood:
 		return EndNoData
 	case r.When.Quantity == Change && !r.When.Budgeted && r.When.beyond(moved, r.recovery()),
-		(r.When.Quantity == CUSUM || r.When.Budgeted) && a.Last != nil && math.Abs(moved) > math.Abs(a.Last.Moved)/2:
+		(r.When.Quantity == CUSUM || r.When.Budgeted) && a.Last != nil &&
+			math.Abs(moved) > math.Abs(a.Last.Moved)/2:
 		return EndWindow
 	}
 	return EndBack
@@ -118,20 +119,23 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 		case !known:
 			return "the share of " + span(r.Over) + " ago is not known yet"
 		case r.When.Budgeted:
-			return fmt.Sprintf("%s in %s is %s times the usual movement, the rule fires above %s", points(moved), span(r.Over),
-				short(math.Abs(ratio(moved, d.scale(variance)))), short(d.threshold(r, t, often, variance)))
+			return fmt.Sprintf("%s in %s is %s times the usual movement, the rule fires above %s",
+				points(moved), span(r.Over), short(math.Abs(ratio(moved, d.scale(variance)))),
+				short(d.threshold(r, t, often, variance)))
 		}
 		return fmt.Sprintf("%s in %s, %s", points(moved), span(r.Over), r.asks(state, unit))
 	case Low, High:
 		x, _ := d.value(r, now)
-		return fmt.Sprintf("the %s end of the interval is %s, %s", quantity, unit(x), r.asks(state, unit))
+		return fmt.Sprintf("the %s end of the interval is %s, %s",
+			quantity, unit(x), r.asks(state, unit))
 	}
 	return r.asks(state, unit)
 }
 
 // asks says what the rule asks for, or, of an end, where it ends.
 func (r *Rule) asks(state State, unit func(float64) string) string {
-	side, value := map[bool]string{true: "above", false: "below"}, r.When.Value
+	side := map[bool]string{true: "above", false: "below"}
+	value := r.When.Value
 	if state == Resolved {
 		return "not " + side[r.When.Above] + " " + unit(r.recovery()) + " any more"
 	}
@@ -166,7 +170,8 @@ func (t *Transition) IntervalText() string {
 	return unit(t.Low) + " to " + unit(t.High)
 }
 
-// ChangeText is how far the share of a transition moved, and since when; empty where nothing is said of it.
+// ChangeText is how far the share of a transition moved, and since when; empty where nothing is
+// said of it.
 func (t *Transition) ChangeText() string {
 	since, err := time.Parse(time.RFC3339Nano, t.From)
 	if err != nil {

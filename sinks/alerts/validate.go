@@ -106,13 +106,10 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	case "":
 		bad("when: missing; for example low > 0.3")
 	case CUSUM:
-		if r.When.Budgeted != (r.Threshold == 0) || !(r.Threshold >= 0) || math.IsInf(r.Threshold, 0) ||
-			!(r.Drift >= 0) || math.IsInf(r.Drift, 0) {
-			bad(
-				"cusum: threshold %v and drift %v: want more than 0, and 0 or more",
-				r.Threshold,
-				r.Drift,
-			)
+		if r.When.Budgeted != (r.Threshold == 0) || !(r.Threshold >= 0) ||
+			math.IsInf(r.Threshold, 0) || !(r.Drift >= 0) || math.IsInf(r.Drift, 0) {
+			bad("cusum: threshold %v and drift %v: want more than 0, and 0 or more",
+				r.Threshold, r.Drift)
 		}
 		if x := r.recovery(); !(x >= 0 && (r.When.Budgeted || x < r.Threshold)) {
 			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)

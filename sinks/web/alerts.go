@@ -66,8 +66,9 @@ type alertsAnswer struct {
 	Firing      int                 `json:"firing"` // altogether, of all communities
 	Pending     int                 `json:"pending"`
 	Transitions []alerts.Transition `json:"transitions"` // newest first
-	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
-	Levels      []alertLevel        `json:"levels"`      // that rules watch in the community, for its chart
+	// what the log says to people, oldest first
+	Notes  []sinks.Note `json:"notes"`
+	Levels []alertLevel `json:"levels"` // that rules watch in the community, for its chart
 }
 
 // alertLevel is the share at which a rule on a class of a community begins to fire.
@@ -93,7 +94,8 @@ func levels(rules []alerts.Counts, community string, classes []string) []alertLe
 // askAlerts describes the alerts of one community, or of all.
 func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 	limit := q.number("limit", alertsDefault, 1, alertsMax)
-	community, only := q.query.Get("community"), q.query.Has("community")
+	community := q.query.Get("community")
+	only := q.query.Has("community")
 	b := &s.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -109,7 +111,8 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 		b.now.Targets...)
 	out.Silences = append([]alerts.Quieting{}, b.now.Silences...)
 	for _, c := range b.now.Rules {
-		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
+		out.Firing = out.Firing + c.Firing
+		out.Pending = out.Pending + c.Pending
 	}
 	out.Levels = []alertLevel{}
 	if only {

@@ -36,7 +36,8 @@ func (s *Server) serveLabels(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionWaitMax)
 	defer cancel()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(questionWaitMax + writeWaitMax))
+	_ = http.NewResponseController(
+		w).SetWriteDeadline(time.Now().Add(questionWaitMax + writeWaitMax))
 	n, err := s.config.Publish(ctx, body)
 	var refusal *Refusal
 	switch {

@@ -81,8 +81,8 @@ type changedAnswer struct {
 	Estimates []*quant.Estimate `json:"estimates"`
 }
 
-// askChanged answers what has changed after a position. Of a record that was published several times
-// since, it has the newest.
+// askChanged answers what has changed after a position. Of a record that was published several
+// times since, it has the newest.
 func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
 	after := q.number("after", 0, 0, math.MaxInt)
@@ -156,7 +156,8 @@ func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 	return nil, refuse(http.StatusNotFound, "no such community or method: %s", name)
 }
 
-// records returns the newest that were published of the community and method of an estimate in [from, to].
+// records returns the newest that were published of the community and method of an estimate in
+// [from, to].
 func (s *Server) records(
 	ctx context.Context,
 	of *quant.Estimate,
@@ -188,7 +189,8 @@ const (
 	quarantineMax     = 100
 )
 
-// QuarantineEntry is an entry of the quarantine with the beginning of its original, where that is text.
+// QuarantineEntry is an entry of the quarantine with the beginning of its original, where that is
+// text.
 type QuarantineEntry struct {
 	ingest.QuarantineEntry
 	Original string `json:"original"`

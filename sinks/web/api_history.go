@@ -21,7 +21,8 @@ const (
 // rollupAnswer is the series of a community by a method as a chart draws it.
 type rollupAnswer struct {
 	historyAnswer
-	Resolution string         `json:"resolution"` // of Rollups: minute, hour or day; record: of Estimates
+	// of Rollups: minute, hour or day; record: of Estimates
+	Resolution string         `json:"resolution"`
 	Rollups    []sinks.Rollup `json:"rollups"`
 }
 
@@ -42,11 +43,11 @@ func (a rollupAnswer) list() []quant.Estimate {
 // askHistory answers with records where a short time is asked for, and with roll-ups of
 // the resolution that fits elsewhere.
 func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
-	usual := max(
-		2,
-		1_500/(len(s.config.Classes)+3),
-	) // some 250 KB: an answer on NATS may have 1 MiB
-	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
+	usual := max(2,
+		1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
+	from := q.time("from")
+	to := q.time("to")
+	points := q.number("points", usual, 2, estimatesMax)
 	latest, err := s.latest(q, q.query.Get("community"))
 	if err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 			return out, err
 		}
 	}
-	out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
+	out.Resolution = string(found.Resolution)
+	out.Rollups = found.Rollups
 	out.historyAnswer = historyAnswer{
 		Community: latest.Community,
 		Method:    latest.Method,
@@ -83,7 +85,8 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 	return !at.After(begin.Add(rollups[len(rollups)-1].Until.Sub(begin) / 10))
 }
 
-// rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
+// rollupsOf returns the roll-ups of a series, but for those from before a change of the number of
+// classes.
 func rollupsOf(
 	ctx context.Context,
 	s *Server,
@@ -101,16 +104,15 @@ func rollupsOf(
 			Points:    points,
 		},
 	)
-	found.Rollups = slices.DeleteFunc(
-		found.Rollups,
-		func(r sinks.Rollup) bool { return len(r.Last) != len(s.config.Classes) },
-	)
+	found.Rollups = slices.DeleteFunc(found.Rollups,
+		func(r sinks.Rollup) bool { return len(r.Last) != len(s.config.Classes) })
 	return found, err
 }
 
 // differenceAnswer is by how much a community exceeds another one, or itself before.
 type differenceAnswer struct {
-	Estimate quant.Estimate `json:"estimate"` // shares, ends of intervals and errors are those of the difference
+	// shares, ends of intervals and errors are those of the difference
+	Estimate quant.Estimate `json:"estimate"`
 }
 
 func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Estimate} }
@@ -119,18 +121,21 @@ func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Es
 // time if one is given; with a time alone, the latest record with the one then, and with
 // neither the community with everyone.
 func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
-	name, other, at := q.query.Get("community"), q.query.Get("other"), q.time("at")
+	name := q.query.Get("community")
+	other := q.query.Get("other")
+	at := q.time("at")
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
 	if other == name {
 		q.bad(
-			"other: a community does not differ from itself; give at=, without it, for an earlier time",
-		)
+			"other: a community does not differ from itself; give at=, without it, for an " +
+				"earlier time")
 	}
 	names, times := [2]string{name, other}, [2]time.Time{at, at}
 	if other == "" {
-		names[1], times[0] = name, time.Time{} // with itself at an earlier time
+		names[1] = name
+		times[0] = time.Time{} // with itself at an earlier time
 	}
 	var of [2]quant.Estimate
 	for i, name := range names {
@@ -186,8 +191,15 @@ func inForce(
 func ofRollup(of *quant.Estimate, r *sinks.Rollup) quant.Estimate {
 	confidence := cmp.Or(of.Confidence, quant.DefaultOptions().Confidence)
 	e := quant.Estimate{
-		Community: of.Community, Method: of.Method, Position: r.Position, Time: r.Until.Format(time.RFC3339Nano),
-		Prevalence: r.Last, Low: r.Low, High: r.High, Confidence: confidence, Flags: r.Flags,
+		Community:  of.Community,
+		Method:     of.Method,
+		Position:   r.Position,
+		Time:       r.Until.Format(time.RFC3339Nano),
+		Prevalence: r.Last,
+		Low:        r.Low,
+		High:       r.High,
+		Confidence: confidence,
+		Flags:      r.Flags,
 	}
 	z := math.Sqrt2 * math.Erfinv(confidence)
 	for i := range e.Low {

@@ -56,13 +56,8 @@ type listQuery struct {
 
 func readListQuery(s *Server, p *params) (q listQuery) {
 	query := p.query
-	q.search, q.flag, q.method = strings.ToLower(
-		query.Get("q"),
-	), query.Get(
-		"flag",
-	), query.Get(
-		"method",
-	)
+	q.search, q.flag, q.method = strings.ToLower(query.Get(
+		"q")), query.Get("flag"), query.Get("method")
 	if len(q.search) > searchBytesMax {
 		p.bad("q: at most %d bytes", searchBytesMax)
 	}
@@ -100,7 +95,8 @@ type listRow struct {
 	Change   *float64       `json:"change,omitempty"` // of the class since the time below
 	Moved    *float64       `json:"moved,omitempty"`  // the part of Change that is news
 	MovedSE  *float64       `json:"moved_se,omitempty"`
-	Since    *time.Time     `json:"since,omitempty"` // log time of the record a day before, or of the oldest kept
+	// log time of the record a day before, or of the oldest kept
+	Since *time.Time `json:"since,omitempty"`
 }
 
 func (a listAnswer) list() (all []quant.Estimate) {
@@ -134,8 +130,12 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 	defer s.mu.RUnlock()
 	out := listAnswer{
 		Total: len(
-			s.order,
-		), Matched: len(order), Offset: q.offset, Position: s.position, Now: time.Now().UTC(), Communities: make([]listRow, 0, end-start),
+			s.order),
+		Matched:     len(order),
+		Offset:      q.offset,
+		Position:    s.position,
+		Now:         time.Now().UTC(),
+		Communities: make([]listRow, 0, end-start),
 	}
 	for _, c := range order[start:end] {
 		ser := c.find(q.method)

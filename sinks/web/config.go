@@ -21,17 +21,19 @@ import (
 
 // HTTP configures the address of the page, the API and the metrics, and the access to them.
 type HTTP struct {
-	Listen    string   `yaml:"listen"`     // empty: ListenDefault; port 0: any free one; ListenOff: no page
+	// empty: ListenDefault; port 0: any free one; ListenOff: no page
+	Listen    string   `yaml:"listen"`
 	Hosts     []string `yaml:"hosts"`      // further host names or addresses that requests may name
 	TokenFile string   `yaml:"token_file"` // file with the access token; empty: none is asked for
 	CertFile  string   `yaml:"cert_file"`  // PEM certificate chain; with KeyFile, serves TLS
 	KeyFile   string   `yaml:"key_file"`
 
 	// MetricsCommunities bounds the communities in the metrics; nil: MetricsCommunitiesDefault.
-	MetricsCommunities *int     `yaml:"metrics_communities"`
-	Public             []string `yaml:"public"`   // communities whose chart anybody may embed, without a token
-	Answers            bool     `yaml:"answers"`  // readers of the page may publish labels
-	Silences           bool     `yaml:"silences"` // readers of the page may silence and acknowledge alerts
+	MetricsCommunities *int `yaml:"metrics_communities"`
+	// communities whose chart anybody may embed, without a token
+	Public   []string `yaml:"public"`
+	Answers  bool     `yaml:"answers"`  // readers of the page may publish labels
+	Silences bool     `yaml:"silences"` // readers of the page may silence and acknowledge alerts
 }
 
 // Display holds names for people, by the name in the log. Everything else keeps the names of the
@@ -73,16 +75,19 @@ type Config struct {
 	Version  string   // of the program, shown on the page
 	Classes  []string // K names; required
 
-	CommunitiesMax int           // further communities are counted, not kept; 0 is 100,000
-	RequestsMax    int           // requests that are answered at a time, beside probes; 0 is 256
-	Quiet          time.Duration // of log time, after which what moved at all is published; 0: each emission has it
+	CommunitiesMax int // further communities are counted, not kept; 0 is 100,000
+	RequestsMax    int // requests that are answered at a time, beside probes; 0 is 256
+	// of log time, after which what moved at all is published; 0: each emission has it
+	Quiet time.Duration
 
-	// Records returns the newest that were published of a community by a method, oldest first. Unless
-	// whole is set, there are older ones.
+	// Records returns the newest that were published of a community by a method, oldest first.
+	// Unless whole is set, there are older ones.
 	Records func(context.Context, sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error)
 
 	// InForce returns the record of a community and method that was in force at a log time.
-	InForce func(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error)
+	InForce func(
+		ctx context.Context, community, method string, at time.Time,
+	) (e quant.Estimate, ok bool, err error)
 
 	// Rollups returns roll-ups of records by minute, hour or day.
 	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
@@ -164,16 +169,13 @@ func (c HTTP) Validate() error {
 	if !isLoopback(host) {
 		if c.TokenFile == "" || c.CertFile == "" {
 			bad(
-				"listen %q is not a loopback address: give a token file and a TLS certificate, or listen on 127.0.0.1",
-				c.Listen,
-			)
+				"listen %q is not a loopback address: give a token file and a TLS certificate, "+
+					"or listen on 127.0.0.1",
+				c.Listen)
 		}
 		if ip := net.ParseIP(host); len(c.Hosts) == 0 &&
 			(host == "" || ip != nil && ip.IsUnspecified()) {
-			bad(
-				"listen %q is every address: list the names of this machine in hosts",
-				c.Listen,
-			)
+			bad("listen %q is every address: list the names of this machine in hosts", c.Listen)
 		}
 	}
 	return errors.Join(errs...)

@@ -12,11 +12,11 @@ import (
 // that wait for the next question of a page or a probe.
 const idleMax = 1_000
 
-// connections bounds the connections that are open. The server says through
-// http.Server.ConnState what becomes of each. A new one beyond the bound has the server close all
-// that wait for a request, but for those that are younger than five seconds, after which a half request
-// ends by itself. Beyond twice the bound the one that has waited longest is closed, so that a flood
-// ends somewhere, and a probe that has just come is answered.
+// connections bounds the connections that are open. The server says through http.Server.ConnState
+// what becomes of each. A new one beyond the bound has the server close all that wait for a
+// request, but for those that are younger than five seconds, after which a half request ends by
+// itself. Beyond twice the bound the one that has waited longest is closed, so that a flood ends
+// somewhere, and a probe that has just come is answered.
 type connections struct {
 	server *http.Server
 	most   atomic.Int64 // connections; tests lower it
@@ -61,8 +61,8 @@ func (c *connections) wait(nc net.Conn, waits bool) {
 	}
 }
 
-// longest returns the connection that has waited longest for a request, and takes it off the list. One
-// that is new waits as well.
+// longest returns the connection that has waited longest for a request, and takes it off the list.
+// One that is new waits as well.
 func (c *connections) longest(new net.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 // Deployment says how a run is deployed: what its streams hold, the group that it works in, and its
 // configuration. It does not hang on steps. Zero values are unknown.
 type Deployment struct {
-	// LastEvents is when the broker took the newest event of a kind, of those that the log still holds.
+	// LastEvents is when the broker took the newest event of a kind, of those that the log still
+	// holds.
 	LastEvents map[string]time.Time
 	Streams    []Stream
 	Lacks      []Lack
@@ -18,7 +19,8 @@ type Deployment struct {
 	Config     string // digest of the configuration
 	Reloaded   time.Time
 	ReloadOK   bool // the last reload, or the start, was taken over
-	// Silent is set on the workers of a group that export no metrics of communities: another one does.
+	// Silent is set on the workers of a group that export no metrics of communities: another one
+	// does.
 	Silent bool
 }
 
@@ -30,8 +32,8 @@ type Stream struct {
 	Oldest          time.Time
 }
 
-// Lack says how many messages a log lacks between its first and its last one, or the copy of one of the
-// servers that keep it.
+// Lack says how many messages a log lacks between its first and its last one, or the copy of one of
+// the servers that keep it.
 type Lack struct {
 	Stream, Server string // Server is empty for the stream as a whole
 	Messages       uint64
@@ -56,25 +58,31 @@ func (x *collection) collectDeployment(d *Deployment) {
 	for _, s := range d.Streams {
 		of := []string{"stream", s.Name, "holds", s.Holds}
 		x.gauge("stream_messages", "Messages in the stream.", float64(s.Messages), of...)
-		x.gauge("stream_bytes", "Size of the stream at the broker, of one copy.", float64(s.Bytes), of...)
+		x.gauge("stream_bytes", "Size of the stream at the broker, of one copy.", float64(s.Bytes),
+			of...)
 		if s.BytesMax > 0 {
-			x.gauge("stream_bytes_max", "Size at which a log refuses events, and others drop their oldest; absent without a limit.",
+			x.gauge("stream_bytes_max", "Size at which a log refuses events, and others drop "+
+				"their oldest; absent without a limit.",
 				float64(s.BytesMax), of...)
 		}
-		x.time("stream_oldest_timestamp_seconds", "When the oldest message of the stream was taken; absent when it is empty.",
-			s.Oldest, of...)
+		x.time("stream_oldest_timestamp_seconds",
+			"When the oldest message of the stream was taken; absent when it is empty.", s.Oldest,
+			of...)
 	}
 	for _, l := range d.Lacks {
 		x.gauge("stream_lacking_messages",
-			"Messages that a log lacks between its first and its last; with a server: that its copy lacks.",
+			"Messages that a log lacks between its first and its last; with a server: that its "+
+				"copy lacks.",
 			float64(l.Messages), "stream", l.Stream, "server", l.Server)
 	}
 	if g := d.Group; g != nil {
 		x.gauge("group_info", "Always 1.", 1, "worker", g.Worker)
-		x.gauge("group_workers", "Workers of the group that live, as this one knows.", float64(g.Workers))
+		x.gauge("group_workers", "Workers of the group that live, as this one knows.",
+			float64(g.Workers))
 		x.gauge("group_shards", "Shards of the group.", float64(g.Shards))
 		x.gauge("group_shards_here", "Shards that this worker estimates.", float64(g.Here))
-		x.gauge("group_shards_unserved", "Shards that no worker estimates, as this one knows.", float64(g.Unserved))
+		x.gauge("group_shards_unserved", "Shards that no worker estimates, as this one knows.",
+			float64(g.Unserved))
 	}
 	if !d.Reloaded.IsZero() {
 		x.gauge("config_last_reload_successful", "1 when the last reload, or the start, applied the configuration.",

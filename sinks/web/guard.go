@@ -22,53 +22,89 @@ import (
 // contentPolicy allows our own files and nothing else: no inline code or style,
 // no foreign address, no framing, and no sink that would read a string as HTML. A picture may be
 // one that the page has drawn itself, to save it.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; " +
-	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' blob:; " +
+	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // route is one address of the API. The OpenAPI file lists the same.
 type route struct {
 	pattern string
-	params  []string // of the query; any other is refused
+	params  []string // of the query; others are refused
 
-	ask  question      // what is answered by both doors, or
+	ask  question      // for HTTP and NATS; nil: handle answers
 	name string        // its name on NATS; empty: HTTP only
-	wait time.Duration // that the answer may take; 0: questionWaitMax
+	wait time.Duration // for the answer; 0: questionWaitMax
 
-	handle func(*Server, http.ResponseWriter, *http.Request) // what HTTP alone has
-	open   bool                                              // no token is asked for
-	post   bool                                              // POST and nothing else
-	beside bool                                              // answered beside the bound of requests
+	handle func(*Server, http.ResponseWriter, *http.Request) // for HTTP only
+	open   bool                                              // without a token
+	post   bool                                              // POST only
+	beside bool                                              // not counted as a request
 }
 
+// routes lists every address of the API and of the checks.
 func routes() []route {
+	return slices.Concat(communityRoutes(), pipelineRoutes(), checkRoutes())
+}
+
+// communityRoutes are the addresses about communities.
+func communityRoutes() []route {
 	const community = "/api/v1/communities/{name}"
+	list := []string{
+		"q", "flag", "method", "sort", "order", "class",
+		"offset", "limit", "trend", "gone", "format",
+	}
+	records := []string{"method", "from", "to", "limit", "format"}
+	points := []string{"method", "from", "to", "points"}
+	history := append(slices.Clone(points), "format")
+	explain := []string{"from", "to", "method"}
+	difference := []string{"other", "at", "method", "format"}
+	return []route{
+		{pattern: "/api/v1/communities", params: list, ask: askList, name: "list"},
+		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},
+		{pattern: community + "/estimates", params: records, ask: askEstimates},
+		{pattern: community + "/history", params: history, ask: askHistory, name: "history"},
+		{
+			pattern: community + "/explain", params: explain, ask: askExplain,
+			name: "explain", wait: explainWaitMax,
+		},
+		{
+			pattern: community + "/ask", params: []string{"count"}, ask: askWhom,
+			wait: explainWaitMax,
+		},
+		{pattern: community + "/difference", params: difference, ask: askDifference},
+		{
+			pattern: embedPath + "{name}", params: embedParams, open: true,
+			handle: (*Server).serveEmbed,
+		},
+		{pattern: embedPath + "{name}/data", params: points, open: true, ask: askEmbedded},
+		{pattern: "/api/v1/estimates", params: []string{"community", "after"}, ask: askChanged},
+	}
+}
+
+// pipelineRoutes are the addresses about the pipeline as a whole.
+func pipelineRoutes() []route {
 	return []route{
 		{pattern: "/api/v1/info", ask: askInfo, name: "info"},
 		{pattern: "/api/v1/status", ask: askStatus},
-		{
-			pattern: "/api/v1/communities", ask: askList, name: "list",
-			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "gone", "format"},
-		},
-		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},
-		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "format"}, ask: askEstimates},
-		{pattern: community + "/history", params: []string{"method", "from", "to", "points", "format"}, ask: askHistory, name: "history"},
-		{pattern: community + "/explain", params: []string{"from", "to", "method"}, ask: askExplain, name: "explain", wait: explainWaitMax},
-		{pattern: community + "/ask", params: []string{"count"}, ask: askWhom, wait: explainWaitMax},
-		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/classifier", ask: askClassifier},
 		{pattern: "/api/v1/alerts/silence", post: true, handle: (*Server).serveSilence},
 		{pattern: "/api/v1/labels", post: true, handle: (*Server).serveLabels},
-		{pattern: embedPath + "{name}", params: embedParams, open: true, handle: (*Server).serveEmbed},
-		{
-			pattern: embedPath + "{name}/data", params: []string{"method", "from", "to", "points"},
-			open: true, ask: askEmbedded,
-		},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
-		{pattern: "/api/v1/estimates", params: []string{"community", "after"}, ask: askChanged},
-		{pattern: "/metrics", beside: true, handle: func(s *Server, w http.ResponseWriter, r *http.Request) { s.scrape.ServeHTTP(w, r) }},
-		{pattern: "/healthz", open: true, beside: true, handle: func(_ *Server, w http.ResponseWriter, _ *http.Request) { http.Error(w, "ok", http.StatusOK) }},
+	}
+}
+
+// checkRoutes are the addresses for monitoring.
+func checkRoutes() []route {
+	metrics := func(s *Server, w http.ResponseWriter, r *http.Request) { s.scrape.ServeHTTP(w, r) }
+	alive := func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "ok", http.StatusOK)
+	}
+	return []route{
+		{pattern: "/metrics", beside: true, handle: metrics},
+		{pattern: "/healthz", open: true, beside: true, handle: alive},
 		{pattern: "/readyz", open: true, beside: true, handle: (*Server).serveReady},
 	}
 }
@@ -137,7 +173,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, post bool) bool {
 	}
 	switch {
 	case !s.hosts[hostName(r.Host)] && !isOwnAddress(r):
-		fail(w, http.StatusMisdirectedRequest, "this host name is not served; name it in the configuration's hosts")
+		fail(w, http.StatusMisdirectedRequest,
+			"this host name is not served; name it in the configuration's hosts")
 	case !slices.Contains(allowed, r.Method):
 		h.Set("Allow", strings.Join(allowed, ", "))
 		fail(w, http.StatusMethodNotAllowed, "only "+strings.Join(allowed, " and ")+" is served")
@@ -161,7 +198,8 @@ func isOwnAddress(r *http.Request) bool {
 	return ok && hostName(r.Host) == local.IP.String()
 }
 
-// hostName returns the host of a Host header in lower case, without the port; "" when it is not well formed.
+// hostName returns the host of a Host header in lower case, without the port; "" when it is not
+// well formed.
 func hostName(header string) string {
 	u, err := url.Parse("http://" + header)
 	if err != nil || u.Host != header {
@@ -186,7 +224,8 @@ func foreign(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
-	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" ||
+		r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 // framed reports whether a page of another site frames a chart that it may frame.
@@ -208,14 +247,16 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	_, given, _ := r.BasicAuth()
-	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok &&
+		strings.EqualFold(scheme, "Bearer") {
 		given = rest
 	}
 	digest := sha256.Sum256([]byte(given))
 	if subtle.ConstantTimeCompare(digest[:], s.token[:]) == 1 {
 		return true
 	}
-	w.Header().Set("WWW-Authenticate", `Basic realm="gqlstream: any name, the token as the password", charset="UTF-8"`)
+	w.Header().Set("WWW-Authenticate",
+		`Basic realm="gqlstream: any name, the token as the password", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer, or as a password")
 	return false
 }

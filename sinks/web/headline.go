@@ -47,7 +47,8 @@ func (p *pace) follow(s *Status, now time.Time) {
 
 // left estimates how long the reading of history still takes; 0 if that is not known yet.
 func (p *pace) left(s *Status, now time.Time) time.Duration {
-	took, done := now.Sub(p.since), s.Position-min(p.position, s.Position)
+	took := now.Sub(p.since)
+	done := s.Position - min(p.position, s.Position)
 	if p.since.IsZero() || took < paceLeast || done == 0 {
 		return 0
 	}
@@ -67,8 +68,8 @@ func (s *Server) headline(now time.Time) Headline {
 		return Headline{levelBusy, "The pipeline is starting."}
 	case now.Sub(at) > staleAfter:
 		return Headline{levelBad, fmt.Sprintf(
-			"The pipeline has reported nothing for %s. The estimates stand still.", ago(now.Sub(at)),
-		)}
+			"The pipeline has reported nothing for %s. The estimates stand still.",
+			ago(now.Sub(at)))}
 	case status.LogAhead > logAheadShown:
 		return Headline{levelWarning, sentence(status.Warning)}
 	case status.State == "replaying":
@@ -76,7 +77,9 @@ func (s *Server) headline(now time.Time) Headline {
 	case status.Progress != "":
 		return Headline{levelBusy, sentence("computing: " + status.Progress)}
 	case status.State != "running":
-		return Headline{levelBusy, sentence("the pipeline is " + status.State + after(status.Message))}
+		return Headline{
+			levelBusy, sentence("the pipeline is " + status.State + after(status.Message)),
+		}
 	}
 	return s.runningHeadline(&status, now)
 }

@@ -23,7 +23,8 @@ const (
 
 // newMetrics returns what gathers the metrics. It reads the store and the journal when Prometheus
 // asks, so that the number of communities costs nothing in between. Only durations of steps are
-// counted as they come. The help of a metric is its reference: docs/metrics.md shows how to read it.
+// counted as they come. The help of a metric is its reference: docs/metrics.md shows how to read
+// it.
 func newMetrics(s *Server) prometheus.Gatherer {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	s.step = prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -62,7 +63,8 @@ type collection struct {
 	descs map[string]*prometheus.Desc // by name
 }
 
-// gauge sends a value with its name, but for the prefix, its help, and pairs of a label and its value.
+// gauge sends a value with its name, but for the prefix, its help, and pairs of a label and its
+// value.
 func (x *collection) gauge(name, help string, value float64, labels ...string) {
 	x.send(prometheus.GaugeValue, name, help, value, labels)
 }
@@ -72,11 +74,14 @@ func (x *collection) count(name, help string, n uint64, labels ...string) {
 	x.send(prometheus.CounterValue, name, help, float64(n), labels)
 }
 
-func (x *collection) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+func (x *collection) send(
+	kind prometheus.ValueType, name, help string, value float64, labels []string,
+) {
 	var names, values []string
 	for i := 0; i < len(labels); i += 2 {
 		names = append(names, labels[i])
-		values = append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD")) // any other would fail the whole scrape
+		// any other would fail the whole scrape
+		values = append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD"))
 	}
 	if x.descs[name] == nil {
 		x.descs[name] = prometheus.NewDesc("gqlstream_"+name, help, names, nil)
@@ -110,20 +115,28 @@ func (x *collection) collectLoop() {
 		status.Late, x.config.Kinds)
 	names := slices.Sorted(maps.Keys(status.Mismatches))
 	for _, name := range names[:min(len(names), mismatchesShown)] {
-		x.count("rule_mismatches_total", "Values of another type than the rule of the community compares with.", status.Mismatches[name], "community", name)
+		x.count("rule_mismatches_total",
+			"Values of another type than the rule of the community compares with.",
+			status.Mismatches[name], "community", name)
 	}
-	x.count("replies_refused_total", "Questions on NATS that were not answered, because the subject of the reply is no inbox.", x.repliesRefused.Load())
+	x.count("replies_refused_total",
+		"Questions on NATS that were not answered, because the subject of the reply is no inbox.",
+		x.repliesRefused.Load())
 	ready, _ := x.ready(x.now)
 	x.gauge("ready", "1 when the run loop reported within 30 s, as /readyz.", boolean(ready))
 	x.gauge("position", "Position of the last message applied.", float64(status.Position))
-	x.gauge("lag_messages", "Messages in the stream that are not applied yet.", float64(status.lag()))
+	x.gauge("lag_messages", "Messages in the stream that are not applied yet.",
+		float64(status.lag()))
 	x.count("steps_total", "Steps done.", status.Steps)
 	if status.LogTime != nil {
-		x.time("log_timestamp_seconds", "Log time; time() less this is the lag in time.", *status.LogTime)
+		x.time("log_timestamp_seconds", "Log time; time() less this is the lag in time.",
+			*status.LogTime)
 	}
-	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.", status.LogAhead.Seconds())
+	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.",
+		status.LogAhead.Seconds())
 	for _, f := range status.Fills {
-		x.gauge("limit_used_ratio", "Share of a limit in use; at 1 more is refused.", float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
+		x.gauge("limit_used_ratio", "Share of a limit in use; at 1 more is refused.",
+			float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
 	}
 	for what, n := range map[string]uint64{"vertices": status.Graph.Vertices, "edges": status.Graph.Edges} {
 		x.gauge("graph", "Vertices and edges in the store, without erased ones.", float64(n), "what", what)
@@ -136,30 +149,44 @@ func (x *collection) collectLoop() {
 func (x *collection) collectState(s *Status) {
 	c, q := cmp.Or(s.Checkpoint, &Checkpoint{}), s.Quarantine
 	if !c.At.IsZero() {
-		x.gauge("checkpoint_position", "Position of the newest checkpoint; absent without a checkpoint, like the next three.", float64(c.Position))
-		x.gauge("checkpoint_age_seconds", "Seconds since the newest checkpoint.", x.now.Sub(c.At).Seconds())
+		x.gauge("checkpoint_position",
+			"Position of the newest checkpoint; absent without a checkpoint, like the next three.",
+			float64(c.Position))
+		x.gauge("checkpoint_age_seconds", "Seconds since the newest checkpoint.",
+			x.now.Sub(c.At).Seconds())
 		x.gauge("checkpoint_seconds", "Duration of the newest checkpoint.", c.Seconds)
 		x.gauge("checkpoint_bytes", "Size of the newest checkpoint.", float64(c.Bytes))
 	}
 	x.count("checkpoint_failures_total", "Checkpoints that failed.", c.Failed)
-	x.count("refused_without_entry_total", "Refusals that another entry of the quarantine counts: a message has at most 100 entries, a step 1,000.", s.LeftOut)
+	x.count("refused_without_entry_total", "Refusals that another entry of the quarantine "+
+		"counts: a message has at most 100 entries, a step 1,000.", s.LeftOut)
 	x.gauge("quarantine_entries", "Entries of the quarantine.", float64(q.Entries))
-	x.gauge("quarantine_used_ratio", "Share of the quarantine's bytes in use; at 1 the oldest entries go.", float64(q.Bytes)/float64(max(q.BytesMax, 1)))
-	x.count("quarantine_removed_total", "Entries of the quarantine that are gone by space, age or purge.", q.Removed)
+	x.gauge("quarantine_used_ratio",
+		"Share of the quarantine's bytes in use; at 1 the oldest entries go.",
+		float64(q.Bytes)/float64(max(q.BytesMax, 1)))
+	x.count("quarantine_removed_total",
+		"Entries of the quarantine that are gone by space, age or purge.", q.Removed)
 }
 
 func (x *collection) collectModels(models []Model) {
 	for _, v := range models {
-		x.gauge("model_drift", "Evidence that the version is worse than at first; 0 is none, at 1 it is flagged.", v.Drift, "version", v.Version)
-		x.gauge("model_degraded", "1 while its estimates have the flag classifier-drift.", boolean(v.Degraded), "version", v.Version)
+		x.gauge("model_drift",
+			"Evidence that the version is worse than at first; 0 is none, at 1 it is flagged.",
+			v.Drift, "version", v.Version)
+		x.gauge("model_degraded", "1 while its estimates have the flag classifier-drift.",
+			boolean(v.Degraded), "version", v.Version)
 		for _, c := range v.Classes {
 			of := []string{"version", v.Version, "class", c.Class}
-			x.count("model_judged_total", "Calibration labels of this true class that were compared with a prediction of this version.", c.Judged, of...)
-			x.gauge("model_accuracy", "Share of them for which the prediction named this class, fading over 200 labels.", c.Accuracy, of...)
+			x.count("model_judged_total", "Calibration labels of this true class that were "+
+				"compared with a prediction of this version.", c.Judged, of...)
+			x.gauge("model_accuracy",
+				"Share of them for which the prediction named this class, fading over 200 labels.",
+				c.Accuracy, of...)
 			x.gauge("model_brier", "Fading mean of its Brier score, 0 to 2.", c.Brier, of...)
 			x.gauge("model_log_score", "Fading mean of its log score.", c.LogScore, of...)
 			if c.Reference != nil {
-				x.gauge("model_accuracy_reference", "The same of the first hundred; absent before.", *c.Reference, of...)
+				x.gauge("model_accuracy_reference", "The same of the first hundred; absent before.",
+					*c.Reference, of...)
 			}
 		}
 	}
@@ -172,8 +199,11 @@ func (x *collection) collectSinks() {
 		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), of...)
 		x.count("sink_retries_total", "Failed attempts of the sink; each is repeated.", s.Retries, of...)
 		if s.Follows {
-			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for other sinks, like the next one.", float64(s.Behind), of...)
-			x.gauge("sink_position", "Position of the log up to which the output of the follower is durable.", float64(s.Position), of...)
+			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; "+
+				"absent for other sinks, like the next one.", float64(s.Behind), of...)
+			x.gauge("sink_position",
+				"Position of the log up to which the output of the follower is durable.",
+				float64(s.Position), of...)
 		}
 	}
 }
@@ -182,19 +212,34 @@ func (x *collection) collectAlerts() {
 	b := &x.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	x.gauge("alerts_dropped", "Alerts beyond 100,000, which are not evaluated.", float64(b.now.Dropped))
+	x.gauge("alerts_dropped", "Alerts beyond 100,000, which are not evaluated.",
+		float64(b.now.Dropped))
 	for _, c := range b.now.Rules {
-		for state, n := range map[alerts.State]int{alerts.Inactive: c.Inactive, alerts.Pending: c.Pending, alerts.Firing: c.Firing} {
-			x.gauge("alerts", "Alerts, one for each community and class, that are inactive, pending or firing.", float64(n), "rule", c.Rule, "state", string(state))
+		for state, n := range map[alerts.State]int{
+			alerts.Inactive: c.Inactive,
+			alerts.Pending:  c.Pending,
+			alerts.Firing:   c.Firing,
+		} {
+			x.gauge("alerts",
+				"Alerts, one for each community and class, that are inactive, pending or firing.",
+				float64(n), "rule", c.Rule, "state", string(state))
 		}
-		x.gauge("alerts_suppressed", "Alerts that a flag of their estimate keeps from beginning and ending.", float64(c.Suppressed), "rule", c.Rule)
-		x.gauge("alerts_no_data", "Alerts whose community has no data.", float64(c.NoData), "rule", c.Rule)
-		x.count("alerts_fired_total", "Alerts that began to fire.", b.now.Fired[c.Rule], "rule", c.Rule)
+		x.gauge("alerts_suppressed",
+			"Alerts that a flag of their estimate keeps from beginning and ending.",
+			float64(c.Suppressed), "rule", c.Rule)
+		x.gauge("alerts_no_data", "Alerts whose community has no data.", float64(c.NoData), "rule",
+			c.Rule)
+		x.count("alerts_fired_total", "Alerts that began to fire.", b.now.Fired[c.Rule], "rule",
+			c.Rule)
 	}
 	for _, t := range b.now.Targets {
-		x.gauge("notify_queue", "Transitions that wait for a webhook; alerts that an Alertmanager gets.", float64(t.Queue), "target", t.Name)
+		x.gauge("notify_queue",
+			"Transitions that wait for a webhook; alerts that an Alertmanager gets.",
+			float64(t.Queue), "target", t.Name)
 		for outcome, n := range t.Outcomes {
-			x.count("notify_attempts_total", "Attempts to reach a target: delivered, failed (tried again), dropped (given up), skipped (older than max_age).", n, "target", t.Name, "outcome", outcome)
+			x.count("notify_attempts_total", "Attempts to reach a target: delivered, failed "+
+				"(tried again), dropped (given up), skipped (older than "+
+				"max_age).", n, "target", t.Name, "outcome", outcome)
 		}
 	}
 }

@@ -32,7 +32,9 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 		most = 0
 	}
 	s.store.mu.RLock()
-	n, dropped, certificate := len(s.order), s.dropped, 0.0
+	n := len(s.order)
+	dropped := s.dropped
+	certificate := 0.0
 	var list []*record
 	var published []uint64
 	for i, c := range s.order {
@@ -45,7 +47,8 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 	}
 	s.store.mu.RUnlock()
 	f := &families{}
-	f.add("certificate_max", "Largest certificate of all communities, exported or not.", certificate)
+	f.add("certificate_max", "Largest certificate of all communities, exported or not.",
+		certificate)
 	f.add("communities", "Communities with an estimate.", float64(n))
 	f.add("metrics_communities", "Communities in the metrics: of a group one worker has them.",
 		float64(min(n, most)))
@@ -72,14 +75,17 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 // addEstimate adds the metrics of a record. Those of a class are labelled with it.
 func (f *families) addEstimate(r *record, classes []*dto.LabelPair, published uint64) {
 	e := &r.estimate
-	community, method := label("community", e.Community), label("method", e.Method)
-	f.count("estimate_records_total", "Published records of the estimate that this worker has seen: the cost of the community.",
+	community := label("community", e.Community)
+	method := label("method", e.Method)
+	f.count("estimate_records_total",
+		"Published records of the estimate that this worker has seen: the cost of the community.",
 		published, community, method)
 	at := r.at
 	if at.IsZero() {
 		at = r.received
 	}
-	f.add("estimate_timestamp_seconds", "Log time of the estimate; a quiet community grows old without being wrong.",
+	f.add("estimate_timestamp_seconds",
+		"Log time of the estimate; a quiet community grows old without being wrong.",
 		float64(at.UnixMilli())/1000, community, method)
 	seen := map[string]bool{}
 	for _, flag := range e.Flags {
@@ -92,10 +98,13 @@ func (f *families) addEstimate(r *record, classes []*dto.LabelPair, published ui
 	if e.Suppressed {
 		return
 	}
-	f.add("estimate_members", "Total multiplicity of the community's members.", e.Members, community, method)
-	f.add("estimate_labelled", "Multiplicity of the members with a known label.", e.Labelled, community, method)
-	f.add("estimate_coverage_ratio", "Share of the unlabelled members with a prediction; below 0.8 is flagged.",
-		e.Coverage, community, method)
+	f.add("estimate_members", "Total multiplicity of the community's members.", e.Members,
+		community, method)
+	f.add("estimate_labelled", "Multiplicity of the members with a known label.", e.Labelled,
+		community, method)
+	f.add("estimate_coverage_ratio",
+		"Share of the unlabelled members with a prediction; below 0.8 is flagged.", e.Coverage,
+		community, method)
 	for _, of := range []struct {
 		name, help string
 		values     []float64
@@ -122,14 +131,16 @@ type families struct {
 // add adds a value that may rise and fall.
 func (f *families) add(name, help string, value float64, labels ...*dto.LabelPair) {
 	family := f.family(name, help, dto.MetricType_GAUGE)
-	family.Metric = append(family.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}})
+	family.Metric = append(family.Metric,
+		&dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}})
 }
 
 // count adds a value that never falls.
 func (f *families) count(name, help string, n uint64, labels ...*dto.LabelPair) {
 	value := float64(n)
 	family := f.family(name, help, dto.MetricType_COUNTER)
-	family.Metric = append(family.Metric, &dto.Metric{Label: labels, Counter: &dto.Counter{Value: &value}})
+	family.Metric = append(family.Metric,
+		&dto.Metric{Label: labels, Counter: &dto.Counter{Value: &value}})
 }
 
 func (f *families) family(name, help string, kind dto.MetricType) *dto.MetricFamily {

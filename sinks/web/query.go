@@ -59,7 +59,8 @@ func fail(w http.ResponseWriter, code int, message string) {
 	answer(w, code, map[string]string{"error": message})
 }
 
-// params reads the parameters of a question through either door, and keeps the first mistake in them.
+// params reads the parameters of a question through either door, and keeps the first mistake in
+// them.
 type params struct {
 	query url.Values
 	err   *Refusal

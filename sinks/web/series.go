@@ -20,11 +20,20 @@ type record struct {
 func newRecord(e quant.Estimate, received time.Time) *record {
 	if e.Suppressed { // whatever else it holds is not for the public
 		e = quant.Estimate{
-			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method, ModelVersion: e.ModelVersion, Config: e.Config,
-			Suppressed: true, Flags: e.Flags,
+			Pipeline:     e.Pipeline,
+			Community:    e.Community,
+			Position:     e.Position,
+			Time:         e.Time,
+			Method:       e.Method,
+			ModelVersion: e.ModelVersion,
+			Config:       e.Config,
+			Suppressed:   true,
+			Flags:        e.Flags,
 		}
 	}
-	for _, f := range []*[]float64{&e.Prevalence, &e.Low, &e.High, &e.SE, &e.SEChange, &e.NEff, &e.Influence} {
+	for _, f := range []*[]float64{
+		&e.Prevalence, &e.Low, &e.High, &e.SE, &e.SEChange, &e.NEff, &e.Influence,
+	} {
 		if *f == nil {
 			*f = []float64{} // not null in JSON
 		}
@@ -55,7 +64,9 @@ type series struct {
 	past    []point       // of the last day, oldest first, the latest record included
 	step    time.Duration // between two points, at least
 	changed uint64        // position of the store when the latest came
-	evident time.Time     // log time of the newest record with other figures than the one before, wall clock without log time
+	// log time of the newest record with other figures than the one before, wall clock without log
+	// time
+	evident time.Time
 	place   *list.Element // among those of the store
 
 	published uint64 // records that came since the server began
@@ -63,8 +74,9 @@ type series struct {
 
 // point is what a list shows of a record that may have gone.
 type point struct {
-	at     time.Time
-	cell   int64     // at in nanoseconds since 1970, or where the log has no times the position in 1e9
+	at time.Time
+	// at in nanoseconds since 1970, or where the log has no times the position in 1e9
+	cell   int64
 	shares []float64 // empty: suppressed
 	se     []float64 // of the shares; empty: not known
 	news   []news    // empty: not known
@@ -130,7 +142,8 @@ func (s *series) lastNews() []news {
 	return s.past[len(s.past)-1].news
 }
 
-// keep adds a point in place of one a step before, and makes the steps longer where there are too many.
+// keep adds a point in place of one a step before, and makes the steps longer where there are too
+// many.
 func (s *series) keep(p point, limit int) {
 	if !p.at.IsZero() {
 		p.cell = p.at.UnixNano()
@@ -183,11 +196,13 @@ func (p *point) settled(now *point, class int) bool {
 }
 
 // moved compares the share of a class with that a day of log time before, or with the oldest that
-// is kept, rests on a label and is settled; false where there is nothing to compare. Where records do not
-// divide their changes, the errors of both count as independent, so that Error is not too small.
+// is kept, rests on a label and is settled; false where there is nothing to compare. Where records
+// do not divide their changes, the errors of both count as independent, so that Error is not too
+// small.
 func (s *series) moved(class int) (m movement, ok bool) {
 	now := &s.past[len(s.past)-1]
-	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests && p.settled(now, class) })
+	first := slices.IndexFunc(s.past,
+		func(p point) bool { return p.rests && p.settled(now, class) })
 	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) ||
 		class >= len(now.shares) {
 		return m, false

@@ -30,8 +30,8 @@ const (
 	shutdownWaitMax = 5 * time.Second
 )
 
-// Server serves the page, the API and the metrics, and answers on NATS. Any goroutine may ask it and
-// tell it news.
+// Server serves the page, the API and the metrics, and answers on NATS. Any goroutine may ask it
+// and tell it news.
 type Server struct {
 	*store
 	journal
@@ -80,20 +80,22 @@ func prepare(c Config) (*Server, error) {
 	}
 	c = c.withDefaults()
 	s := &Server{
-		config: c, started: time.Now(), hosts: c.allowedHosts(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
-		waiting: make(
-			chan struct{},
-			1+explainQueueMax,
-		), turn: make(chan struct{}, 1), served: make(chan error, 1),
+		config:  c,
+		started: time.Now(),
+		hosts:   c.allowedHosts(),
+		store:   newStore(c),
+		pages:   make(chan struct{}, largePagesMax),
+		waiting: make(chan struct{},
+			1+explainQueueMax),
+		turn:   make(chan struct{}, 1),
+		served: make(chan error, 1),
 	}
 	s.journal.classes = c.Classes
 	s.life, s.end = context.WithCancel(context.Background())
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	s.gather = newMetrics(s)
-	s.scrape = promhttp.HandlerFor(
-		s.gather,
-		promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax},
-	)
+	s.scrape = promhttp.HandlerFor(s.gather,
+		promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax})
 	var err error
 	if s.secrets, err = c.readSecrets(); err != nil {
 		return nil, err
@@ -129,11 +131,8 @@ func (s *Server) listen() error {
 	host, _, _ := net.SplitHostPort(s.config.Listen)
 	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
 		return errors.Join(
-			fmt.Errorf(
-				"web: %q leads to %v, which is not a loopback address",
-				s.config.Listen,
-				tcp,
-			),
+			fmt.Errorf("web: %q leads to %v, which is not a loopback address",
+				s.config.Listen, tcp),
 			inner.Close(),
 		)
 	}
@@ -172,7 +171,8 @@ func (s *Server) URL() string {
 	return scheme + s.config.publicAddress(s.listener.Addr()) + "/"
 }
 
-// Close lets the requests finish for up to five seconds, and frees the address. Later calls return the same.
+// Close lets the requests finish for up to five seconds, and frees the address. Later calls return
+// the same.
 func (s *Server) Close() error {
 	s.close.Do(func() {
 		s.end()

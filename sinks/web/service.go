@@ -28,9 +28,10 @@ const (
 // queueGroup is the one of all processes that answer, as the micro library names it.
 const queueGroup = "q"
 
-// service answers questions on NATS, as the micro library does: tools that list and ask services find
-// it. It is not made with that library, because a service of it writes an answer to any subject that
-// the question names. Whoever may ask could have a run write on the subjects of its own log that way.
+// service answers questions on NATS, as the micro library does: tools that list and ask services
+// find it. It is not made with that library, because a service of it writes an answer to any
+// subject that the question names. Whoever may ask could have a run write on the subjects of its
+// own log that way.
 type service struct {
 	server   *Server
 	nc       *nats.Conn
@@ -125,7 +126,8 @@ func (v *service) addEndpoint(rt *route, subject string) error {
 	return err
 }
 
-// addVerb answers what tools ask of services: of all of them, of those of our name, and of this one.
+// addVerb answers what tools ask of services: of all of them, of those of our name, and of this
+// one.
 func (v *service) addVerb(verb micro.Verb) error {
 	subjects := [][2]string{{}, {serviceName, ""}, {serviceName, v.identity.ID}}
 	for _, of := range subjects {
@@ -246,9 +248,8 @@ func (s *Server) answerRequest(
 	if refusal != nil {
 		reply.Header.Set(micro.ErrorHeader, refusal.Message)
 		reply.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(refusal.Code))
-		reply.Data, _ = json.Marshal(
-			map[string]string{"error": refusal.Message},
-		) //nolint:errchkjson // strings
+		// nolint:errchkjson // strings
+		reply.Data, _ = json.Marshal(map[string]string{"error": refusal.Message})
 	}
 	_ = m.RespondMsg(reply)
 	return refusal
@@ -264,11 +265,8 @@ func (rt *route) read(data []byte) (query url.Values, refusal *Refusal) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&given); err != nil {
-		return nil, refuse(
-			http.StatusBadRequest,
-			"want a JSON object with some of %s",
-			strings.Join(rt.fields(), ", "),
-		)
+		return nil, refuse(http.StatusBadRequest, "want a JSON object with some of %s",
+			strings.Join(rt.fields(), ", "))
 	}
 	for field, value := range given {
 		if !slices.Contains(rt.fields(), field) {

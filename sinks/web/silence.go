@@ -17,14 +17,15 @@ const (
 	silenceMax      = 366 * 24 * time.Hour
 )
 
-// silenceAsked is a decision about alerts as the API takes it: until a time, or for some time from now.
+// silenceAsked is a decision about alerts as the API takes it: until a time, or for some time from
+// now.
 type silenceAsked struct {
 	alerts.Quieting
 	For string `json:"for"` // such as 2h
 }
 
-// serveSilence writes a silence or an acknowledgement to the log. The media type is one that pages of other sites
-// cannot send without being asked first, which this server refuses.
+// serveSilence writes a silence or an acknowledgement to the log. The media type is one that pages
+// of other sites cannot send without being asked first, which this server refuses.
 func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 	if s.config.Note == nil {
 		fail(w, http.StatusForbidden,
@@ -40,7 +41,8 @@ func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&asked); err != nil {
 		fail(w, http.StatusBadRequest,
-			`want {"rule":"jump","community":"north","class":"*","for":"2h","by":"anna","why":"..."}`)
+			`want {"rule":"jump","community":"north","class":"*",`+
+				`"for":"2h","by":"anna","why":"..."}`)
 		return
 	}
 	q, problem := asked.decision(time.Now())
@@ -50,7 +52,8 @@ func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionWaitMax)
 	defer cancel()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(questionWaitMax + writeWaitMax))
+	_ = http.NewResponseController(
+		w).SetWriteDeadline(time.Now().Add(questionWaitMax + writeWaitMax))
 	if err := s.config.Note(ctx, q.Note()); err != nil {
 		s.config.Logger.Warn("a silence from the page is not published", "error", err)
 		fail(w, http.StatusServiceUnavailable, "the silence cannot be published now")

@@ -15,13 +15,15 @@ import (
 // Status describes the run loop after a step. Counters count since
 // the process began. Zero values are shown as unknown or nothing.
 type Status struct {
-	State    string `json:"state"`    // "starting", "replaying", "running", "waiting", "stopping"; "running" is ready
+	// "starting", "replaying", "running", "waiting", "stopping"; "running" is ready
+	State    string `json:"state"`
 	Message  string `json:"message"`  // one line for people, such as why it is not running
 	Progress string `json:"progress"` // what a long step is doing now; see Server.Progress
 
-	Position uint64     `json:"position"` // applied last
-	End      uint64     `json:"end"`      // last in the stream; 0 unknown. The lag is End - Position.
-	LogTime  *time.Time `json:"log_time"` // of Position; nil: the log has none
+	Position uint64 `json:"position"` // applied last
+	// last in the stream; 0 unknown. The lag is End - Position.
+	End     uint64     `json:"end"`
+	LogTime *time.Time `json:"log_time"` // of Position; nil: the log has none
 
 	Steps       uint64  `json:"steps"`
 	StepSeconds float64 `json:"step_seconds"` // the last step took
@@ -29,9 +31,11 @@ type Status struct {
 
 	Events  map[string]uint64 `json:"events"`  // applied, by kind
 	Refused map[string]uint64 `json:"refused"` // quarantined, by reason
-	Late    map[string]uint64 `json:"-"`       // came late, by kind: applied, or quarantined as late
+	// came late, by kind: applied, or quarantined as late
+	Late map[string]uint64 `json:"-"`
 
-	Mismatches map[string]uint64 `json:"-"` // values that the rule of a community cannot compare, by community
+	// values that the rule of a community cannot compare, by community
+	Mismatches map[string]uint64 `json:"-"`
 
 	// What people must know of though it keeps nothing from running; /readyz repeats Warning.
 	Warning    string        `json:"-"`
@@ -115,8 +119,8 @@ func (j *journal) Status(status Status) {
 }
 
 // Progress says in one line what a long step is doing, "" when it has ended, and where the stream
-// ends now, 0 if that is not known: what waits behind the step is lag. A step that reports it is not
-// stalled. Any goroutine calls it, once a second say, while the run loop cannot report.
+// ends now, 0 if that is not known: what waits behind the step is lag. A step that reports it is
+// not stalled. Any goroutine calls it, once a second say, while the run loop cannot report.
 func (j *journal) Progress(text string, end uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,8 +130,8 @@ func (j *journal) Progress(text string, end uint64) {
 	}
 }
 
-// Explaining says how far the explanation that is being made has come; empty: none is. Any goroutine
-// calls it.
+// Explaining says how far the explanation that is being made has come; empty: none is. Any
+// goroutine calls it.
 func (j *journal) Explaining(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -160,10 +164,11 @@ func (j *journal) readPace() (Status, time.Time, pace) {
 
 // Model holds the accuracy of a model version, judged by labels as they arrive.
 type Model struct {
-	Version  string       `json:"version"`
-	Degraded bool         `json:"degraded"`
-	Drift    float64      `json:"drift"` // evidence that it is worse than at first: 0 is none, at 1 it is Degraded
-	Classes  []ModelClass `json:"classes"`
+	Version  string `json:"version"`
+	Degraded bool   `json:"degraded"`
+	// evidence that it is worse than at first: 0 is none, at 1 it is Degraded
+	Drift   float64      `json:"drift"`
+	Classes []ModelClass `json:"classes"`
 }
 
 // ModelClass is the same for the labels of one true class. Means fade.
@@ -196,20 +201,24 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 	now := time.Now().UTC()
 	status, at := s.journal.read()
 	out := statusAnswer{
-		Status: status, Instance: s.instance, Now: now, Started: s.started.UTC(), Lag: status.lag(), Sinks: append([]request.State{}, s.config.Sinks()...),
+		Status:   status,
+		Instance: s.instance,
+		Now:      now,
+		Started:  s.started.UTC(),
+		Lag:      status.lag(),
+		Sinks:    append([]request.State{}, s.config.Sinks()...),
 	}
 	out.Communities, out.Estimated = s.store.totals()
-	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
+	out.State = cmp.Or(status.State, "starting")
+	out.End = max(status.End, status.Position)
 	out.Stages, out.Models = append(
 		[]Stage{},
 		status.Stages...), append(
 		[]Model{},
 		status.Models...)
-	out.Events, out.Refused = maps.Collect(
-		maps.All(status.Events),
-	), maps.Collect(
-		maps.All(status.Refused),
-	) // never nil, which is null in JSON
+	// never nil, which is null in JSON
+	out.Events, out.Refused = maps.Collect(maps.All(
+		status.Events)), maps.Collect(maps.All(status.Refused))
 	out.Ready, _ = s.ready(now)
 	out.Headline, out.Explaining = s.headline(now), s.journal.progressOfExplanation()
 	if !at.IsZero() {

@@ -49,10 +49,8 @@ func (c *community) main() *series {
 		}
 		return 1
 	}
-	return slices.MinFunc(
-		c.series,
-		func(a, b *series) int { return cmp.Compare(order(a), order(b)) },
-	)
+	return slices.MinFunc(c.series,
+		func(a, b *series) int { return cmp.Compare(order(a), order(b)) })
 }
 
 // methods returns the names of the series.
@@ -99,15 +97,14 @@ func (s *store) Write(estimates []quant.Estimate) { s.write(estimates, time.Now(
 // Load stores estimates that were published before this server began, the latest of each community
 // say. They count as received at their log time. Call it before the first Write.
 func (s *store) Load(estimates []quant.Estimate) {
-	slices.SortStableFunc(
-		estimates,
-		func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) },
-	)
+	slices.SortStableFunc(estimates,
+		func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) })
 	s.write(estimates, time.Time{})
 }
 
-// Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of
-// Load, for the trend and the change of the list. Call it after Load and before the first Write.
+// Recall tells what roll-ups of a community by a method, oldest first, say of the day before the
+// estimates of Load, for the trend and the change of the list. Call it after Load and before the
+// first Write.
 func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,9 +247,9 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	s.newest.MoveToFront(ser.place)
 }
 
-// changed returns the newest records that came after a position, of the communities named or of all,
-// by community and method, and the position up to which that is so. It looks at no series of others
-// than those named, and of all at no more than those that changed.
+// changed returns the newest records that came after a position, of the communities named or of
+// all, by community and method, and the position up to which that is so. It looks at no series of
+// others than those named, and of all at no more than those that changed.
 func (s *store) changed(names []string, after uint64) (list []*record, position uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -266,15 +263,14 @@ func (s *store) changed(names []string, after uint64) (list []*record, position 
 		}
 	}
 	if len(names) == 0 {
-		for at := s.newest.Front(); at != nil && at.Value.(*series).changed > after; at = at.Next() {
+		for at := s.newest.Front(); at != nil &&
+			at.Value.(*series).changed > after; at = at.Next() {
 			list = append(list, at.Value.(*series).latest)
 		}
 	}
 	slices.SortFunc(list, func(a, b *record) int {
-		return cmp.Or(
-			strings.Compare(a.estimate.Community, b.estimate.Community),
-			strings.Compare(a.estimate.Method, b.estimate.Method),
-		)
+		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community),
+			strings.Compare(a.estimate.Method, b.estimate.Method))
 	})
 	return list, s.position
 }

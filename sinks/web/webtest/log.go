@@ -32,8 +32,8 @@ func (l *Log) Read(
 	defer l.mu.Unlock()
 	for i, e := range l.list {
 		at, _ := time.Parse(time.RFC3339Nano, e.Time)
-		if e.Community != q.Community || e.Method != q.Method && e.Method != "" || sinks.Ordinal(l.list, i) > 0 ||
-			!q.From.IsZero() && at.Before(q.From) ||
+		if e.Community != q.Community || e.Method != q.Method && e.Method != "" ||
+			sinks.Ordinal(l.list, i) > 0 || !q.From.IsZero() && at.Before(q.From) ||
 			!q.To.IsZero() && at.After(q.To) {
 			continue
 		}

@@ -10,10 +10,18 @@ export function read(hash = location.hash) {
   if (pages[path]) return { page: pages[path], path, query };
   if (path.startsWith("/c/") && path.length > 3) {
     try {
-      const name = decodeURIComponent(path.slice(3)), two = /^difference\((.+?), (.+)\)$/.exec(name);
+      const name = decodeURIComponent(path.slice(3)),
+        two = /^difference\((.+?), (.+)\)$/.exec(name);
       if (!two) return { page: "detail", path, query, name };
-      query.append("with", `~${two[2]}`); // alerts link to differences: one community beside the other
-      return { page: "detail", path: `/c/${encodeURIComponent(two[1])}`, query, name: two[1], about: name };
+      // Alerts about a difference link to the first community, compared with the second.
+      query.append("with", `~${two[2]}`);
+      return {
+        page: "detail",
+        path: `/c/${encodeURIComponent(two[1])}`,
+        query,
+        name: two[1],
+        about: name,
+      };
     } catch { /* not ours */ }
   }
   return { page: "unknown", path, query };
@@ -23,7 +31,8 @@ export function read(hash = location.hash) {
 export function link(path, params = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) {
-    for (const one of [value].flat()) if (one !== "" && one !== null && one !== undefined) query.append(key, one);
+    for (const one of [value].flat())
+      if (one !== "" && one !== null && one !== undefined) query.append(key, one);
   }
   const text = query.toString();
   return `#${path}${text ? `?${text}` : ""}`;

@@ -7,12 +7,15 @@ export const apiURL = (path) => new URL(path.replace(/^\/+/, ""), document.baseU
 export async function get(path, params, signal) {
   const url = apiURL(path);
   for (const [key, value] of Object.entries(params || {})) {
-    for (const one of [value].flat()) if (one !== "" && one !== undefined && one !== null) url.searchParams.append(key, one);
+    for (const one of [value].flat())
+      if (one !== "" && one !== undefined && one !== null) url.searchParams.append(key, one);
   }
   const reply = await fetch(url, { headers: { Accept: "application/json" }, signal });
   if (!reply.ok) {
     const body = await reply.json().catch(() => ({}));
-    throw Object.assign(new Error(body.error || `the server answered ${reply.status}`), { status: reply.status });
+    throw Object.assign(new Error(body.error || `the server answered ${reply.status}`), {
+      status: reply.status,
+    });
   }
   return reply.json();
 }
@@ -21,9 +24,9 @@ const askEvery = 1000;
 const answerMax = 10000; // a server that does not answer for so long is away
 const waitMax = 8000;
 
-// Live asks once a second how the pipeline does, and what is new of the communities that a view
-// names. onState gets "live", "connecting" or "paused"; handlers gets hello when answers begin, then
-// status and estimates. A page that nobody looks at asks nothing.
+// Live asks once a second for the status of the pipeline, and for new estimates of the communities
+// in a view. onState gets "live", "connecting" or "paused"; handlers get hello with the first
+// answer, then status and estimates. A hidden page asks nothing.
 export class Live {
   constructor(onState) {
     this.onState = onState;
@@ -46,7 +49,7 @@ export class Live {
 
   async #ask() {
     clearTimeout(this.timer);
-    const run = this.run = {}; // an answer to an earlier question does not count
+    const run = (this.run = {}); // an answer to an earlier question does not count
     if (document.hidden) {
       this.paused = true;
       this.onState("paused");
@@ -54,7 +57,10 @@ export class Live {
     }
     const ask = (path, params) => get(path, params, AbortSignal.timeout(answerMax));
     const news = await Promise.all([
-      ask("/api/v1/status"), this.names.length ? ask("/api/v1/estimates", { community: this.names, after: this.after }) : null,
+      ask("/api/v1/status"),
+      this.names.length
+        ? ask("/api/v1/estimates", { community: this.names, after: this.after })
+        : null,
     ]).catch(() => null);
     if (run !== this.run) return;
     if (news) this.#tell(...news);
@@ -62,9 +68,14 @@ export class Live {
       this.answered = false;
       this.onState("connecting");
     }
-    // The pause doubles while there is no answer, with some jitter so that many pages do not come back at once.
+    // The pause doubles while there is no answer, with some jitter so that many pages do not come
+    // back at once.
     this.wait = news ? askEvery : Math.min(2 * this.wait, waitMax);
-    if (run === this.run) this.timer = setTimeout(() => this.#ask(), news ? askEvery : this.wait * (0.75 + 0.5 * Math.random()));
+    if (run === this.run)
+      this.timer = setTimeout(
+        () => this.#ask(),
+        news ? askEvery : this.wait * (0.75 + 0.5 * Math.random()),
+      );
   }
 
   #tell(status, changed) {

@@ -21,20 +21,31 @@ export function chart(options, { height = 260, onHover, onPick, onZoom, onKey, l
     if (!data || !el.clientWidth) return;
     const text = css("--muted"), line = css("--line");
     const o = options();
-    plot = new window.uPlot({
-      width: el.clientWidth,
-      height: tall(),
-      padding: [10, 26, 0, 0],
-      legend: { show: false },
-      cursor: { points: { size: 7 }, drag: { x: true, y: false, setScale: !onZoom }, y: false },
-      ...o,
-      axes: o.axes.map((a) => ({ stroke: text, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 6, ...a })),
-      hooks: {
-        ...(o.hooks || {}),
-        setCursor: [(u) => onHover?.(u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null)],
-        setSelect: [select],
+    plot = new window.uPlot(
+      {
+        width: el.clientWidth,
+        height: tall(),
+        padding: [10, 26, 0, 0],
+        legend: { show: false },
+        cursor: { points: { size: 7 }, drag: { x: true, y: false, setScale: !onZoom }, y: false },
+        ...o,
+        axes: o.axes.map((a) => ({
+          stroke: text,
+          font: "12px system-ui, sans-serif",
+          grid: { stroke: line, width: 1 },
+          ticks: { show: false },
+          gap: 6,
+          ...a,
+        })),
+        hooks: {
+          ...(o.hooks || {}),
+          setCursor: [(u) => onHover?.(u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null)],
+          setSelect: [select],
+        },
       },
-    }, data, el);
+      data,
+      el,
+    );
     plot.over.addEventListener("dblclick", () => { zoomed = false; onZoom?.(null); });
     if (onPick) picks(plot);
   }
@@ -53,14 +64,16 @@ export function chart(options, { height = 260, onHover, onPick, onZoom, onKey, l
     let from = 0;
     u.over.addEventListener("mousedown", (event) => { from = event.clientX; });
     u.over.addEventListener("click", (event) => {
-      if (Math.abs(event.clientX - from) < 4 && event.detail < 2) onPick(u.posToVal(event.clientX - u.over.getBoundingClientRect().left, "x"));
+      if (Math.abs(event.clientX - from) < 4 && event.detail < 2)
+        onPick(u.posToVal(event.clientX - u.over.getBoundingClientRect().left, "x"));
     });
   }
 
   const tall = () => Math.round(Math.min(height, Math.max(180, el.clientWidth * 0.62)));
   const observer = new ResizeObserver(() => {
     if (!plot) build();
-    else if (el.clientWidth && plot.width !== el.clientWidth) plot.setSize({ width: el.clientWidth, height: tall() });
+    else if (el.clientWidth && plot.width !== el.clientWidth)
+      plot.setSize({ width: el.clientWidth, height: tall() });
   });
   observer.observe(el);
 
@@ -68,7 +81,10 @@ export function chart(options, { height = 260, onHover, onPick, onZoom, onKey, l
     el,
     set(next, nextShape = "") {
       data = next;
-      if (!plot || shape !== nextShape) { shape = nextShape; build(); } else plot.setData(next, !zoomed);
+      if (!plot || shape !== nextShape) {
+        shape = nextShape;
+        build();
+      } else plot.setData(next, !zoomed);
       if (zoomed) plot.redraw();
     },
     rebuild: build,
@@ -85,9 +101,35 @@ export function faded(hex, alpha) {
 }
 
 const minute = 60, hour = 3600, day = 86400;
-const timeSteps = [1, 2, 5, 10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute,
-  hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 182 * day, 364 * day];
-export const wholeSteps = [...Array(16).keys()].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)); // of what is counted
+const timeSteps = [
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+  minute,
+  2 * minute,
+  5 * minute,
+  10 * minute,
+  15 * minute,
+  30 * minute,
+  hour,
+  2 * hour,
+  3 * hour,
+  6 * hour,
+  12 * hour,
+  day,
+  2 * day,
+  7 * day,
+  14 * day,
+  28 * day,
+  91 * day,
+  182 * day,
+  364 * day,
+];
+// wholeSteps are the steps of axes with counts.
+export const wholeSteps = [...Array(16).keys()].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e));
 const two = (n) => String(n).padStart(2, "0");
 
 // timeAxis labels Unix seconds in the user's zone, with the date where it changes.
@@ -101,7 +143,8 @@ export function timeAxis() {
       return splits.map((t) => {
         const d = new Date(t * 1000);
         const date = d.toLocaleDateString("en", { day: "numeric", month: "short" });
-        const clock = `${two(d.getHours())}:${two(d.getMinutes())}${step < minute ? `:${two(d.getSeconds())}` : ""}`;
+        const seconds = step < minute ? `:${two(d.getSeconds())}` : "";
+        const clock = `${two(d.getHours())}:${two(d.getMinutes())}${seconds}`;
         const text = step >= day ? date : last && last !== date ? date : clock;
         last = date;
         return text;

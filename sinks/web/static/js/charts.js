@@ -71,19 +71,27 @@ class Card {
     }
     const stroke = colourValue(distinct(info.slots, [state.k]).get(state.k));
     const end = until ?? this.series.last.at;
-    this.chart.replaceChildren(picture({
-      lines: [{ label: info.labels[state.k], points: list, k: state.k, stroke }], compact: true,
-      from: state.range ? Math.max(end - state.range, list[0].at) : null, until: end, width: 320, height: 130,
-      colours: colours(), range: state.scale === "one" ? [0, 1] : undefined,
-      title: named(this.row.name),
-      label: `${named(this.row.name)}, ${info.labels[state.k]} over time`,
-    }));
+    this.chart.replaceChildren(
+      picture({
+        lines: [{ label: info.labels[state.k], points: list, k: state.k, stroke }],
+        compact: true,
+        from: state.range ? Math.max(end - state.range, list[0].at) : null,
+        until: end,
+        width: 320,
+        height: 130,
+        colours: colours(),
+        range: state.scale === "one" ? [0, 1] : undefined,
+        title: named(this.row.name),
+        label: `${named(this.row.name)}, ${info.labels[state.k]} over time`,
+      }),
+    );
   }
 }
 
 class Charts {
   constructor(info, { query }) {
-    const one = (name, list) => (list.some(([v]) => v === query.get(name)) ? query.get(name) : list[0][0]);
+    const one = (name, list) =>
+      list.some(([v]) => v === query.get(name)) ? query.get(name) : list[0][0];
     this.info = info;
     this.state = {
       k: whole(query, "class", info.classes.length) ?? (info.classes.length === 2 ? 1 : 0),
@@ -111,12 +119,36 @@ class Charts {
     this.summary = h("span", { class: "summary", role: "status" });
     this.grid = h("div", { class: "grid" });
     this.note = h("p", { class: "note" }, "Loading the charts …");
-    this.el = h("section", { class: "charts-page" },
-      h("div", { class: "bar-tools" }, h("h1", {}, "Charts"), this.summary, h("div", { class: "tools" },
-        select("Class", "k", info.labels.map((name, i) => [i, name]), Number),
-        select("Time", "range", ranges.map(([text, v]) => [v, text]), Number),
-        select("Order", "sort", orders), select("Scale", "scale", scales))),
-      this.note, this.grid);
+    this.el = h(
+      "section",
+      { class: "charts-page" },
+      h(
+        "div",
+        { class: "bar-tools" },
+        h("h1", {}, "Charts"),
+        this.summary,
+        h(
+          "div",
+          { class: "tools" },
+          select(
+            "Class",
+            "k",
+            info.labels.map((name, i) => [i, name]),
+            Number,
+          ),
+          select(
+            "Time",
+            "range",
+            ranges.map(([text, v]) => [v, text]),
+            Number,
+          ),
+          select("Order", "sort", orders),
+          select("Scale", "scale", scales),
+        ),
+      ),
+      this.note,
+      this.grid,
+    );
   }
 
   // load reads the list; anew reads every chart in sight again as well.

@@ -19,12 +19,18 @@ const pageColours = () => ({ back: css("--card"), text: css("--text"), muted: cs
 
 // verdict says in one sentence how a version does.
 function verdict(m, labelOf) {
-  if (m.degraded) return ["wrong", "It errs clearly more than with its first labels. Train it again."];
-  if (!m.classes.length) return ["information", "No label has been compared with a prediction yet."];
+  if (m.degraded)
+    return ["wrong", "It errs clearly more than with its first labels. Train it again."];
+  if (!m.classes.length)
+    return ["information", "No label has been compared with a prediction yet."];
   if (m.drift >= 0.5) return ["weak", "It may have become worse: label more to be sure."];
   const few = m.classes.filter((c) => c.judged < judgedFew);
   if (few.length) {
-    return ["weak", `Fewer than ${judgedFew} labels judged the class ${few.map((c) => labelOf(c.class)).join(" and the class ")}.`];
+    return [
+      "weak",
+      `Fewer than ${judgedFew} labels judged the class ` +
+        `${few.map((c) => labelOf(c.class)).join(" and the class ")}.`,
+    ];
   }
   return ["good", "It is as right as with its first labels."];
 }
@@ -37,16 +43,45 @@ export function classifier(info) {
   const versions = h("div"), history = h("div", { class: "small-chart wide" });
   const coverage = h("tbody"), advice = h("ul", { class: "advice" });
   const since = h("p", { class: "quiet" });
-  const body = h("div", { hidden: true },
-    h("div", { class: "card" }, h("h2", {}, "How right is it?"),
-      h("p", { class: "quiet" }, "Each label is compared with the earlier prediction of its vertex. ",
-        "Newer labels count more."), versions),
+  const body = h(
+    "div",
+    { hidden: true },
+    h(
+      "div",
+      { class: "card" },
+      h("h2", {}, "How right is it?"),
+      h(
+        "p",
+        { class: "quiet" },
+        "Each label is compared with the earlier prediction of its vertex. ",
+        "Newer labels count more.",
+      ),
+      versions,
+    ),
     h("div", { class: "card" }, h("h2", {}, "Accuracy over time"), since, history),
-    h("div", { class: "card scroll" }, h("h2", {}, "Communities with the fewest predictions"),
-      h("table", { class: "figures" }, h("thead", {}, h("tr", {},
-        ["Community", "Predicted", "Labels that count", "Flags"].map((t) =>
-          h("th", { scope: "col" }, t)))), coverage)),
-    h("div", { class: "card" }, h("h2", {}, "Next labels"), advice));
+    h(
+      "div",
+      { class: "card scroll" },
+      h("h2", {}, "Communities with the fewest predictions"),
+      h(
+        "table",
+        { class: "figures" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["Community", "Predicted", "Labels that count", "Flags"].map((t) =>
+              h("th", { scope: "col" }, t),
+            ),
+          ),
+        ),
+        coverage,
+      ),
+    ),
+    h("div", { class: "card" }, h("h2", {}, "Next labels"), advice),
+  );
   const el = h("section", { class: "classifier-page" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Classifier")), note, body);
   let timer = 0, gone = false, shown = null;
@@ -82,12 +117,28 @@ export function classifier(info) {
     }
     const marks = timed.filter((j, i) => i > 0 && j.version !== timed[i - 1].version)
       .map((j) => ({ at: Date.parse(j.time) / 1000, kind: "model", text: `model ${j.version}` }));
-    history.replaceChildren(h("ul", { class: "legend" }, info.labels.map((name, k) =>
-      h("li", {}, h("i", { class: colour(info.slots[k]) }), name))), picture({
-      lines: info.labels.map((label, k) => ({ label, k, points, stroke: colourValue(info.slots[k]) })),
-      marks, compact: true, width: 860, height: 220, title: "Accuracy by class",
-      label: "Accuracy by class over time", colours: pageColours(),
-    }));
+    history.replaceChildren(
+      h(
+        "ul",
+        { class: "legend" },
+        info.labels.map((name, k) => h("li", {}, h("i", { class: colour(info.slots[k]) }), name)),
+      ),
+      picture({
+        lines: info.labels.map((label, k) => ({
+          label,
+          k,
+          points,
+          stroke: colourValue(info.slots[k]),
+        })),
+        marks,
+        compact: true,
+        width: 860,
+        height: 220,
+        title: "Accuracy by class",
+        label: "Accuracy by class over time",
+        colours: pageColours(),
+      }),
+    );
   }
 
   function drawCoverage(list) {
@@ -125,8 +176,11 @@ export function classifier(info) {
       drawVersions(answer.models);
       drawHistory(answer);
       drawCoverage(fewest.communities.filter((row) => !row.estimate.suppressed));
-      const asks = new Set(info.flags.filter((f) => f.severity === "wrong" || f.name === "old-evidence")
-        .map((f) => f.name));
+      const asks = new Set(
+        info.flags
+          .filter((f) => f.severity === "wrong" || f.name === "old-evidence")
+          .map((f) => f.name),
+      );
       drawAdvice(answer.models, all.communities.filter((row) =>
         row.estimate.flags.some((f) => asks.has(f.split(":")[0]))).slice(0, communitiesShown));
     } catch (err) {

@@ -85,7 +85,10 @@ class List {
 
   buildTools() {
     const { info } = this;
-    const option = (now) => ([value, text]) => h("option", { value, selected: value === now }, text);
+    const option =
+      (now) =>
+      ([value, text]) =>
+        h("option", { value, selected: value === now }, text);
     this.search = h("input", {
       type: "search", placeholder: "Search communities", "aria-label": "Search communities",
       value: kept.q, maxlength: 100, spellcheck: "false", autocomplete: "off",

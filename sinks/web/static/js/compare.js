@@ -20,13 +20,30 @@ export function read(text) {
 export function compare(name, onChange) {
   let others = [], methods = [];
   const options = h("datalist", { id: "names" });
-  const which = h("input", { type: "text", list: "names", placeholder: "Another community", "aria-label": "Community to compare with", maxlength: 256, autocomplete: "off", spellcheck: "false" });
+  const which = h("input", {
+    type: "text",
+    list: "names",
+    placeholder: "Another community",
+    "aria-label": "Community to compare with",
+    maxlength: 256,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   const method = h("select", { "aria-label": "Method to compare with" });
   const note = h("span", { class: "quiet", role: "status" });
   const form = h("form", { class: "compare-form", hidden: true, onsubmit: add },
     which, method, options, h("button", { type: "submit", class: "plain" }, "Add"), note);
-  const open = h("button", { type: "button", class: "plain", "aria-expanded": "false", onclick: () => show(form.hidden) }, "Compare");
-  const chips = h("div", { class: "toggles", role: "group", "aria-label": "Lines in the chart", hidden: true });
+  const open = h(
+    "button",
+    { type: "button", class: "plain", "aria-expanded": "false", onclick: () => show(form.hidden) },
+    "Compare",
+  );
+  const chips = h("div", {
+    class: "toggles",
+    role: "group",
+    "aria-label": "Lines in the chart",
+    hidden: true,
+  });
 
   function show(open_) {
     form.hidden = !open_;
@@ -37,7 +54,9 @@ export function compare(name, onChange) {
   function add(event) {
     event.preventDefault();
     const line = { name: which.value.trim() || name, method: method.value };
-    const known = [{ name, method: methods.current }, ...others].some((o) => write(o) === write(line));
+    const known = [{ name, method: methods.current }, ...others].some(
+      (o) => write(o) === write(line),
+    );
     if (known) { setText(note, "It is in the chart already."); return; }
     if (others.length >= linesMax - 1) { setText(note, `At most ${linesMax} lines.`); return; }
     which.value = "";
@@ -51,7 +70,9 @@ export function compare(name, onChange) {
     typing = setTimeout(async () => {
       try {
         const list = await get("/api/v1/communities", { q: which.value, limit: suggestions });
-        options.replaceChildren(...list.communities.map((row) => h("option", { value: row.name }, named(row.name))));
+        options.replaceChildren(
+          ...list.communities.map((row) => h("option", { value: row.name }, named(row.name))),
+        );
       } catch { /* there are no suggestions, then */ }
     }, 150);
   });
@@ -59,12 +80,37 @@ export function compare(name, onChange) {
   // set shows the lines: each {name, method, text, missing}; the first is the page's own.
   function set(lines, own, current) {
     others = lines.slice(1).map((l) => ({ name: l.name, method: l.method }));
-    if (methods.join() !== own.join()) method.replaceChildren(...own.map((m) => h("option", { value: m, selected: m === current }, m)));
+    if (methods.join() !== own.join())
+      method.replaceChildren(
+        ...own.map((m) => h("option", { value: m, selected: m === current }, m)),
+      );
     methods = Object.assign([...own], { current });
     chips.hidden = lines.length < 2;
-    chips.replaceChildren(...(lines.length < 2 ? [] : lines).map((l, i) => h("span", { class: `toggle line ${colour(i)}` }, h("i"),
-      i ? h("a", { href: `#/c/${encodeURIComponent(l.name)}` }, named(l.name)) : h("span", {}, named(l.name)), h("small", {}, l.method), h("b", {}, l.missing || l.text),
-      i > 0 && h("button", { type: "button", class: "remove", "aria-label": `Remove ${named(l.name)}, ${l.method}`, onclick: () => onChange(others.filter((_, n) => n !== i - 1)) }, "×"))));
+    chips.replaceChildren(
+      ...(lines.length < 2 ? [] : lines).map((l, i) =>
+        h(
+          "span",
+          { class: `toggle line ${colour(i)}` },
+          h("i"),
+          i
+            ? h("a", { href: `#/c/${encodeURIComponent(l.name)}` }, named(l.name))
+            : h("span", {}, named(l.name)),
+          h("small", {}, l.method),
+          h("b", {}, l.missing || l.text),
+          i > 0 &&
+            h(
+              "button",
+              {
+                type: "button",
+                class: "remove",
+                "aria-label": `Remove ${named(l.name)}, ${l.method}`,
+                onclick: () => onChange(others.filter((_, n) => n !== i - 1)),
+              },
+              "×",
+            ),
+        ),
+      ),
+    );
   }
 
   return { open, form, chips, set, stop() { clearTimeout(typing); } };

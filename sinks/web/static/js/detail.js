@@ -45,7 +45,8 @@ class Detail {
     this.plot = new Plot({
       label: `Shares of ${named(name)} over time; the table below holds the latest figures`,
       overlay: (u, timed) => this.why.marks(u, timed),
-      onZoom: (range) => this.setRange({ range: 0, from: range && range[0], to: range && range[1] }),
+      onZoom: (range) =>
+        this.setRange({ range: 0, from: range && range[0], to: range && range[1] }),
       onPick: (position) => this.why.pick(position),
     });
     this.range = rangeBox((next) => this.setRange(next));
@@ -71,12 +72,27 @@ class Detail {
       this.state.shown?.add(this.state.k);
       this.changed();
     } }, info.labels.map((label, i) => h("option", { value: i }, label)));
-    this.toggles = h("div", { class: "toggles", role: "group", "aria-label": "Classes in the chart" });
+    this.toggles = h("div", {
+      class: "toggles",
+      role: "group",
+      "aria-label": "Classes in the chart",
+    });
     this.notice = h("p", { class: "note", role: "status" }, "Loading the history …");
     this.definition = h("p", { class: "definition", hidden: true });
-    this.revisedButton = h("button", { type: "button", class: "plain", hidden: true,
-      title: "Earlier shares, by the present knowledge of the classifier",
-      onclick: () => { this.state.revised = !this.state.revised; this.changed(); } }, "Revised line");
+    this.revisedButton = h(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        hidden: true,
+        title: "Earlier shares, by the present knowledge of the classifier",
+        onclick: () => {
+          this.state.revised = !this.state.revised;
+          this.changed();
+        },
+      },
+      "Revised line",
+    );
     const tools = h("div", { class: "chart-right" }, lines.open, save.open, this.revisedButton,
       this.range.el);
     this.content = h("div", { class: "detail-body", hidden: true }, parts.head,
@@ -85,11 +101,21 @@ class Detail {
         lines.form, save.form, this.range.fields, plot.el, plot.hover, this.gaps.el),
       this.why.el, whom(name, info).el, parts.table, parts.flags);
     const pick = (words, select) => h("label", { class: "pick" }, h("span", {}, words), select);
-    this.el = h("section", { class: "detail" },
+    this.el = h(
+      "section",
+      { class: "detail" },
       h("p", { class: "crumb" }, h("a", { href: listAddress() }, "← Communities")),
-      h("div", { class: "bar-tools" }, h("h1", { title: name }, named(name)), h("div", { class: "tools" },
-        pick("Class", this.classes), pick("Method", this.methods))),
-      this.definition, this.alerts.el, this.notice, this.content);
+      h(
+        "div",
+        { class: "bar-tools" },
+        h("h1", { title: name }, named(name)),
+        h("div", { class: "tools" }, pick("Class", this.classes), pick("Method", this.methods)),
+      ),
+      this.definition,
+      this.alerts.el,
+      this.notice,
+      this.content,
+    );
   }
 
   address() {
@@ -255,7 +281,10 @@ class Detail {
     const shown = points.filter((p) => p.e.prevalence?.length);
     const first = Math.max(settled(shown, k), shown.findLastIndex((p) => p.at <= last.at - day));
     if (first >= shown.length - 1) return null;
-    return { change: change(shown, first, shown.length - 1, k), seconds: last.at - shown[first].at };
+    return {
+      change: change(shown, first, shown.length - 1, k),
+      seconds: last.at - shown[first].at,
+    };
   }
 
   shownForSave() {

@@ -16,16 +16,33 @@ export function differences(name) {
 
   // line says "Lyon less Paris: +3.1 points, 90 % from +1.0 to +5.2".
   function line(text, e, k) {
-    return h("li", {}, `${text}: `, h("b", {}, `${points(e.prevalence[k])} points`),
-      ` (${Math.round(100 * (e.confidence || 0.9))} %: ${points(e.low[k])} to ${points(e.high[k])})`);
+    return h(
+      "li",
+      {},
+      `${text}: `,
+      h("b", {}, `${points(e.prevalence[k])} points`),
+      ` (${Math.round(100 * (e.confidence || 0.9))} %: ` +
+        `${points(e.low[k])} to ${points(e.high[k])})`,
+    );
   }
 
   async function show(method, others, from, k) {
-    const wanted = others.map((other) => [`${named(name)} less ${named(other)}`, { other, method }]);
-    if (from !== null) wanted.push([`Published share of ${named(name)} since ${moment(iso(from))}`, { at: iso(from), method }]);
+    const wanted = others.map((other) => [
+      `${named(name)} less ${named(other)}`,
+      { other, method },
+    ]);
+    if (from !== null)
+      wanted.push([
+        `Published share of ${named(name)} since ${moment(iso(from))}`,
+        { at: iso(from), method },
+      ]);
     const lines = await Promise.all(wanted.map(async ([text, query]) => {
       try {
-        return line(text, (await get(`/api/v1/communities/${encodeURIComponent(name)}/difference`, query)).estimate, k);
+        return line(
+          text,
+          (await get(`/api/v1/communities/${encodeURIComponent(name)}/difference`, query)).estimate,
+          k,
+        );
       } catch (err) {
         return h("li", { class: "quiet" }, `${text}: ${err.message}`);
       }

@@ -49,12 +49,18 @@ function span(data) {
 
 function draw(data) {
   const series = Series.of(data.history), mode = theme();
-  const own = [...(query.get("colors") ?? "").split(","), query.get("color") ?? ""].filter(isColour);
+  const own = [...(query.get("colors") ?? "").split(","), query.get("color") ?? ""].filter(
+    isColour,
+  );
   const last = series.last?.e;
   const lines = chosen(data.classes).map((k, i) => ({
-    label: data.classes[k], k, points: series.points,
+    label: data.classes[k],
+    k,
+    points: series.points,
     stroke: own[i] ? `#${own[i]}` : colours[i % colours.length],
-    value: last ? `${percent(last.prevalence?.[k])} (${interval(last.low?.[k], last.high?.[k])})` : "",
+    value: last
+      ? `${percent(last.prevalence?.[k])} (${interval(last.low?.[k], last.high?.[k])})`
+      : "",
   }));
   document.documentElement.dataset.theme = mode;
   document.title = query.get("title") || data.display;

@@ -2,7 +2,10 @@
 
 import { moment } from "./time.js";
 
-export const one = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+export const one = new Intl.NumberFormat("en", {
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+});
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -15,9 +18,12 @@ export function points(x) { // percentage points, with a sign unless they round 
   return text === "0.0" ? text : (x > 0 ? "+" : "−") + text;
 }
 export const count = (x) => (Number.isFinite(x) ? whole.format(x) : none);
-export const compact = (x) => (!Number.isFinite(x) ? none : x < 10000 ? whole.format(x) : short.format(x));
+export const compact = (x) =>
+  !Number.isFinite(x) ? none : x < 10000 ? whole.format(x) : short.format(x);
 export const interval = (low, high) =>
-  (Number.isFinite(low) && Number.isFinite(high) ? `${one.format(100 * low)}–${one.format(100 * high)}` : "");
+  Number.isFinite(low) && Number.isFinite(high)
+    ? `${one.format(100 * low)}–${one.format(100 * high)}`
+    : "";
 
 export function small(x) {
   if (!Number.isFinite(x)) return none;

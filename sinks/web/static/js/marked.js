@@ -54,20 +54,34 @@ export function marksOf(alerts, main, timed, classes, k) {
     .sort((a, b) => Math.abs(b.e.revised[k]) - Math.abs(a.e.revised[k])).slice(0, revisionsMost);
   const alerted = alerts.list.filter((x) => classes.includes(x.class)).slice(0, alertsMost);
   return [
-    ...largest.map((p) => ({ at: place(p), kind: "revision",
-      text: `revised ${points(p.e.revised[k])}` })),
-    ...switches(main).map((p) => ({ at: place(p), kind: "model",
-      text: short(`model ${p.e.model_version}`) })),
+    ...largest.map((p) => ({
+      at: place(p),
+      kind: "revision",
+      text: `revised ${points(p.e.revised[k])}`,
+    })),
+    ...switches(main).map((p) => ({
+      at: place(p),
+      kind: "model",
+      text: short(`model ${p.e.model_version}`),
+    })),
     ...alerts.notes.map((x) => ({ at: at(x), kind: "note", text: short(x.note) })),
-    ...alerted.map((x) => (x.state === "firing"
-      ? { at: at(x), kind: "alert", text: short(x.rule) } : { at: at(x), kind: "ended", text: "" })),
+    ...alerted.map((x) =>
+      x.state === "firing"
+        ? { at: at(x), kind: "alert", text: short(x.rule) }
+        : { at: at(x), kind: "ended", text: "" },
+    ),
   ].filter((m) => Number.isFinite(m.at));
 }
 
 // levelsOf returns the levels that rules watch in the classes shown.
 export function levelsOf(alerts, classes) {
-  return alerts.levels.filter((l) => classes.includes(l.class)).map((l) => ({ value: l.value,
-    text: `${l.rule}: ${l.quantity} ${l.above ? "above" : "below"} ${+(100 * l.value).toFixed(1)} %` }));
+  return alerts.levels
+    .filter((l) => classes.includes(l.class))
+    .map((l) => ({
+      value: l.value,
+      text: `${l.rule}: ${l.quantity} ${l.above ? "above" : "below"} ` +
+          `${+(100 * l.value).toFixed(1)} %`,
+    }));
 }
 
 const dashes = { alert: [], ended: [4, 3], note: [1, 2], model: [2, 3], revision: [6, 2] };

@@ -32,4 +32,5 @@ export function distinct(own, classes) {
 }
 
 // folded reports whether a class is part of "other" in a bar of shares.
-export const folded = (own, share, k) => own[k] < 0 || (own.length >= foldFrom && share < foldBelow);
+export const folded = (own, share, k) =>
+  own[k] < 0 || (own.length >= foldFrom && share < foldBelow);

@@ -120,7 +120,8 @@ export class Plot {
     const force = (l) => l.points[inForce(l.points, timed, x)];
     const parts = known.map((l) => {
       const { e } = force(l);
-      return `${l.label} ${percent(e.prevalence?.[l.k])} (${interval(e.low?.[l.k], e.high?.[l.k])})`;
+      const range = interval(e.low?.[l.k], e.high?.[l.k]);
+      return `${l.label} ${percent(e.prevalence?.[l.k])} (${range})`;
     });
     const p = force(known[0]), of = p.e.count > 1 ? ` (mean of ${count(p.e.count)})` : "";
     const when = Number.isFinite(p.at) ? `since ${time(p.e.time)}${of}`

@@ -59,8 +59,16 @@ export function saver(info, shown) {
   function drawFrame(s) {
     framed.hidden = false;
     if (!info.public.includes(s.name)) {
-      framed.replaceChildren(h("p", { class: "quiet" }, "To embed this chart in another page, list ",
-        "the community in ", h("code", {}, "http.public"), " of the configuration."));
+      framed.replaceChildren(
+        h(
+          "p",
+          { class: "quiet" },
+          "To embed this chart in another page, list ",
+          "the community in ",
+          h("code", {}, "http.public"),
+          " of the configuration.",
+        ),
+      );
       return;
     }
     const url = apiURL(`/embed/${encodeURIComponent(s.name)}`);

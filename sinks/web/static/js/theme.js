@@ -17,5 +17,7 @@
       window.dispatchEvent(new Event("themechange"));
     },
   };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.dispatchEvent(new Event("themechange")));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    window.dispatchEvent(new Event("themechange")),
+  );
 })();

@@ -47,7 +47,11 @@ function gains(list) {
 // answers takes the file with the labels filled in.
 function answers(info) {
   const state = h("p", { class: "quiet", role: "status" });
-  const file = h("input", { type: "file", accept: ".csv,text/csv", "aria-label": "Answers as CSV" });
+  const file = h("input", {
+    type: "file",
+    accept: ".csv,text/csv",
+    "aria-label": "Answers as CSV",
+  });
   async function send() {
     if (!file.files.length) return;
     setText(state, "Publishing …");

@@ -8,7 +8,8 @@ import { oddities, reasons } from "./reasons.js";
 import { percent, points, count, small, timeBeside } from "./format.js";
 import { explained } from "./flags.js";
 
-const hint = "Drag the ends, or click two points of the chart. It starts at the last alert, or at " +
+const hint =
+  "Drag the ends, or click two points of the chart. It starts at the last alert, or at " +
   "the largest change by news.";
 const clockEvery = 500;
 
