@@ -203,7 +203,8 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 func (id Identity) missing(hole Range) error {
 	return fmt.Errorf(
 		"%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
-			" broker lost them. Restore a backup of the log, or continue without them: run --skip %s",
+			" broker lost them. Restore a backup of the log, or continue without them: run "+
+			"--skip %s",
 		ErrWrongHistory, id.Stream, hole.First, hole.Last, hole)
 }
 

@@ -52,8 +52,8 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			return err
 		})
 		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
-			o.Log.Error("the configuration is not reloaded; the run continues with the old one", "error",
-				err)
+			o.Log.Error("the configuration is not reloaded; the run continues with the old one",
+				"error", err)
 			reload.settings, reload.fresh = settings, false
 			reload.say(false)
 			continue

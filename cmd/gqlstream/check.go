@@ -21,7 +21,7 @@ import (
 
 type checkCmd struct {
 	File      string `arg:"" optional:"" type:"existingfile" help:"The configuration to check."`
-	Elsewhere bool   `help:"Skip the test of secrets and certificates, which are on another machine."`
+	Elsewhere bool   `help:"${check_elsewhere}"`
 	fileFlags
 	refusedFlags
 }

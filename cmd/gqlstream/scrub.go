@@ -55,7 +55,8 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	for _, hole := range known {
-		fault("%s: messages %v are gone, and no replay passes: run --skip %v continues without them",
+		fault(
+			"%s: messages %v are gone, and no replay passes: run --skip %v continues without them",
 			c.names.Log, hole, hole)
 	}
 	for _, name := range []string{c.names.Log, c.out.Estimates} {

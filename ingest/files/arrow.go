@@ -91,8 +91,8 @@ type boundedAllocator struct {
 const (
 	// fileBufferBytesMax bounds one buffer of a column.
 	fileBufferBytesMax = 1 << 30
-	// fileBufferBytesMin and unpackedMax bound one of a small file: that many bytes, and so many more
-	// for each byte of the file, which may be packed.
+	// fileBufferBytesMin and unpackedMax bound one of a small file: that many bytes, and so many
+	// more for each byte of the file, which may be packed.
 	fileBufferBytesMin = 64 << 20
 	unpackedMax        = 1 << 10
 )
@@ -100,7 +100,8 @@ const (
 // allocatorOf returns what allocates the memory for reading a file of a size.
 func allocatorOf(size int64) boundedAllocator {
 	return boundedAllocator{
-		memory.DefaultAllocator, int(min(fileBufferBytesMax, fileBufferBytesMin+unpackedMax*min(size, fileBufferBytesMax))),
+		memory.DefaultAllocator,
+		int(min(fileBufferBytesMax, fileBufferBytesMin+unpackedMax*min(size, fileBufferBytesMax))),
 	}
 }
 
@@ -108,7 +109,8 @@ func allocatorOf(size int64) boundedAllocator {
 // refuses bodies of more than 256 MiB by itself, which large files have.
 func withinFile(size int64) []ipc.Option {
 	return []ipc.Option{
-		ipc.WithAllocator(allocatorOf(size)), ipc.WithMetadataSizeLimit(size), ipc.WithBodySizeLimit(size),
+		ipc.WithAllocator(allocatorOf(size)), ipc.WithMetadataSizeLimit(size),
+		ipc.WithBodySizeLimit(size),
 	}
 }
 

@@ -47,8 +47,8 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	return t, err
 }
 
-// checkStoredSchema checks the Arrow schema that a Parquet file may hold before the reader believes its
-// lengths, for which it asks for memory without a bound.
+// checkStoredSchema checks the Arrow schema that a Parquet file may hold before the reader believes
+// its lengths, for which it asks for memory without a bound.
 func checkStoredSchema(source *file.Reader) error {
 	text := source.MetaData().KeyValueMetadata().FindValue("ARROW:schema")
 	if text == nil {

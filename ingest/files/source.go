@@ -40,8 +40,8 @@ type Input struct {
 //
 // where ts is also read as time, id as vertex, class as label, and the weight of a member as its
 // multiplicity. Other columns are ignored, with a warning. In a vertices table of CSV a value that
-// reads as a JSON number or boolean is one; an empty value, like a null elsewhere, says nothing. A log
-// can remove an attribute.
+// reads as a JSON number or boolean is one; an empty value, like a null elsewhere, says nothing. A
+// log can remove an attribute.
 //
 // The rows without a time come first in the log, in the order of Inputs and of their rows. A good
 // order is vertices, labels, predictions, posts, edges, members, logs: a core that reads them

@@ -199,8 +199,9 @@ func (s *Source) Warnings() (all []string) {
 			grouped(s.survey.digits.large)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.survey.doubtful)) {
-		all = append(all, fmt.Sprintf("%s rows of edges or posts name the vertex %q: if it stands for nobody, leave "+
-			"these rows out, or the vertex is a hub", grouped(s.survey.doubtful[name]), name))
+		all = append(all, fmt.Sprintf(
+			"%s rows of edges or posts name the vertex %q: if it stands for nobody, leave "+
+				"these rows out, or the vertex is a hub", grouped(s.survey.doubtful[name]), name))
 	}
 	return append(all, s.guesses()...)
 }

@@ -64,9 +64,11 @@ func EnsureStream(
 func noRoom(err error, size int64) error {
 	reserve := "the stream"
 	if size > 0 {
-		reserve = fmt.Sprintf("the %d bytes that the stream may take, the least that was tried", size)
+		reserve = fmt.Sprintf("the %d bytes that the stream may take, the least that was tried",
+			size)
 	}
-	return fmt.Errorf("%w: the server has no room for %s: free space on its disk, let JetStream take more of it "+
+	return fmt.Errorf("%w: the server has no room for %s: free space on its disk, let JetStream "+
+		"take more of it "+
 		"(max_file_store, or the limit of the account), or give other streams less", err, reserve)
 }
 

@@ -171,8 +171,8 @@ func (m *Member) admit(ctx context.Context) error {
 		}
 		if !said && other.Build != m.self.Build {
 			m.config.Log.Warn(
-				"this worker waits for the end of the workers of another build: drain them", "worker",
-				other.Worker, "build", other.Build, "own", m.self.Build)
+				"this worker waits for the end of the workers of another build: drain them",
+				"worker", other.Worker, "build", other.Build, "own", m.self.Build)
 			said = true
 		}
 		if err := request.Pause(ctx, renewEvery); err != nil {

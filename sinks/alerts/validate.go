@@ -67,10 +67,8 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		}
 	}
 	for _, pattern := range r.Classes {
-		if !slices.ContainsFunc(
-			c.Classes,
-			func(name string) bool { return Matches(pattern, name) },
-		) {
+		if !slices.ContainsFunc(c.Classes,
+			func(name string) bool { return Matches(pattern, name) }) {
 			bad("classes: %q is not one of %v", pattern, c.Classes)
 		}
 	}
@@ -85,10 +83,8 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		bad("no_data: %q is not one of keep, alert, ok", r.NoData)
 	}
 	for _, flag := range r.Suppress {
-		if !slices.ContainsFunc(
-			quant.FlagDocs(),
-			func(d quant.FlagDoc) bool { return d.Name == flag },
-		) {
+		if !slices.ContainsFunc(quant.FlagDocs(),
+			func(d quant.FlagDoc) bool { return d.Name == flag }) {
 			bad("suppress: no flag %q", flag)
 		}
 	}

@@ -85,9 +85,10 @@ func (x *collection) collectDeployment(d *Deployment) {
 			float64(g.Unserved))
 	}
 	if !d.Reloaded.IsZero() {
-		x.gauge("config_last_reload_successful", "1 when the last reload, or the start, applied the configuration.",
-			boolean(d.ReloadOK))
-		x.time("config_last_reload_success_timestamp_seconds", "When a configuration was last applied.", d.Reloaded)
+		x.gauge("config_last_reload_successful",
+			"1 when the last reload, or the start, applied the configuration.", boolean(d.ReloadOK))
+		x.time("config_last_reload_success_timestamp_seconds",
+			"When a configuration was last applied.", d.Reloaded)
 	}
 }
 

@@ -109,8 +109,8 @@ func (x *collection) collectLoop() {
 		}
 	}
 	counts("events_total", "Events applied.", "kind", status.Events, x.config.Kinds)
-	counts("refused_total", "Messages and events put into the quarantine.", "reason", status.Refused,
-		x.config.Reasons)
+	counts("refused_total", "Messages and events put into the quarantine.", "reason",
+		status.Refused, x.config.Reasons)
 	counts("late_total", "Late events: applied, or diverted (also counted as refused).", "kind",
 		status.Late, x.config.Kinds)
 	names := slices.Sorted(maps.Keys(status.Mismatches))
@@ -138,8 +138,12 @@ func (x *collection) collectLoop() {
 		x.gauge("limit_used_ratio", "Share of a limit in use; at 1 more is refused.",
 			float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
 	}
-	for what, n := range map[string]uint64{"vertices": status.Graph.Vertices, "edges": status.Graph.Edges} {
-		x.gauge("graph", "Vertices and edges in the store, without erased ones.", float64(n), "what", what)
+	for what, n := range map[string]uint64{
+		"vertices": status.Graph.Vertices,
+		"edges":    status.Graph.Edges,
+	} {
+		x.gauge("graph", "Vertices and edges in the store, without erased ones.", float64(n),
+			"what", what)
 	}
 	x.collectState(&status)
 	x.collectModels(status.Models)
@@ -195,9 +199,13 @@ func (x *collection) collectModels(models []Model) {
 func (x *collection) collectSinks() {
 	for _, s := range x.config.Sinks() {
 		of := sinkLabels(&s)
-		x.gauge("sink_up", "1 when the sink accepts records; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), of...)
-		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), of...)
-		x.count("sink_retries_total", "Failed attempts of the sink; each is repeated.", s.Retries, of...)
+		x.gauge("sink_up", "1 when the sink accepts records; 0 while it fails and is tried "+
+			"again, or the loop waits for it.", boolean(s.Condition == request.Delivering), of...)
+		x.gauge("sink_holding",
+			"1 while the run loop waits for the sink; after 5 s /readyz names it.",
+			boolean(s.Condition == request.Holding), of...)
+		x.count("sink_retries_total", "Failed attempts of the sink; each is repeated.", s.Retries,
+			of...)
 		if s.Follows {
 			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; "+
 				"absent for other sinks, like the next one.", float64(s.Behind), of...)

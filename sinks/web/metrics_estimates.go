@@ -60,7 +60,8 @@ func (s *Server) estimateFamilies() []*dto.MetricFamily {
 		float64(left))
 	f.add("info", "Always 1.", 1, label("config", s.config.Deployment().Config),
 		label("pipeline", s.config.Pipeline), label("version", s.config.Version))
-	f.count("web_estimates_dropped_total", "Estimates that are not shown: beyond the limit of communities, or with other classes.",
+	f.count("web_estimates_dropped_total",
+		"Estimates that are not shown: beyond the limit of communities, or with other classes.",
 		uint64(dropped))
 	classes := make([]*dto.LabelPair, len(s.config.Classes))
 	for k, name := range s.config.Classes {
