@@ -23,11 +23,10 @@ type AlertingConfig struct {
 	Rules   alerts.Config
 }
 
-// Alerting is a follower that evaluates the rules and stores what begins and ends in
-// the stream of alerts, each exactly once: its state is a function of the log out and is
-// saved with the cursor, and what a restart evaluates again is left out of the stream.
-// Rules that have changed hold from behind the newest alert that is stored. Now may be
-// called by anyone at any time.
+// Alerting is a follower that evaluates the rules and stores the beginnings and ends of alerts in
+// the stream of alerts, each exactly once: its state is a function of the output log and is saved
+// with the cursor, and transitions that a restart evaluates again are not stored again. Changed
+// rules apply after the newest stored alert. Any goroutine may call Now.
 type Alerting struct {
 	config  AlertingConfig
 	begin   Cursor // where there is no state
@@ -41,8 +40,8 @@ type Alerting struct {
 	taken  Cursor // of the last emission that was evaluated
 }
 
-// NewAlerting returns alerts that go on from their state. Those without a state begin
-// with what is published from now on.
+// NewAlerting returns alerts that continue from their saved state. Without a state they begin with
+// the next published record.
 func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	a := &Alerting{
 		config: c,

@@ -32,17 +32,16 @@ const (
 	heartbeatShare = 8 // one part in so many of the time since the last records
 )
 
-// Heartbeats decides which emissions without records are in the log out. Whoever folds
-// a log without a broker uses it too, so that alerts are evaluated at the same
-// positions.
+// Heartbeats decides which emissions without records are in the output log. A replay without a
+// broker uses it too, so that alerts are evaluated at the same positions.
 type Heartbeats struct {
 	last   int64 // log time of the newest mark
 	active int64 // log time of the newest mark with records, or of the first of the log
 }
 
-// Publishes reports whether an emission is published: one with records or notes, one that cuts, or
-// one a second or more behind the newest mark, longer the longer nothing was said. It must be asked
-// about each, in order.
+// Publishes reports whether an emission is published: if it has records or notes, if it cuts, or if
+// the newest mark is a second or more old (longer after a long silence). Call it for every
+// emission, in order.
 func (h *Heartbeats) Publishes(e *Emission) bool {
 	says := len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut
 	if h.active == 0 || says {
@@ -56,10 +55,10 @@ func (h *Heartbeats) Publishes(e *Emission) bool {
 	return true
 }
 
-// Cursor says up to where the log out was read: every emission up to the position, and of the
-// stream of alerts every one up to the place. The stream must be read again from Sequence on.
-// Stamp is the broker's time of that message and tells whether the stream has lost its end or
-// was made anew. Digest does the same for the log in.
+// Cursor is a place in the output log: every emission up to the position has been read, and of the
+// stream of alerts every one up to the place. Sequence is where reading continues. Stamp is the
+// broker's time of that message and shows whether the stream has lost its end or was replaced.
+// Digest does the same for the input log.
 type Cursor struct {
 	Place
 	Sequence uint64 `json:"sequence"`
@@ -75,7 +74,7 @@ type Stored struct {
 	Records  [][]byte // JSON of the estimates, in their order
 	Cut      bool     // as Emission has it
 	Notes    []string // the same
-	Missed   bool     // what came before it was discarded before it was read
+	Missed   bool     // earlier messages were discarded unread
 	Behind   uint64   // messages that were in the stream after it
 
 	decoded []quant.Estimate
@@ -113,7 +112,7 @@ func joined(parts []*part) *Stored {
 	}
 	estimates, err := e.Estimates()
 	if err != nil {
-		return e // whoever needs them is told
+		return e // the slowest follower is reported
 	}
 	type row struct {
 		record   []byte

@@ -30,16 +30,15 @@ const (
 // output belongs to something else, or the configuration is wrong.
 var ErrNotOurs = errors.New("choose another place for the output, or move the old one away")
 
-// Follower folds the log out into something people use. After an error it is
-// closed, opened anew behind what was durable, and gets what follows again: a disk that
-// was full, or a receiver that was away, has lost nothing.
+// Follower turns the output log into an output for people. After an error it is closed, reopened
+// after its last durable position, and gets everything since: a full disk or an unreachable
+// receiver loses nothing.
 type Follower interface {
 	// Take takes the next emission. It need not be durable yet.
 	Take(ctx context.Context, e *Stored) error
 
-	// Sync makes durable what was taken, and that it was taken up to the cursor. It
-	// returns the cursor up to which the output is durable, which can be earlier: rows
-	// may wait for the end of their file.
+	// Sync makes the output durable, together with the cursor. It returns the cursor up to which
+	// the output is durable, which can be earlier: rows may wait for the end of their file.
 	Sync(ctx context.Context, taken Cursor) (durable Cursor, err error)
 
 	Close() error
@@ -55,8 +54,8 @@ type FollowConfig struct {
 	// is final; every other one is tried again.
 	Open func(ctx context.Context) (Follower, Cursor, error)
 
-	// End returns the sequence of the newest message that there is to take, for State;
-	// nil: what the broker said last.
+	// End returns the sequence of the newest available message, for State; nil: the broker's last
+	// answer.
 	End func() uint64
 }
 
@@ -219,10 +218,9 @@ func (r *Runner) State() request.State {
 	return s
 }
 
-// Slowest returns the name of the runner that has durably taken least, and the sequence
-// that it has taken: what WriterConfig.Needed asks for. One that has never been open
-// yet needs everything. Of several alike, the one that has read least is named: the
-// others have only not saved what they took.
+// Slowest returns the runner with the lowest durable position, and that position, for
+// WriterConfig.Needed. A runner that has never been open needs everything. Of several with the same
+// position it returns the one that has read least: the others have only not saved yet.
 func Slowest(runners []*Runner) (name string, taken uint64) {
 	var read uint64
 	for _, r := range runners {

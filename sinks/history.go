@@ -22,15 +22,15 @@ import (
 // recordsMax bounds the records of one reading.
 const recordsMax = 10_000
 
-// History reads back what was published of a log in; what was published of another one is left out.
-// Any number of goroutines may use it.
+// History reads the published records of one input log and ignores those of other logs. Any number
+// of goroutines may use it.
 type History struct {
 	js    jetstream.JetStream
 	names Names
 	log   string // identity of the log in
 }
 
-// NewHistory returns a reader of what is published.
+// NewHistory returns a reader of published records.
 func NewHistory(js jetstream.JetStream, names Names, log string) *History {
 	return &History{js, names, log}
 }
@@ -178,8 +178,8 @@ func inForce(
 	return records.lastUpTo(ctx, key, bound)
 }
 
-// reading reads what a stream has now of some subjects. Each message is the JSON of a T, packed or
-// not; what is of another log, or nothing of ours, is passed over. A stream that is not there is
+// reading reads the present messages of some subjects of a stream. Each message is the JSON of a T,
+// compressed or not. It skips messages of another log or another program. A missing stream is
 // empty.
 type reading[T any] struct {
 	js       jetstream.JetStream
@@ -228,9 +228,9 @@ type stored[T any] struct {
 }
 
 // lastUpTo returns the last message of the first subject whose key is at most a bound; keys never
-// fall. Where there is none, the sequence is that of the last foreign one. It halves what is left
-// of the stream until nothing is: to guess where evenly growing keys would be takes a quarter of
-// the looks and as much time, since the broker has what is looked at first in memory.
+// decrease. If there is none, the sequence is that of the last foreign message. It bisects the
+// stream. Interpolation would need a quarter of the look-ups but as much time, since the broker has
+// the first look-ups in memory.
 func (r reading[T]) lastUpTo(
 	ctx context.Context,
 	key func(*T) int64,
@@ -253,7 +253,7 @@ func (r reading[T]) lastUpTo(
 			return last, false, fmt.Errorf("sinks: a message of %s: %w", r.subjects[0], err)
 		case !found || s.sequence >= high || !s.foreign && key(&s.value) > bound:
 			high = middle
-		default: // what is foreign comes first
+		default: // foreign messages come first
 			if low = s.sequence + 1; !s.foreign || !ok {
 				last, ok = s, !s.foreign
 			}
@@ -262,8 +262,8 @@ func (r reading[T]) lastUpTo(
 	return last, ok, nil
 }
 
-// first returns the first message of the first subject from a sequence on. What is nothing of ours,
-// or damaged, is passed over.
+// first returns the first message of the first subject from a sequence on. It skips damaged
+// messages and those of other programs.
 func (r reading[T]) first(
 	ctx context.Context,
 	stream jetstream.Stream,

@@ -12,14 +12,14 @@ import (
 	"gqlstream/internal/filelock"
 )
 
-// positionSuffix names the file beside the lines that says what they hold.
+// positionSuffix is the suffix of the position file beside a lines file.
 const positionSuffix = ".position"
 
 // PositionFile returns the name of that file.
 func PositionFile(path string) string { return path + positionSuffix }
 
-// linesFile is a follower that appends records to a file, one JSON object a line, each
-// once whatever happens to the process and the disk. It serves estimates and alerts.
+// linesFile is a follower that appends records to a file, one JSON object a line, each exactly
+// once, even after a crash of the process or a failure of the disk. It writes estimates and alerts.
 type linesFile struct {
 	path   string
 	log    string
@@ -29,9 +29,9 @@ type linesFile struct {
 	buffer *bufio.Writer
 }
 
-// OpenLinesFile continues a file, which it makes if need be, after what is durable in
-// it. A file that was moved away or emptied since, as rotation does, begins anew and
-// goes on. One with records of another log matches ErrNotOurs.
+// OpenLinesFile continues a file, which it creates if need be, after its durable part. If the file
+// was moved away or emptied, by log rotation for example, a new file continues. A file with records
+// of another log gives an error that matches ErrNotOurs.
 func OpenLinesFile(path, log string) (Follower, Cursor, error) {
 	return openLinesFile(path, log, disk{})
 }
@@ -110,7 +110,7 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 	return err
 }
 
-// Sync implements Follower. A file that was moved away holds what was taken until now.
+// Sync implements Follower. A file that was moved away has the records up to now.
 func (s *linesFile) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	err := s.disk.before("sync lines")
 	if err == nil {

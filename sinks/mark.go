@@ -107,8 +107,8 @@ func (m *Mark) complete() uint64 {
 	return m.Position
 }
 
-// leader returns a stream, of which only the leader is asked: a replica that lags
-// must not decide what was published.
+// leader returns a stream whose leader alone is asked: a lagging replica must not decide what has
+// been published.
 func leader(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -123,8 +123,8 @@ func leader(
 	return stream, request.Leader(stream), nil
 }
 
-// lastMark reads the last mark of a shard. What is on its subject and no mark is passed over with
-// its sequence. known is an earlier mark, or a zero one: nothing before it is read.
+// lastMark reads the last mark of a shard. It skips other messages on the subject but counts their
+// sequence. known is an earlier mark, or zero: earlier messages are not read.
 func lastMark(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -255,9 +255,9 @@ func WatchMarks(
 	}
 }
 
-// Newest returns the cursor of a reader that has read everything that is published now.
-// Of several shards it is the cursor of the one that is furthest behind. Emissions that others
-// have published beyond it may come again.
+// Newest returns the cursor of a reader that has read everything published so far. With several
+// shards it is the cursor of the slowest shard. Emissions of other shards beyond it may be read
+// again.
 func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor, error) {
 	shards := max(c.Shards, 1)
 	newest := Cursor{Place: Place{Position: math.MaxUint64}, Sequence: math.MaxUint64}

@@ -23,12 +23,12 @@ type partColumn struct {
 	omitEmpty bool // null where the JSON record leaves the field out
 }
 
-// identity are the columns that have a value in the row of a suppressed community,
-// beside those that always have one.
+// identity are the columns with a value in the row of a suppressed community, in addition to
+// always.
 var identity = map[string]bool{"pipeline": true, "time": true, "config": true}
 
-// always are the columns that are never null, beside the booleans, which the JSON
-// record leaves out when they are false.
+// always are the columns that are never null, in addition to the booleans, which the JSON record
+// omits when they are false.
 var always = map[string]bool{"community": true, "position": true, "flags": true}
 
 // partColumns derives the columns from the record: the same names, the same order.

@@ -14,7 +14,7 @@ import (
 const (
 	partsPositionName = "_position.json"
 
-	// partFirstEvery is Every until there is a part: whoever begins wants something to read.
+	// partFirstEvery is Every until there is a part: a new user wants something to read.
 	partFirstEvery = 10 * time.Second
 
 	// partBytesMax ends a part before its time, because the stream must still have the rows

@@ -36,9 +36,9 @@ func parsePlace(text string) (p Place, ok bool) {
 
 const placedBytesMax = 4 << 20 // that a placedStream sends at once
 
-// placedStream appends what a follower makes of the log out. What the stream has already,
-// from this writer or an equal one, is left out; a batch is stored only directly after the
-// message that is known as the last one.
+// placedStream appends the output of a follower to a stream. It omits messages that the stream has
+// already, from this writer or an equal one. A batch is stored only directly after the last known
+// message.
 type placedStream struct {
 	js       jetstream.JetStream
 	name     string
@@ -68,8 +68,8 @@ func (s *placedStream) open(ctx context.Context) error {
 	return nil
 }
 
-// append stores the messages of one position of the log in, which has the digest there, but for
-// those that are there already.
+// append stores the messages of one position of the input log, with the log's digest there, except
+// those that the stream has already.
 func (s *placedStream) append(
 	ctx context.Context,
 	position uint64,
@@ -129,8 +129,9 @@ func newMessage(subject, log string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerLog: []string{log}}}
 }
 
-// publishAfter stores all messages, or none, directly after a message. The name of the header says
-// of what that is the last one. Messages may be published again in the same batch.
+// publishAfter stores all messages, or none, directly after a given message. The header says
+// whether that is the last one of the stream or of a subject. The same messages may be published
+// again in another batch.
 func publishAfter(
 	ctx context.Context,
 	nc *nats.Conn,

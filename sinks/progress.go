@@ -13,9 +13,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// progress is the content of a small file beside an output in files: the place up to which the
-// output is durable. The output is synced before it and cut back to it when it is opened, so
-// that the output holds each record once.
+// progress is the content of the position file beside an output file: the place up to which the
+// output is durable. The output is synced before it is written, and cut back to it when it is
+// opened, so that the output holds each record once.
 type progress struct {
 	Log    string          `json:"log"` // identity of the log in
 	Cursor Cursor          `json:"cursor"`
@@ -54,8 +54,8 @@ func decodeProgress(data []byte) (p progress, err error) {
 	return p, nil
 }
 
-// ShelfPlace returns the log that a shelf names, and the cursor of the output beside it. What is
-// not there, or damaged, is the zero Cursor: who opens the output says so.
+// ShelfPlace returns the name of the log in a shelf, and the cursor of its output. A missing or
+// damaged shelf gives the zero Cursor: opening the output reports the problem.
 func ShelfPlace(ctx context.Context, s Shelf) (log string, at Cursor) {
 	data, err := s.Read(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func VerifyShelf(ctx context.Context, s Shelf) error {
 	return nil
 }
 
-// ResetShelf lets a follower of alerts or roll-ups begin with what is published of a log.
+// ResetShelf makes a follower of alerts or roll-ups restart with the published records of a log.
 func ResetShelf(ctx context.Context, s Shelf, log string) error {
 	return writeShelf(ctx, s, progress{Log: log})
 }
@@ -160,8 +160,8 @@ func (d *disk) writer(w io.Writer) io.Writer {
 	return d.write(w)
 }
 
-// replace makes a file that appears whole or not at all, and is on the disk when it returns. What
-// was not finished would take room on a disk that is full: it is removed.
+// replace writes a file that appears whole or not at all, and is on the disk when it returns. An
+// unfinished file is removed, so that it does not take space on a full disk.
 func (d *disk) replace(name string, write func(io.Writer) error) error {
 	temporary := name + temporarySuffix
 	if err := d.before("create " + filepath.Base(name)); err != nil {

@@ -18,17 +18,17 @@ import (
 type ReaderConfig struct {
 	Names  Names
 	Shards int          // of the group; 0: 1
-	Log    string       // identity of the log in; what was published of another one is left out
-	After  Cursor       // begin behind it; zero: with what the stream has
+	Log    string       // name of the input log; records of other logs are ignored
+	After  Cursor       // start after it; zero: at the beginning of the stream
 	Alerts bool         // read the stream of alerts: each is an emission of one record
 	Report *slog.Logger // gets a warning of messages that are passed over; nil: none
 }
 
-// logReader yields whole emissions of the log out, in the order of positions and with the records
-// of all shards: each once, none before all shards are complete up to it. What is no emission, such
-// as a message of somebody else on our subjects, or a batch of which the end is missing, is passed
-// over with a warning. While a shard is silent it keeps what others publish; of more than
-// heldMessagesMax only the marks, and it reads the records again. It has one owner.
+// logReader yields whole emissions of the output log, in the order of positions and with the
+// records of all shards: each once, and none before all shards are complete up to it. It skips,
+// with a warning, messages of other programs and batches without an end. While a shard is silent it
+// holds the records of the others; beyond heldMessagesMax it holds only their marks and reads the
+// records again later. It has one owner.
 type logReader struct {
 	config ReaderConfig
 	feed   request.Feed
@@ -45,12 +45,12 @@ type logReader struct {
 }
 
 const (
-	passedReportEvery = time.Minute // at least between reports of what a reader passes over
-	// how far a reader that waits for a shard keeps records ahead of what it has returned
+	passedReportEvery = time.Minute // interval of reports about skipped messages
+	// how many records ahead of a silent shard are held
 	heldMessagesMax = 50_000
 )
 
-// shardFeed holds what was read of one shard and not returned yet.
+// shardFeed holds the messages of one shard that were read and not returned yet.
 type shardFeed struct {
 	watermark uint64 // the shard is complete up to here, as far as was read
 	parts     []*part
@@ -96,8 +96,8 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	return r
 }
 
-// Next returns the next emission; it waits for it, whatever happens to the broker. Its
-// error is that of ctx.
+// Next waits for the next emission, however long the broker is away, and returns it. Its error is
+// that of ctx.
 func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 	for {
 		if e, err := r.take(ctx); e != nil || err != nil {
@@ -125,8 +125,8 @@ func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 // Close stops reading. The reader must not be used after.
 func (r *logReader) Close() { r.feed.Stop(); r.reload.Stop() }
 
-// jump forgets what was begun before messages went missing, or before the stream was
-// found to be another one.
+// jump drops unfinished parts after messages went missing, or after the stream turned out to be
+// another one.
 func (r *logReader) jump(missed bool, from, to uint64) {
 	r.batch = nil
 	for k := range r.shards {
@@ -185,9 +185,9 @@ func (r *logReader) passOver(m request.Message, why string) {
 	r.passed, r.reported = 0, time.Now()
 }
 
-// alert returns a message of the stream of alerts as an emission. The stream has each
-// once, in the order of their places, so that one at or before the newest was read
-// already, of a stream that has been made anew meanwhile.
+// alert returns a message of the stream of alerts as an emission. The stream has each transition
+// once, ordered by place, so a transition at or before the newest one was read from a stream that
+// has since been replaced.
 func (r *logReader) alert(m request.Message) *Stored {
 	at, ok := parsePlace(m.Headers().Get(headerPlace))
 	if !ok || r.config.Log != "" && m.Headers().Get(headerLog) != r.config.Log {
@@ -217,8 +217,8 @@ func (r *logReader) isRecord(m request.Message, b *part) bool {
 		strings.HasPrefix(m.Subject(), strings.TrimSuffix(r.config.Names.estimateSubjects(), ">"))
 }
 
-// complete adds a part to those of its shard. Repeated marks, and what was returned already,
-// are at or before the watermark of the shard.
+// complete adds a part to those of its shard. Repeated marks, and emissions that were returned
+// already, are at or before the watermark of the shard.
 func (r *logReader) complete(p *part) {
 	s := &r.shards[p.shard]
 	if r.config.Log != "" && p.Log != r.config.Log || p.Position <= s.watermark {
@@ -247,8 +247,8 @@ func (r *logReader) complete(p *part) {
 // forgetBegun forgets the parts of an emission that is not complete.
 func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
-// load reads the records of a part again, and goes on where those of the one before end. Some may
-// have been discarded.
+// load reads the records of a part again, and continues where the previous part ends. Some may have
+// been discarded.
 func (r *logReader) load(ctx context.Context, p *part) error {
 	if at := r.reload.Last; len(p.records) == 0 &&
 		(at.Stamp == 0 || p.mark.Sequence-at.Sequence > r.most) { // or it is before
@@ -258,9 +258,9 @@ func (r *logReader) load(ctx context.Context, p *part) error {
 	for before := r.reload.Last.Sequence; before < p.end; before = r.reload.Last.Sequence {
 		m, err := r.reload.Next(ctx)
 		if err != nil {
-			return err // what was read is kept
+			return err // the records read so far are held
 		}
-		// the stream was made anew, and need not have so many messages for long
+		// the stream was replaced, and may have fewer messages for long
 		if m.Sequence <= before {
 			r.reload.Last.Stamp = 0 // so that the next part is looked for where it was
 			return nil
@@ -299,7 +299,7 @@ func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
 		s := &r.shards[p.shard]
 		s.parts, s.whole = s.parts[1:], s.whole-1
 	}
-	if slices.ContainsFunc(parts, (*part).lacksRecords) { // what follows says so
+	if slices.ContainsFunc(parts, (*part).lacksRecords) { // the next emission reports it
 		r.missed = true
 		return r.take(ctx)
 	}

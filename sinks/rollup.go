@@ -40,10 +40,10 @@ const notes = len(
 // rollupDecimals is one over the unit to which shares in roll-ups are rounded.
 const rollupDecimals = 1e6
 
-// Rollup describes what was published of a community by a method in a period of log time.
-// Low is the least lower bound and High the largest upper one of each class; both are
-// empty where no record had an interval. Moved and Revised are the sums of those of the records,
-// so that a chart can add to earlier shares what was learned since. Shares have six decimals.
+// Rollup summarises the records of a community and method in a period of log time. Low is the least
+// lower bound and High the largest upper bound of each class; both are empty if no record had an
+// interval. Moved and Revised are sums over the records, so that a chart can shift earlier shares
+// by later corrections. Shares have six decimals.
 type Rollup struct {
 	Time     time.Time `json:"time"`     // beginning of the period
 	Until    time.Time `json:"until"`    // log time of the last record
@@ -75,8 +75,8 @@ func newPeriodSums(classes int) periodSums {
 	}
 }
 
-// take counts a record of the period. sums holds those of the records before it, and is
-// updated. The lists of the roll-up are new ones: its readers may keep those that they have.
+// take adds a record of the period. sums has the sums of earlier records, and is updated. The lists
+// of the roll-up are newly allocated, because readers may keep them.
 func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
 	addTo(sums.Shares, e.Prevalence)
 	addTo(sums.Moved, e.Moved)
@@ -141,7 +141,7 @@ func (c *rollupChunk) ends() int64 {
 	return c.Rollups[len(c.Rollups)-1].Until.UnixNano()
 }
 
-// add takes in a record. One with another number of classes begins its periods anew.
+// add adds a record. A record with another number of classes restarts its periods.
 func (s *rolled) add(e *quant.Estimate, at int64) {
 	for i, row := range resolutions {
 		start := time.Unix(0, begin(at, row.period)).UTC()
@@ -159,10 +159,10 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 	}
 }
 
-// chunkSharesMax keeps a chunk of many classes within what a message may hold.
+// chunkSharesMax keeps a chunk with many classes within the size of a message.
 const chunkSharesMax = 8192
 
-// messages is the number of those that a chunk may be.
+// messages returns how many roll-ups a chunk may have.
 func (row *resolutionRow) messages(classes int) int64 {
 	each := (chunkSharesMax-1)/max(classes, 1) + 1 // roll-ups
 	return (int64(row.chunk/row.period)-1)/int64(each) + 1

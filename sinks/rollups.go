@@ -26,10 +26,11 @@ type RollupsConfig struct {
 	Shelf   Shelf  // keeps the roll-ups that are in no stream yet
 }
 
-// Rollups is a follower that describes what was published by minute, hour and day of log time, and
-// stores that in a stream for each, every roll-up once: what is under way is a function of the log
-// out and is saved with the cursor, and what a restart makes again is left out of the stream.
-// Without a state it begins with what the log out has. Read may be called by anyone at any time.
+// Rollups is a follower that summarises published records by minute, hour and day of log time, and
+// stores the summaries in a stream for each, every one exactly once: unfinished ones are a function
+// of the output log and are saved with the cursor, and those that a restart computes again are not
+// stored again. Without a saved state it begins with the present content of the output log. Any
+// goroutine may call Read.
 type Rollups struct {
 	config RollupsConfig
 
@@ -44,7 +45,7 @@ type Rollups struct {
 	packer  *gzip.Writer
 }
 
-// rollupState is what is saved of roll-ups.
+// rollupState is the saved state of roll-ups.
 type rollupState struct {
 	Minute int64     // of log time, of the newest emission; 0 before the first one
 	Series []*rolled // sorted by community and method
@@ -87,7 +88,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	}
 	if err != nil || json.Unmarshal(p.State, &r.state) != nil {
 		p = progress{}
-		r.state = rollupState{} // what the log out still has is rolled up again
+		r.state = rollupState{} // the content of the output log is summarised again
 	}
 	r.openOnce.Do(func() { close(r.opened) })
 	return r, p.Cursor, nil
@@ -125,8 +126,8 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	return err
 }
 
-// add takes in the records of an emission. What is suppressed has no shares, and of a method that
-// is configured twice the first counts.
+// add adds the records of an emission. Suppressed records have no shares. Of a method that is
+// configured twice, the first counts.
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	for i := range estimates {
 		if e := &estimates[i]; !e.Suppressed && Ordinal(estimates, i) == 0 {
@@ -167,8 +168,8 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 	return messages, nil
 }
 
-// pack returns a chunk as JSON that is packed with gzip: a broker reads a whole block to find
-// a message, so what a chart costs is how much there is of all others.
+// pack returns a chunk as JSON compressed with gzip: a broker reads a whole block to find a
+// message, so the cost of a chart depends on the size of all others.
 func (r *Rollups) pack(chunk rollupChunk) ([]byte, error) {
 	var packed bytes.Buffer
 	r.packer.Reset(&packed)

@@ -11,7 +11,7 @@ import (
 type RollupQuery struct {
 	Community, Method string
 	From, To          time.Time // of log time; zero: the first or the last that there is
-	Points            int       // at most so many, unless days are more
+	Points            int       // at most this many, unless there are more days
 }
 
 // RollupAnswer holds the roll-ups found, oldest first; Resolution is empty if there are none.
@@ -20,9 +20,9 @@ type RollupAnswer struct {
 	Rollups    []Rollup
 }
 
-// Read returns the roll-ups of the finest resolution that has no more than what is asked for, and
-// reaches as far back as the next one. Anyone may call it at any time. It reads a few messages for
-// every hour, day or month that it returns.
+// Read returns the roll-ups of the finest resolution that fits the requested number of points and
+// reaches as far back as the next coarser one. Any goroutine may call it. It reads a few messages
+// for every hour, day or month of its answer.
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
 	for i, row := range resolutions {
 		list, fits, err := r.read(ctx, i, q)
@@ -43,8 +43,8 @@ func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer,
 	return answer, nil
 }
 
-// read returns the roll-ups of one resolution that are there; fits is false if they are too many,
-// and those that follow may be missing then.
+// read returns the stored roll-ups of one resolution. fits is false if they are too many; the rest
+// may be missing then.
 func (r *Rollups) read(
 	ctx context.Context,
 	i int,
@@ -137,7 +137,7 @@ func (r *Rollups) Recent(
 	return err
 }
 
-// Notes returns the newest notes that are stored, oldest first, at most so many.
+// Notes returns at most that many of the newest stored notes, oldest first.
 func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
 	stored := reading[Note]{
 		r.config.JS,

@@ -9,10 +9,10 @@ import (
 
 const secretBytesMax = 4096
 
-// ReadSecret reads the file of a secret and returns its text without outer space. Nobody but the
-// owner may write the file, and others may not read it. A group may read a file of root: that is
-// how Kubernetes mounts secrets and systemd passes credentials, which shows their access list as
-// the mode of the group, and how a service reads what an administrator has given its group.
+// ReadSecret reads the file of a secret and returns its text without outer space. Only the owner
+// may be able to write the file, and others must not be able to read it. A group may read a file of
+// root: Kubernetes mounts secrets that way, systemd passes credentials that way (their access list
+// appears as the mode of the group), and administrators give files to a service's group that way.
 func ReadSecret(path string, bytesMin int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

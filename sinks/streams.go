@@ -32,8 +32,8 @@ type StreamsConfig struct {
 	Embedded bool  // the server ends with us: the bucket may be written behind its acknowledgement
 }
 
-// tooOld reports whether a broker has no atomic batches, which begin with version 2.12. What is no
-// version is too old.
+// tooOld reports whether a broker lacks atomic batches, which version 2.12 introduced. An
+// unreadable version is too old.
 func tooOld(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d.", &major, &minor)
@@ -73,8 +73,8 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 	return err
 }
 
-// estimates are acknowledged when they are on the disk, as far as the broker promises that at all.
-// Gets are answered by the leader alone: a replica that lags must not decide what was published.
+// estimates are acknowledged when they are on the disk, as far as the broker guarantees that at
+// all. The leader alone answers gets: a lagging replica must not decide what has been published.
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
@@ -92,9 +92,9 @@ func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	return s
 }
 
-// history holds the roll-ups of a resolution. Of each community and method the broker keeps so many
-// as span the time that they are to be kept, which does not depend on how fast a log is read. By
-// age go those of communities that nothing is published of any more.
+// history holds the roll-ups of one resolution. The broker keeps, for each community and method,
+// enough roll-ups for the retention time, however fast a log is read. Roll-ups of communities
+// without further records are removed by age.
 func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 	r := row.name
 	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
@@ -111,9 +111,9 @@ func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 	return s
 }
 
-// latest is the stream behind a key-value bucket, as every client makes it, but that it
-// sources the estimates. Embedded it may lose its end when the process is killed: the broker
-// then copies on from what it has.
+// latest is the stream of a key-value bucket, with the usual settings, that sources the estimates.
+// On the embedded server it may lose its end when the process is killed: the broker then copies the
+// rest again.
 func (c *StreamsConfig) latest() jetstream.StreamConfig {
 	s := c.stream("KV_"+c.Names.Latest, "the latest estimates")
 	s.Sources = []*jetstream.StreamSource{{
@@ -141,7 +141,7 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 	}
 }
 
-// ensureStream creates a stream, or changes the settings that matter of one that is there.
+// ensureStream creates a stream, or corrects the relevant settings of an existing one.
 func ensureStream(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -191,7 +191,7 @@ func ensureStream(
 // prefixDefault is the prefix of streams and subjects where none is configured.
 const prefixDefault = "gql"
 
-// prefixBytesMax keeps the names of streams and buckets within what brokers allow.
+// prefixBytesMax keeps the names of streams and buckets within the limits of brokers.
 const prefixBytesMax = 64
 
 // Names are the streams, the bucket and the subjects of one pipeline's log out. All of
@@ -201,7 +201,7 @@ type Names struct {
 	Alerts    string // stream: beginnings and ends of alerts
 	History   string // stream: roll-ups by day, and notes
 	Latest    string // bucket: the newest record of each community and method
-	subjects  string // what the subjects of the log out begin with
+	subjects  string // prefix of the subjects of the output log
 }
 
 // NewNames returns the names that hang on a prefix of letters, digits, "-" and "_";
@@ -278,14 +278,13 @@ func (n Names) historySubjects(r Resolution) string {
 	return n.subjects + ".history." + string(r) + ".>"
 }
 
-// Token returns a name as one token of a NATS subject, which is also a part of a
-// key in a bucket: letters, digits, "-" and "_" stand for themselves, any other
-// byte becomes "=" and two hexadecimal digits, and the empty name is "=".
-// Different names have different tokens.
+// Token returns a name as one token of a NATS subject, which is also a part of a key in a bucket:
+// letters, digits, "-" and "_" are unchanged, any other byte becomes "=" and two hexadecimal
+// digits, and the empty name is "=". Different names have different tokens.
 func Token(name string) string {
 	return cmp.Or(escapedBytes.Replace(url.QueryEscape(name)), "=")
 }
 
-// escapedBytes turns the escapes of a query, which has three more bytes that stand for themselves,
-// into those of a token.
+// escapedBytes turns the escapes of a URL query, which leaves three more bytes unchanged, into
+// those of a token.
 var escapedBytes = strings.NewReplacer("%", "=", "+", "=20", ".", "=2E", "~", "=7E")

@@ -38,9 +38,9 @@ type WriterConfig struct {
 	Awaited func() uint64
 }
 
-// Writer publishes the emissions of one shard to the log out, each once and in order, whoever else
-// does. A second writer with the same configuration and the same log is a standby: one of the two
-// stores each emission. It has one owner; State may be called by anyone.
+// Writer publishes the emissions of one shard to the output log, each once and in order, even if
+// other writers do the same. A second writer with the same configuration and the same log is a
+// standby: one of the two stores each emission. It has one owner; any goroutine may call State.
 type Writer struct {
 	config WriterConfig
 	nc     *nats.Conn
@@ -53,15 +53,14 @@ type Writer struct {
 	passed  Emission  // the newest that Due was asked about, without its records
 	free    int64     // bytes that the stream takes, before anything is discarded; at least
 	renewed time.Time // when a mark was last stored or found
-	audited time.Time // when the broker was last asked what it has
+	audited time.Time // when the broker was last asked about its content
 	ensured time.Time // when the streams were last looked after
 	tracker request.Tracker
 	end     atomic.Uint64 // the last sequence that the broker is known to have had; 0: none
 }
 
-// NewWriter returns a writer that goes on behind the last mark of its shard. It makes
-// the streams where they are missing, and refuses to begin while another configuration
-// is being published there.
+// NewWriter returns a writer that continues after the last mark of its shard. It creates missing
+// streams, and refuses to start while another configuration is being published.
 func NewWriter(ctx context.Context, js jetstream.JetStream, c WriterConfig) (*Writer, error) {
 	w := &Writer{config: c, nc: js.Conn(), js: js}
 	if err := ensureStreams(ctx, w.js, c.Streams); err != nil {
@@ -126,8 +125,8 @@ func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
 	)
 }
 
-// adopt takes over what was found as the last mark. Of another log only the sequence
-// counts, and parts of another configuration cannot be completed.
+// adopt accepts a mark as the last one. If it is of another log only its sequence counts, and parts
+// of another configuration cannot be completed.
 func (w *Writer) adopt(found Mark) {
 	w.known = Mark{Sequence: found.Sequence}
 	w.renewed = time.Now().Add(-found.age)
@@ -156,9 +155,9 @@ func (w *Writer) Published() uint64 { return w.known.complete() }
 // A follower that has taken it has taken everything published. Any goroutine may ask.
 func (w *Writer) Sequence() uint64 { return w.end.Load() }
 
-// Due reports whether an emission belongs into the log out: what is stored already does
-// not, nor do emissions without records that come less than a second of log time after a
-// mark. It must be asked once about each position, in order.
+// Due reports whether an emission must be stored: not if it is stored already, nor if it has no
+// records and comes less than a second of log time after a mark. Call it once for each position, in
+// order.
 func (w *Writer) Due(e *Emission) bool {
 	w.passed = Emission{Position: e.Position, Digest: e.Digest}
 	due := e.Position > w.Published() && w.beats.Publishes(e)
@@ -166,10 +165,9 @@ func (w *Writer) Due(e *Emission) bool {
 	return due
 }
 
-// Store stores an emission that was found due, perhaps a while ago, and returns when the broker has
-// acknowledged all of it. While the broker is away it waits. An error that matches ErrLost means
-// that the broker has lost what it had acknowledged: the run must go on from a checkpoint, with a
-// new writer.
+// Store stores a due emission and returns when the broker has acknowledged all of it. While the
+// broker is away it waits. An error that matches ErrLost means that the broker has lost
+// acknowledged messages: the run must restart from a checkpoint, with a new writer.
 func (w *Writer) Store(ctx context.Context, e Emission) error {
 	if e.Position <= w.Published() {
 		return nil
@@ -263,7 +261,7 @@ func (w *Writer) attempt(
 	return w.send(ctx, m, batch)
 }
 
-// send sends a batch. It is stored only if the last mark is the one that is known.
+// send sends a batch. The broker stores it only if the last mark is the known one.
 func (w *Writer) send(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
 	last, err := publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence,
 		batch)
@@ -278,8 +276,8 @@ func (w *Writer) send(ctx context.Context, m *shardMark, batch []*nats.Msg) (don
 	return false, err
 }
 
-// accept notes a part that the broker has acknowledged. A mark at or before what was
-// acknowledged earlier means that the broker has lost the end of the stream.
+// accept records a part that the broker has acknowledged. If its mark is not after the last
+// acknowledged one, the broker has lost the end of the stream.
 func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 	first := last - uint64(messages) + 1
 	if first <= w.Sequence() {
@@ -306,7 +304,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	return err
 }
 
-// renew repeats the last mark, or what was made of it, if it is ours.
+// renew repeats the last mark, or its replacement, if it is ours.
 func (w *Writer) renew(ctx context.Context, m shardMark) error {
 	if w.known.Sequence == 0 || !m.Writer.Equal(w.config.Writer) || m.Part < m.Parts {
 		return nil

@@ -18,9 +18,9 @@ const (
 	ensureEvery = time.Minute     // how often it looks after the settings and the bucket as well
 )
 
-// resolve decides what to do about a part whose mark was refused, because the last
-// mark is another one than was known. done is true when the part is stored, by an
-// earlier attempt or by a standby; false, without an error, means to send it again.
+// resolve decides what to do after the broker refused a part because the last mark was not the
+// expected one. done is true if the part is stored, by an earlier attempt or by a standby; false
+// without an error means to send it again.
 func (w *Writer) resolve(ctx context.Context, sent *shardMark) (done bool, err error) {
 	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard, w.known)
 	switch {
@@ -42,8 +42,8 @@ func missing(err error) bool {
 		errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// restore makes a stream that was deleted under the run again. What it held is lost,
-// so that the run must publish it again.
+// restore recreates a stream that was deleted during the run. Its records are lost, so the run must
+// publish them again.
 func (w *Writer) restore(ctx context.Context, cause error) error {
 	_, _, err := leader(ctx, w.js, w.config.Streams.Names.Estimates)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -55,10 +55,10 @@ func (w *Writer) restore(ctx context.Context, cause error) error {
 	return fmt.Errorf("the stream was deleted and is made again: %w", ErrLost)
 }
 
-// Audit asks the broker whether it still has what it acknowledged, and repeats the mark of a shard
-// that has been silent for a while, so that others see that its writer lives. The owner calls it at
-// least every few seconds, also while nothing is published; it does something every auditEvery.
-// ErrLost is as with Store; while the broker is away it says nothing.
+// Audit asks the broker whether it still has all acknowledged messages, and repeats the mark of a
+// silent shard, so that others see that its writer is alive. The owner calls it at least every few
+// seconds, also while nothing is published; it acts every auditEvery. ErrLost is as with Store;
+// while the broker is away it does nothing.
 func (w *Writer) Audit(ctx context.Context) error {
 	look := w.moveWatermark
 	if time.Since(w.audited) >= auditEvery {
@@ -71,7 +71,7 @@ func (w *Writer) Audit(ctx context.Context) error {
 	return fmt.Errorf("sinks: stream %s: %w", w.config.Streams.Names.Estimates, err)
 }
 
-// moveWatermark says that a shard is complete up to what has passed without being due.
+// moveWatermark publishes that a shard is complete up to the last emission that was not due.
 func (w *Writer) moveWatermark(ctx context.Context) error {
 	if w.config.Shards <= 1 || w.passed.Position <= w.Published() ||
 		time.Since(w.renewed) < markQuietEvery {
@@ -117,14 +117,14 @@ func (w *Writer) audit(ctx context.Context) error {
 const (
 	// how often a writer that waits for a follower looks again
 	roomLookEvery = 200 * time.Millisecond
-	// roomReserve is one over the part of a stream that is left to the shard that is furthest
-	// behind. Followers merge all shards: while one is silent they take nothing, and it must find
-	// room when it goes on.
+	// roomReserve: one part in this many of a stream is reserved for the slowest shard. Followers
+	// merge all shards: while one is silent they take nothing, and it must find space when it
+	// continues.
 	roomReserve = 16
 )
 
-// awaitRoom waits until the broker can store a batch without discarding what the
-// slowest follower has not taken yet.
+// awaitRoom waits until the broker can store a batch without discarding records that the slowest
+// follower has not taken yet.
 func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 	if w.config.Needed == nil {
 		return nil

@@ -154,27 +154,31 @@ func (p *purge) deleted() string {
 	return "deleted"
 }
 
-// tellErased says whether the log still holds data that was erased, and which places that a purge does
-// not reach hold it, until when.
+// tellErased says whether the log still holds data that was erased, and which places that a purge
+// does not reach hold it, until when.
 func (p *purge) tellErased() {
 	erased := p.kept.Checkpoints[0].Erased
 	switch {
 	case erased == 0:
 		return
 	case erased >= p.upTo:
-		fmt.Fprintf(p.con.Out, "not done: the log still holds data that was erased at %d: purge again "+
-			"when the kept part is newer, after two checkpoints (gqlstream snapshot list)\n", erased)
+		fmt.Fprintf(p.con.Out,
+			"not done: the log still holds data that was erased at %d: purge again "+
+				"when the kept part is newer, after two checkpoints (gqlstream snapshot list)\n",
+			erased)
 		return
 	}
 	fmt.Fprintf(p.con.Out, "done: the log holds no data from before the erasure at %d\n", erased)
 	remains := []string{
-		fmt.Sprintf("the broker's newest file of the log: bytes of deleted messages, until the log has "+
-			"grown by %d MiB and is purged again", brokerFileBytes>>20),
+		fmt.Sprintf(
+			"the broker's newest file of the log: bytes of deleted messages, until the log has "+
+				"grown by %d MiB and is purged again", brokerFileBytes>>20),
 		"backups, copies and files that were published: until you delete them",
 	}
 	if !p.command.Quarantine {
-		remains = append(remains, fmt.Sprintf("the quarantine: for %d days, or until purge --quarantine",
-			int(broker.QuarantineAgeMax.Hours()/24)))
+		remains = append(remains,
+			fmt.Sprintf("the quarantine: for %d days, or until purge --quarantine",
+				int(broker.QuarantineAgeMax.Hours()/24)))
 	}
 	if p.kept.Bucket != "" {
 		remains = append(remains, fmt.Sprintf("object bucket %s of the group: for %d checkpoints",

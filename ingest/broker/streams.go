@@ -71,8 +71,8 @@ func QuarantineSubjects(quarantine string) string {
 const (
 	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
-	// QuarantineAgeMax bounds how long an entry of the quarantine is kept: the log has the originals,
-	// and personal data must not pile up here.
+	// QuarantineAgeMax bounds how long an entry of the quarantine is kept: the log has the
+	// originals, and personal data must not pile up here.
 	QuarantineAgeMax = 30 * 24 * time.Hour
 )
 

@@ -17,10 +17,10 @@ const (
 	temporaryMark = ".tmp"
 )
 
-// kept is the number of checkpoints in a directory: the newest, and two to fall back on.
+// kept is the number of checkpoints in a directory: the newest, and two older ones.
 const kept = 3
 
-// manifestBytesMax bounds what is read of a manifest.
+// manifestBytesMax bounds the size of a manifest.
 const manifestBytesMax = 1 << 20
 
 // Dir is a directory of checkpoints. One goroutine uses it at a time.
@@ -29,8 +29,8 @@ type Dir struct {
 	path string
 }
 
-// Open returns the directory of checkpoints at path, which need not exist yet,
-// clears away what an interrupted Save left, and drops what it had still to drop.
+// Open returns the directory of checkpoints at path, which need not exist yet. It removes the
+// remains of an interrupted Save, and the checkpoints that it had still to remove.
 func Open(fs FS, path string) (*Dir, error) {
 	d := &Dir{fs: fs, path: path}
 	names, err := fs.List(path)
@@ -48,14 +48,13 @@ func Open(fs FS, path string) (*Dir, error) {
 	return d, d.prune()
 }
 
-// Look returns the directory of checkpoints at path to read them while a process
-// may be writing there. Unlike Open it clears nothing away; Save and Load, which
-// does, are not for it.
+// Look returns the directory of checkpoints at path for reading while a process may be writing
+// there. Unlike Open it removes nothing. Save and Load, which do, must not be called on it.
 func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
 
-// Save makes the checkpoint durable and returns its size in bytes. After an error
-// the directory holds what it held before, but for what lay further on, and perhaps
-// a temporary remnant that the next Open or Save clears.
+// Save makes the checkpoint durable and returns its size in bytes. After an error the directory has
+// its previous contents, except for checkpoints at later positions, and perhaps a temporary remnant
+// that the next Open or Save removes.
 func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
 	final := filepath.Join(d.path, FileName(m.Position))
@@ -73,9 +72,9 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		_, err = d.readDir(temporary) // as Load will
 	}
 	if err == nil {
-		// Whoever saves has not gone on from those further on: they are damaged, of another
-		// configuration, or further than the log out, and would keep new ones out. They go before
-		// this one is there: after a crash in between the next Open keeps the newest.
+		// The state was not restored from later checkpoints: they are damaged, of another
+		// configuration, or beyond the output log, and would keep new ones out. They are removed
+		// before this one is in place: after a crash in between the next Open keeps the newest.
 		err = d.drop(func(p uint64) bool { return p > m.Position })
 	}
 	if err == nil {
@@ -91,8 +90,8 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 // FileName returns the name of the directory of a checkpoint, which orders as positions do.
 func FileName(position uint64) string { return fmt.Sprintf("%020d", position) }
 
-// prepare makes an empty temporary directory. What is in the final place is
-// damaged, or of another configuration, and makes room.
+// prepare makes an empty temporary directory. A checkpoint in the final place is damaged, or of
+// another configuration, and is removed.
 func (d *Dir) prepare(final, temporary string) error {
 	return errors.Join(d.fs.Mkdir(d.path), d.fs.RemoveAll(temporary), d.fs.RemoveAll(final),
 		d.fs.Mkdir(temporary))
@@ -143,7 +142,7 @@ func (d *Dir) manifest(dir string) (Manifest, error) {
 	return decodeManifest([]byte(data.String()))
 }
 
-// read copies at most one byte more than max, so that a longer file shows.
+// read copies at most one byte more than max, so that a longer file is noticed.
 func (d *Dir) read(name string, w io.Writer, bytesMax int64) error {
 	f, err := d.fs.Open(name)
 	if err != nil {

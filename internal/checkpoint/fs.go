@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// FS is the part of a file system that checkpoints need. Disk is the real one;
-// the tests have one that loses what was not synced.
+// FS is the part of a file system that checkpoints need. Disk is the real one; the tests have one
+// that loses data that was not synced.
 type FS interface {
 	Mkdir(dir string) error
 	Create(name string) (File, error)
@@ -66,7 +66,7 @@ func (Disk) SyncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, syscall.EINVAL) {
-		err = nil // a file system that has nothing to sync here
+		err = nil // this file system has nothing to sync here
 	}
 	return errors.Join(err, d.Close())
 }

@@ -11,13 +11,13 @@ import (
 	"gqlstream/incremental/parallel"
 )
 
-// Checkpoint is one that is to be saved, or an intact one, verified and read.
+// Checkpoint is a checkpoint to be saved, or an intact one that was read and verified.
 type Checkpoint struct {
 	Manifest Manifest
 	Sections map[string][]byte
 }
 
-// New returns a checkpoint without sections, which Add adds.
+// New returns a checkpoint without sections; see Add.
 func New(m Manifest) *Checkpoint {
 	m.Format, m.Sections = Format, nil
 	return &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
@@ -30,16 +30,16 @@ func (c *Checkpoint) Add(name string, data []byte) {
 		Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
 }
 
-// Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones
-// that are damaged, which stay until a Save drops them. A checkpoint of a newer release stops the
-// search, since going back to an older one would undo what that release did, and so does one of an
-// older release, since the log may not reach back to its beginning.
+// Load returns the newest intact checkpoint, or nil if there is none, and reports newer damaged
+// ones, which stay until a Save removes them. A checkpoint of a newer release stops the search,
+// since an older one would undo what that release did. So does one of an older release, since the
+// log may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
 	return d.LoadWhere(nil, tell)
 }
 
-// LoadWhere is Load among the checkpoints of this release of whose manifests a condition holds;
-// nil: among all.
+// LoadWhere is Load among the checkpoints of this release whose manifests satisfy a condition; nil:
+// among all.
 func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 	return nil, nil
 }
 
-// CheckFormat returns an error that matches errFormat where another release wrote the newest
+// CheckFormat returns an error that matches errFormat if another release wrote the newest
 // checkpoint.
 func (d *Dir) CheckFormat() error {
 	positions, err := d.List()
@@ -73,13 +73,13 @@ func (d *Dir) CheckFormat() error {
 		errFormat) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
-	return nil // a damaged one is passed over
+	return nil // damaged ones are skipped
 }
 
-// Manifests returns the manifests that are intact and of this release, newest first. The sections
-// are not read.
+// Manifests returns the intact manifests of this release, newest first. It does not read the
+// sections.
 func (d *Dir) Manifests() (list []Manifest) {
-	positions, _ := d.List() // who opens the directory says what is wrong
+	positions, _ := d.List() // Open reports what is wrong
 	for _, p := range positions {
 		if m, err := d.manifest(filepath.Join(d.path, FileName(p))); err == nil && m.Position == p {
 			list = append(list, m)
@@ -88,8 +88,7 @@ func (d *Dir) Manifests() (list []Manifest) {
 	return list
 }
 
-// Read returns the checkpoint of one position, verified in full before anything
-// of it is handed out.
+// Read returns the checkpoint of one position, after verifying all of it.
 func (d *Dir) Read(position uint64) (*Checkpoint, error) {
 	c, err := d.readDir(filepath.Join(d.path, FileName(position)))
 	if err != nil {
@@ -121,8 +120,8 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// Verify reads the checkpoint of one position in full, without holding it, and returns its
-// manifest.
+// Verify reads and verifies the checkpoint of one position without storing it in memory, and
+// returns its manifest.
 func (d *Dir) Verify(position uint64) (Manifest, error) {
 	dir := filepath.Join(d.path, FileName(position))
 	m, err := d.manifest(dir)
@@ -148,7 +147,7 @@ func (d *Dir) verifySection(dir string, entry Entry) error {
 	if err := d.read(filepath.Join(dir, entry.Name), sum, entry.Bytes); err != nil {
 		return fmt.Errorf("section %q: %w", entry.Name, err)
 	}
-	if got := hexSum(sum.Sum64()); got != entry.Checksum { // which covers the length: more was read
+	if got := hexSum(sum.Sum64()); got != entry.Checksum { // covers the length too: more was read
 		return fmt.Errorf("section %q: checksum %s, the manifest says %s",
 			entry.Name, got, entry.Checksum)
 	}
@@ -160,7 +159,7 @@ func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
 	if filepath.Base(entry.Name) != entry.Name {
 		return nil, errors.New("it is not a file name")
 	}
-	// which a manifest with its checksum says
+	// stated by a manifest with a valid checksum
 	data := bytes.NewBuffer(make([]byte, 0, entry.Bytes+bytes.MinRead))
 	if err := d.read(filepath.Join(dir, entry.Name), data, entry.Bytes); err != nil {
 		return nil, err

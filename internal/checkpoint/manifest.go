@@ -11,9 +11,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Format is the version of the manifest and of the state in the sections. A
-// binary reads this one and refuses others. A field that the manifest gains is left
-// out of its JSON when it is zero, so that the checksum of an older one still fits.
+// Format is the version of the manifest and of the state in the sections. A binary reads this one
+// and refuses others. A new field of the manifest must be omitted from its JSON when it is zero, so
+// that checksums of older manifests still fit.
 const Format = 27
 
 // Manifest describes the contents of a checkpoint and its place in a history.
@@ -23,7 +23,7 @@ type Manifest struct {
 	LogTime  int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted  bool   `json:"emitted"`  // the step that ended there emitted
 	Stream   Stream `json:"stream"`
-	// up to where each shard of this state was in the log out
+	// position of each shard of this state in the output log
 	Watermarks map[int]uint64 `json:"watermarks,omitempty"`
 	// position of the last erasure up to Position
 	Erased   uint64    `json:"erased,omitempty"`
@@ -38,7 +38,7 @@ type Manifest struct {
 // Stream identifies the history that the state was folded over, by its content.
 type Stream struct {
 	Name string `json:"name"`
-	// of earlier releases: when the broker made the stream
+	// of earlier releases: creation time of the stream
 	Created time.Time `json:"created,omitzero"`
 	Log     string    `json:"log,omitempty"` // name of the log in its settings
 	Digest  string    `json:"digest"`        // of the log up to Position

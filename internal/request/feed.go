@@ -12,48 +12,47 @@ import (
 
 // Limits of a feed.
 const (
-	feedPullMax      = 4096     // messages asked of the broker at once
-	feedPullBytesMax = 16 << 20 // of these; the client holds at most twice this
+	feedPullMax      = 4096     // messages requested from the broker at once
+	feedPullBytesMax = 16 << 20 // and their bytes; the client holds at most twice this
 	feedBuffer       = 16       // messages between the client's goroutine and the owner
 	feedExpiry       = 30 * time.Second
-	// asked of the broker; twice this without a word, and the feed begins anew
+	// interval of the broker's heartbeats; after twice this in silence the feed restarts
 	feedHeartbeat    = 2 * time.Second
-	feedInactiveMax  = 2 * time.Minute // then the broker forgets a reader
+	feedInactiveMax  = 2 * time.Minute // after this the broker drops the consumer
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 500 * time.Millisecond
-	eachSilenceMax   = 5 * time.Second // then Each asks the broker whether there is more
-	eachTriesMax     = 3               // of Each without a message, after the first
+	eachSilenceMax   = 5 * time.Second // after this Each asks the broker whether there is more
+	eachTriesMax     = 3               // attempts of Each without a message, after the first
 )
 
-// Feed delivers every message of a stream in order from a cursor on, for as long as it
-// takes, over lost connections and restarts of the broker. The library's ordered
-// consumer would jump over discarded messages without saying so, and wait for ever where a
-// stream was made anew. It has one owner.
+// Feed delivers every message of a stream in order from a cursor on, over lost connections and
+// restarts of the broker. The library's ordered consumer would skip discarded messages without
+// notice, and wait for ever if a stream was replaced. It has one owner.
 type Feed struct {
 	JS       jetstream.JetStream
 	Stream   string
-	Subjects []string // none: every message, so that it shows what was discarded
-	Newest   bool     // whenever it begins, it goes on with the newest message of each subject
-	Last     Message  // the newest that was delivered; where it begins, what the cursor says
+	Subjects []string // none: every message, so that discarded ones are noticed
+	Newest   bool     // at each start, continue with the newest message of each subject
+	Last     Message  // newest delivered message; at first the cursor
 
-	// Verify compares the stream with what was read of it, whenever the feed has begun and before
-	// it delivers. nil: a stream that has another message at the cursor than was read there is read
-	// from its beginning; who reads it leaves out what it knows.
+	// Verify compares the stream with what was read of it, at each start of the feed and before it
+	// delivers. nil: if the stream has another message at the cursor, it is read from its
+	// beginning, and the reader ignores what it knows.
 	Verify func(context.Context) error
 
-	// Trouble is told why the feed begins anew. What it returns is final, unless it is nil. nil:
-	// nobody is told.
+	// Trouble gets the reason for each restart of the feed. A non-nil result is final. nil: no
+	// reports.
 	Trouble func(error) error
 
 	run     *feedRun
-	status  chan nats.Status // of the connection, from the first beginning until Stop
+	status  chan nats.Status // of the connection, from the first start until Stop
 	name    string           // of the consumer
-	pending uint64           // messages that there were for it when it was made
+	pending uint64           // messages that were waiting when the consumer was created
 	barren  int              // attempts since the last message
 	silence Silence
 }
 
-// feedRun is one consumer, and what the client's goroutines have received of it.
+// feedRun is one consumer, and the messages that the client has received from it.
 type feedRun struct {
 	consume   jetstream.ConsumeContext
 	messages  chan jetstream.Msg
@@ -71,13 +70,13 @@ type Message struct {
 	Missed   bool   // messages before it were discarded unread
 }
 
-// anyStamp is that of a message whose time is not known.
+// anyStamp is the stamp of a message whose time is unknown.
 const anyStamp = -1
 
-// errRepeated says that a message was delivered before.
+// errRepeated is the error of a message that was delivered before.
 var errRepeated = errors.New("a message that was delivered before")
 
-// Next returns the next message; it waits for it, however long the broker is away.
+// Next waits for the next message, however long the broker is away, and returns it.
 func (f *Feed) Next(ctx context.Context) (Message, error) {
 	for ctx.Err() == nil {
 		m, err := f.receive(ctx)
@@ -97,7 +96,7 @@ func (f *Feed) Next(ctx context.Context) (Message, error) {
 }
 
 // Each calls visit for every message that the stream has now after a sequence, until visit returns
-// false or an error. It does not wait for long for a broker that is away.
+// false or an error. It gives up soon if the broker is away.
 func (f *Feed) Each(
 	ctx context.Context,
 	after uint64,
@@ -107,7 +106,7 @@ func (f *Feed) Each(
 	defer f.Close()
 	for further, more := true, true; further && more; {
 		if f.run == nil {
-			// what was visited is not visited again, though it may have been removed since
+			// visited messages are not visited again, even if they have been removed since
 			f.Last.Stamp = anyStamp
 			if err := f.Open(ctx); err != nil || f.pending == 0 {
 				return err
@@ -135,7 +134,7 @@ func (f *Feed) Each(
 	return nil
 }
 
-// receive returns what comes, after it has begun anew where the feed was stopped.
+// receive returns the next message, after a restart if the feed was stopped.
 func (f *Feed) receive(ctx context.Context) (m Message, err error) {
 	if f.run == nil {
 		if err := f.pause(ctx); err != nil {
@@ -143,15 +142,14 @@ func (f *Feed) receive(ctx context.Context) (m Message, err error) {
 		}
 		f.barren++
 		err := f.Open(ctx)
-		if ctx.Err() == nil { // else it is the owner who would not wait longer
+		if ctx.Err() == nil { // otherwise the owner has stopped waiting
 			f.silence.After(f.JS.Conn(), err)
 		}
 		if err != nil {
 			return m, err
 		}
 	}
-	// while messages are there nothing else is listened to: a select of four takes longer than a
-	// message
+	// with a message ready nothing else is checked: a select of four takes longer than a message
 	select {
 	case got := <-f.run.messages:
 		return f.accept(got)
@@ -184,9 +182,8 @@ func (f *Feed) pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// accept checks that a message is the next one of the consumer, and that none before it has
-// delivered it. Messages that the client dropped are fetched again; what else is missing was
-// discarded.
+// accept checks that a message is the consumer's next one and has not been delivered before.
+// Messages that the client dropped are fetched again; other missing ones were discarded.
 func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	meta, err := got.Metadata()
 	if err != nil {
@@ -203,7 +200,7 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 		Stamp:    meta.Timestamp.UnixNano(),
 		Behind:   meta.NumPending,
 	}
-	// of the newest, or of a replica that lags and begins with what it has
+	// from Newest, or from a lagging replica that starts with what it has
 	if m.Sequence <= f.Last.Sequence {
 		return m, errRepeated
 	}
@@ -212,8 +209,8 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 	return m, nil
 }
 
-// Open begins after the last message. Next does so by itself; who calls it is told at once what is
-// wrong.
+// Open starts after the last message. Next does so by itself; calling Open first gives an error at
+// once.
 func (f *Feed) Open(ctx context.Context) error {
 	if f.status == nil {
 		f.status = f.JS.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
@@ -242,7 +239,7 @@ func (f *Feed) Open(ctx context.Context) error {
 	if f.Verify != nil {
 		verify = f.Verify
 	}
-	// only now, so that no other stream can take its place unseen in between
+	// checked last, so that no other stream can replace it unnoticed in between
 	if err := verify(ctx); err != nil {
 		return err
 	}
@@ -267,7 +264,7 @@ func (r *feedRun) deliver(m jetstream.Msg) {
 	select {
 	case r.messages <- m:
 		return
-	default: // it is full, and the owner may not come back
+	default: // full, and the owner may not come back
 	}
 	select {
 	case r.messages <- m:
@@ -283,8 +280,8 @@ func (r *feedRun) report(_ jetstream.ConsumeContext, err error) {
 	}
 }
 
-// verify compares the stream with what was read of it, and goes back to its beginning, by
-// an error, where the two differ.
+// verify compares the stream with what was read of it. If they differ it returns an error that
+// makes the feed restart from the beginning.
 func (f *Feed) verify(ctx context.Context) error {
 	if f.Last.Sequence == 0 || f.Last.Stamp == anyStamp {
 		return nil
@@ -297,7 +294,7 @@ func (f *Feed) verify(ctx context.Context) error {
 	}
 	info := Leader(stream)
 	if f.Last.Sequence < info.State.FirstSeq {
-		return nil // the missing messages show as a gap
+		return nil // missing messages will show as a gap
 	}
 	m, err := stream.GetMsg(ctx, f.Last.Sequence)
 	switch {
@@ -313,7 +310,7 @@ func (f *Feed) verify(ctx context.Context) error {
 	return err
 }
 
-// end ends the present consumer.
+// end ends the current consumer.
 func (f *Feed) end() {
 	if f.run != nil {
 		close(f.run.stopped)
@@ -322,8 +319,8 @@ func (f *Feed) end() {
 	}
 }
 
-// Stop ends the feed. The broker forgets its consumer after feedInactiveMax; to tell it would be
-// waited for, see Close.
+// Stop ends the feed. The broker drops its consumer after feedInactiveMax; Close tells the broker
+// at once, but has to wait for it.
 func (f *Feed) Stop() {
 	f.end()
 	if f.status != nil {
@@ -332,7 +329,7 @@ func (f *Feed) Stop() {
 	}
 }
 
-// Close ends the feed and has the broker forget its consumer, if it answers soon.
+// Close ends the feed and deletes its consumer, if the broker answers soon.
 func (f *Feed) Close() {
 	f.Stop()
 	if f.name != "" && f.JS.Conn().IsConnected() {

@@ -7,20 +7,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Replica says what one server lacks of a stream.
+// Replica describes the messages of a stream that one server lacks.
 type Replica struct {
-	Server string // empty: a server alone, which has no name in answers
-	Lacks  uint64 // messages between the first and the last that the leader has
+	Server string // empty: a single server, which has no name in answers
+	Lacks  uint64 // messages between the leader's first and last
 }
 
-// replicaWait is how long a server that lags has to take what it lacks.
+// replicaWait is how long a lagging server gets to catch up.
 const replicaWait = 2 * time.Second
 
-// ProbeReplica asks one of the servers that keep a stream, which the broker chooses, how many
-// messages it has. Only the leader answers for a stream; but a reader that is kept in memory by one
-// server reads that server's own copy, and says how much there is for it. A stream that discards
-// its oldest may seem to lack some that have just gone: discards are those that the caller does not
-// mind.
+// ProbeReplica asks one of a stream's servers, which the broker chooses, how many messages it has.
+// Requests about a stream are answered by the leader alone; but a consumer in the memory of one
+// server reads that server's own copy and reports its size. A stream that discards its oldest
+// messages may seem to lack some that have just been discarded; discards is the number that the
+// caller accepts.
 func ProbeReplica(
 	ctx context.Context,
 	js jetstream.JetStream,

@@ -1,8 +1,8 @@
-// Package request bounds how long the answer to a request to a NATS server is waited for. The
-// client library waits until a deadline, whatever happens to the connection; on a cluster, whose
-// servers die or are cut off while the others go on, that is too long. Whoever sends a request that
-// can be sent again takes its context from here, and sends it again when that ends. A Feed reads a
-// stream in order by such requests.
+// Package request bounds the wait for the answer to a request to a NATS server. The client library
+// waits until a deadline, whatever happens to the connection. That is too long on a cluster, whose
+// servers die or are cut off while the others go on. Code that sends a repeatable request takes its
+// context from here, and repeats the request when the context ends. A Feed reads a stream in order
+// by such requests.
 package request
 
 import (
@@ -19,8 +19,8 @@ import (
 // AnswerWaitMax is how long to wait for the answer to one request.
 const AnswerWaitMax = 3 * time.Second
 
-// Context returns the context for one request. It ends after AnswerWaitMax, or when the
-// connection has been made anew, since the answer would have come on the old one.
+// Context returns the context for one request. It ends after AnswerWaitMax, or when the connection
+// has been replaced, since the answer would have come on the old one.
 func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.CancelFunc) {
 	asking, cancel := context.WithTimeout(ctx, AnswerWaitMax)
 	again := nc.StatusChanged(nats.CONNECTED)
@@ -35,9 +35,9 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 	return asking, cancel
 }
 
-// ask asks a question that may be asked twice, and again every so often while no answer comes; the
-// first one counts, which may be an error. A cluster loses what it is asked while it elects a
-// leader: whoever asks once learns of the leader only when the time for that answer is over.
+// ask sends a repeatable request, again and again until an answer comes; the first answer counts,
+// even if it is an error. A cluster loses requests while it elects a leader: a single request would
+// notice the new leader only after its whole timeout.
 func ask[T any](
 	ctx context.Context,
 	every time.Duration,
@@ -65,7 +65,7 @@ func ask[T any](
 	}
 }
 
-// cluster repeats the questions with which a reader or a writer of a stream begins.
+// cluster repeats the first requests of a reader or writer of a stream.
 type cluster struct{ jetstream.JetStream }
 
 func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
@@ -75,8 +75,7 @@ func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, err
 		})
 }
 
-// CreateConsumer may make several consumers of a config without a name. Unused ones end by
-// themselves.
+// CreateConsumer may create several consumers for a config without a name. Unused ones expire.
 func (c cluster) CreateConsumer(
 	ctx context.Context,
 	stream string,
@@ -87,7 +86,7 @@ func (c cluster) CreateConsumer(
 	})
 }
 
-// Pause waits for d, or for the end of ctx, whose error it returns then.
+// Pause waits for d, or until ctx ends, and then returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -97,20 +96,20 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Silence counts the requests in a row that were left without an answer. The answer that nobody can
-// decide now counts as a third of one: its server is cut off from the others, or all of them elect.
+// Silence counts consecutive requests without an answer. The answer that the cluster cannot decide
+// now counts as a third of one: the server is cut off from the others, or all of them are electing.
 type Silence int
 
 // unanswered is one request without an answer.
 const unanswered Silence = 3
 
-// pongWaitMax is how long a server may take to answer a ping after it was silent.
+// pongWaitMax is how long a server may take to answer a ping after a silence.
 const pongWaitMax = 500 * time.Millisecond
 
-// After is told how a request ended. If there are several servers, another one is asked after a
-// silence in which pings are not answered either, and after two in a row: a server that is cut off
-// from its cluster answers pings, and says late or never that it cannot decide. What is wrong with
-// the connection the next request finds.
+// After records how a request ended. If there are several servers it reconnects to another one
+// after a silence in which pings are not answered either, and after two silences in a row: a server
+// that is cut off from its cluster answers pings, and reports late or never that it cannot decide.
+// The next request notices problems of the connection.
 func (s *Silence) After(nc *nats.Conn, err error) {
 	var api *jetstream.APIError
 	switch {
@@ -130,15 +129,15 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 	}
 }
 
-// How long Retry pauses: twice as long each time. It is short beside an election of some seconds,
-// which nobody announces the end of.
+// How long Retry pauses: doubled each time. The pauses are short compared with an election of some
+// seconds, whose end nobody announces.
 const (
 	retryWaitMin = 50 * time.Millisecond
 	retryWaitMax = 500 * time.Millisecond
 )
 
-// Retry tries until it succeeds or fails with an error that does not pass, and calls failed with
-// every one that does. Who ends ctx meanwhile gets its error.
+// Retry calls try until it succeeds or fails with a final error, and calls failed with every
+// temporary one. If ctx ends meanwhile, it returns the error of ctx.
 func Retry(ctx context.Context, nc *nats.Conn, try func() error, failed func(error)) error {
 	var silence Silence
 	for wait := retryWaitMin; ; wait = min(2*wait, retryWaitMax) {
@@ -159,15 +158,15 @@ func Retry(ctx context.Context, nc *nats.Conn, try func() error, failed func(err
 
 const codeDuplicateInProcess jetstream.ErrorCode = 10158
 
-// DuplicateInProcess reports a cluster's answer to a message that comes again while it has not
-// yet decided about the first one.
+// DuplicateInProcess reports the answer of a cluster to a repeated message whose first copy is not
+// decided yet.
 func DuplicateInProcess(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeDuplicateInProcess
 }
 
-// passingCodes are answers of a broker that can be others later: an account has used its
-// share, is busy (10167), a batch did not arrive whole, too many batches are under way.
+// passingCodes are error codes of a broker that can pass: an account has used its share, is busy
+// (10167), a batch did not arrive whole, too many batches are in progress.
 var passingCodes = []jetstream.ErrorCode{10002, 10167, 10176, 10210, codeDuplicateInProcess}
 
 // passingErrors say that the broker is away, or not ready.
@@ -184,9 +183,9 @@ var passingErrors = []error{
 	net.ErrClosed,
 }
 
-// Passes reports whether an error can pass by itself: the broker is away, or cannot
-// store anything now, for want of space say. A message that does not fit into the client's buffer
-// is written at once, so that it can meet the error of a connection that has just broken.
+// Passes reports whether an error can pass by itself: the broker is away, or cannot store anything
+// now, for lack of space for example. A message that does not fit into the client's buffer is
+// written at once, so it can meet the error of a connection that has just broken.
 func Passes(err error) bool {
 	var api *jetstream.APIError
 	var connection *net.OpError

@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// Conditions of a writer, a follower, or another one who waits for a broker.
+// Conditions of a writer or a follower that depends on a broker.
 const (
-	Delivering = "delivering" // everything it got is delivered or on its way
-	Retrying   = "retrying"   // it fails and is tried again, and what comes waits in the stream
-	Holding    = "holding"    // the loop waits for it
+	Delivering = "delivering" // everything is delivered or on its way
+	Retrying   = "retrying"   // it fails and retries; new messages wait in the stream
+	Holding    = "holding"    // the loop is waiting for it
 )
 
-// State describes such a condition, for people and metrics.
+// State describes the condition, for people and metrics.
 type State struct {
 	Name      string    `json:"name"`
 	Condition string    `json:"condition"`      // Delivering, Retrying or Holding
-	Since     time.Time `json:"since,omitzero"` // of the condition, but for Delivering
-	Reason    string    `json:"reason"`         // why it is not Delivering
+	Since     time.Time `json:"since,omitzero"` // start of the condition, except for Delivering
+	Reason    string    `json:"reason"`         // of a condition other than Delivering
 	Retries   uint64    `json:"retries"`        // failed attempts since the process began
 
-	Follows  bool   `json:"follows"`  // it is a follower, and the next two are of it
-	Behind   uint64 `json:"behind"`   // messages of the log out that it has not taken
-	Position uint64 `json:"position"` // up to which its output is durable
+	Follows  bool   `json:"follows"`  // it is a follower; the next two fields belong to it
+	Behind   uint64 `json:"behind"`   // messages of the output log that it has not taken
+	Position uint64 `json:"position"` // its output is durable up to here
 }
 
-// Tracker keeps a condition. Any goroutine may use it.
+// Tracker tracks a condition. Any goroutine may use it.
 type Tracker struct {
 	mu      sync.Mutex
 	failing string // reason; empty: it works
-	holding string // reason; empty: the loop goes on
+	holding string // reason; empty: the loop is not waiting
 	since   time.Time
 	retries uint64
 }
 
-// Failed notes a failed attempt that is going to be repeated. holds says whether
-// the loop waits for it.
+// Failed records a failed attempt that will be repeated. holds says whether the loop waits for it.
 func (t *Tracker) Failed(err error, holds bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +45,7 @@ func (t *Tracker) Failed(err error, holds bool) {
 	}
 }
 
-// Hold notes that the loop waits for the sink, which need not have failed.
+// Hold records that the loop waits for the sink, which need not have failed.
 func (t *Tracker) Hold(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +59,7 @@ func (t *Tracker) begin() {
 	}
 }
 
-// Works notes a delivery. The loop goes on.
+// Works records a delivery. The loop goes on.
 func (t *Tracker) Works() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

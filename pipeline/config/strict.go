@@ -59,12 +59,12 @@ func readStrictly(path string, c any) error {
 	return nil
 }
 
-// valuesMax bounds the values of a file with those that its aliases stand for. A few lines of aliases of
-// aliases would otherwise take all memory.
+// valuesMax bounds the values of a file with those that its aliases stand for. A few lines of
+// aliases of aliases would otherwise take all memory.
 const valuesMax = 1 << 20
 
-// valuesOf returns how many values a node has, at most valuesMax + 1. An alias counts with those of its
-// anchor, which stands before it.
+// valuesOf returns how many values a node has, at most valuesMax + 1. An alias counts with those of
+// its anchor, which stands before it.
 func valuesOf(node ast.Node, anchors map[string]int) (n int) {
 	switch x := node.(type) {
 	case *ast.AnchorNode:

@@ -15,17 +15,17 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// Rules of what an Alertmanager is told.
+// Timing of posts to an Alertmanager.
 const (
-	resolvedKept  = 15 * time.Minute // an end is told again so long
+	resolvedKept  = 15 * time.Minute // how long an ended alert is posted again
 	resendEvery   = time.Minute
-	endsAfter     = 4   // times resendEvery: when Alertmanager forgets by itself
+	endsAfter     = 4   // Alertmanager drops an alert after this many resendEvery without a post
 	batchMax      = 500 // alerts in a request
 	labelBytesMax = 1024
 	amRetryWait   = 5 * time.Second
 )
 
-// posted is an alert as POST /api/v2/alerts takes it.
+// posted is an alert in the form of POST /api/v2/alerts.
 type posted struct {
 	Labels       map[string]string `json:"labels"`
 	Annotations  map[string]string `json:"annotations"`
@@ -34,14 +34,14 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// told is an alert that fires, as it began, or that ended not long ago, as it ended.
+// told is a firing alert, as it began, or one that ended recently, as it ended.
 type told struct {
 	alerts.Transition
 	ended time.Time // by the wall clock; zero: it fires
 }
 
-// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu and target
-// guard.
+// manager posts the firing alerts to one Alertmanager. Its goroutine owns it, except for the fields
+// guarded by mu and by target.
 type manager struct {
 	config Alertmanager
 	token  string
@@ -50,7 +50,7 @@ type manager struct {
 	target
 
 	resendEvery time.Duration
-	told        map[string]told // by alert; mu guards it
+	told        map[string]told // by alert; guarded by mu
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
@@ -68,8 +68,8 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
-// set replaces what fires. What has begun or ended since the last time is told at once. An alert
-// that fires no longer is told with its end.
+// set replaces the list of firing alerts. Alerts that have begun or ended since the last call are
+// posted at once. An ended alert is posted with its end.
 func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,12 +98,12 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 	if changed {
 		select {
 		case m.wake <- struct{}{}:
-		default: // it is awake
+		default: // a wake-up is pending
 		}
 	}
 }
 
-// take returns the alerts to post, and forgets those that ended long ago.
+// take returns the alerts to post, and removes those that ended long ago.
 func (m *manager) take(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,8 +119,8 @@ func (m *manager) take(now time.Time) (out []posted) {
 	return out
 }
 
-// describe writes an alert for Alertmanager. Labels name it and never change while
-// it fires; annotations tell the transition as every other target gets it.
+// describe converts an alert for Alertmanager. Labels identify it and stay the same while it fires;
+// annotations describe the transition as for every other target.
 func (m *manager) describe(t *alerts.Transition, at, ends time.Time) posted {
 	labels := map[string]string{}
 	maps.Copy(labels, t.Labels)
@@ -128,7 +128,7 @@ func (m *manager) describe(t *alerts.Transition, at, ends time.Time) posted {
 		"alertname": t.Rule, "rule": t.Rule, "community": t.Community, "class": t.Class,
 		"method": t.Method, "pipeline": t.Pipeline,
 	} {
-		if value != "" { // Alertmanager refuses empty ones
+		if value != "" { // Alertmanager refuses empty values
 			labels[key] = clean(value)
 		}
 	}
@@ -145,7 +145,8 @@ func (m *manager) describe(t *alerts.Transition, at, ends time.Time) posted {
 		}
 	}
 	if since, err := time.Parse(time.RFC3339Nano, t.Since); err == nil && since.Before(ends) {
-		out.StartsAt = since // a log whose time runs ahead of the clock would end before it starts
+		// a log ahead of the clock would otherwise end the alert before its start
+		out.StartsAt = since
 	}
 	if out.StartsAt.After(ends) {
 		out.StartsAt = ends
@@ -156,7 +157,7 @@ func (m *manager) describe(t *alerts.Transition, at, ends time.Time) posted {
 	return out
 }
 
-// clean makes a text fit for a label.
+// clean makes a text valid as a label.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > labelBytesMax {
@@ -165,7 +166,7 @@ func clean(text string) string {
 	return text
 }
 
-// run tells until ctx ends.
+// run posts until ctx ends.
 func (m *manager) run(ctx context.Context) {
 	wait := time.NewTimer(m.resendEvery)
 	defer wait.Stop()
@@ -203,7 +204,7 @@ func (m *manager) post(ctx context.Context) error {
 		}
 		if err != nil {
 			m.count(outcomeFailed, err)
-			if !m.away { // once: whatever begins or ends is another attempt
+			if !m.away { // log it once: every change of alerts is another attempt
 				m.log.Warn("alertmanager: does not answer; the request is repeated",
 					"alertmanager", m.config.Name, "error", err)
 			}

@@ -11,8 +11,9 @@ import (
 // errTooMuch ends a template that makes too much.
 var errTooMuch = errors.New("the template makes more than 64 KiB")
 
-// boundedFunctions are the functions of templates that make texts, the library's own among them. None
-// makes more than a body may have, so that texts that are put together again and again stay small.
+// boundedFunctions are the functions of templates that make texts, the library's own among them.
+// None makes more than a body may have, so that texts that are put together again and again stay
+// small.
 var boundedFunctions = template.FuncMap{
 	"print":   bounded(fmt.Sprint),
 	"println": bounded(fmt.Sprintln),
@@ -20,7 +21,8 @@ var boundedFunctions = template.FuncMap{
 		if wideVerb.MatchString(format) {
 			return "", fmt.Errorf("printf %q: a width has at most three digits", format)
 		}
-		return bounded(func(values ...any) string { return fmt.Sprintf(format, values...) })(values...)
+		return bounded(func(values ...any) string { return fmt.Sprintf(format, values...) })(
+			values...)
 	},
 	"html":     bounded(template.HTMLEscaper),
 	"js":       bounded(template.JSEscaper),
@@ -40,9 +42,9 @@ func bounded(render func(...any) string) func(...any) (string, error) {
 	}
 }
 
-// checkTree refuses what a template could take all time or memory with, also where it writes nothing:
-// loops over anything but the labels, loops in loops, variables that a loop changes, and templates that
-// call each other.
+// checkTree refuses what a template could take all time or memory with, also where it writes
+// nothing: loops over anything but the labels, loops in loops, variables that a loop changes, and
+// templates that call each other.
 func checkTree(body *template.Template) error {
 	for _, t := range body.Templates() {
 		if t.Tree != nil {
@@ -77,7 +79,8 @@ func checkNode(node parse.Node, looping bool) error {
 		return checkBranches(&n.BranchNode, looping)
 	case *parse.RangeNode:
 		if looping || !isLabels(n.Pipe) {
-			return fmt.Errorf("{{range %s}}: a loop goes over .Labels, and holds no other loop", n.Pipe)
+			return fmt.Errorf("{{range %s}}: a loop goes over .Labels, and holds no other loop",
+				n.Pipe)
 		}
 		return checkBranches(&n.BranchNode, true)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Limits of an attempt.
 const (
-	attemptMax     = 10 * time.Second // for all of one
+	attemptMax     = 10 * time.Second // for one whole attempt
 	answerBytesMax = 64 << 10
 	answerShownMax = 200 // characters of an answer in an error
 	secretBytesMin = 16
@@ -31,7 +31,7 @@ func newClient() *http.Client {
 	return &http.Client{Timeout: attemptMax, CheckRedirect: stay, Transport: transport}
 }
 
-// post sends a body and returns nil when the answer is a good one.
+// post sends a body and returns nil if the answer is a success.
 func post(
 	ctx context.Context,
 	client *http.Client,
@@ -50,7 +50,7 @@ func post(
 		return hideURL(err)
 	}
 	defer answer.Body.Close()
-	// whether it is complete does not matter
+	// the answer may be incomplete
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
 	switch answer.StatusCode / 100 {
 	case 2:
@@ -61,7 +61,7 @@ func post(
 	return fmt.Errorf("the answer is %s: %.*q", answer.Status, answerShownMax, text)
 }
 
-// hideURL takes the address out of an error: its path may hold a secret.
+// hideURL removes the address from an error: its path may contain a secret.
 func hideURL(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
@@ -69,7 +69,7 @@ func hideURL(err error) error {
 	return err
 }
 
-// checkURL reports what is wrong with the address of a target.
+// checkURL returns the problem of a target's address.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

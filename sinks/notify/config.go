@@ -120,7 +120,8 @@ func parseTemplate(text string) (*template.Template, error) {
 	if known, ok := templates[text]; ok {
 		text = known
 	}
-	parsed, err := template.New("template").Option("missingkey=error").Funcs(boundedFunctions).Funcs(template.FuncMap{
+	parsed, err := template.New("template").Option("missingkey=error").Funcs(
+		boundedFunctions).Funcs(template.FuncMap{
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
 		"json": func(v any) (string, error) {
 			data, err := alerts.PlainJSON(v)

@@ -1,19 +1,17 @@
-// Package notify tells others of alerts: signed webhooks, and Alertmanager.
+// Package notify sends alerts to signed webhooks and to Alertmanager.
 //
-// A webhook gets every beginning and end of an alert, in order and at least once.
-// Its queue is a durable consumer of the stream GQL_ALERTS: on the broker's disk,
-// bounded by the stream, and there after a restart. One message is under way at a
-// time; it is tried again with pauses that double until it is taken, or too old,
-// and then dropped and counted. Nothing here can hold up the run loop.
+// A webhook gets every beginning and end of an alert, in order and at least once. Its queue is a
+// durable consumer of the stream GQL_ALERTS: on the broker's disk, bounded by the stream, and still
+// there after a restart. One message is sent at a time. It is retried with doubling pauses until
+// the webhook accepts it or it is too old; then it is dropped and counted. A target cannot delay
+// the run loop.
 //
-// An Alertmanager gets what fires now, again and again while it fires, and what has
-// ended for a while afterwards; it forgets by itself what it hears no more of. So
-// there is no queue, only the newest state.
+// An Alertmanager gets the firing alerts again and again, and ended alerts for a while. It drops
+// alerts that are not repeated. So there is no queue, only the newest state.
 //
-// Security. A target is an address that the operator wrote. Redirects are not followed,
-// proxies not used, answers read up to answerBytesMax, and every attempt has a time limit.
-// Bodies are signed as the Standard Webhooks specification describes: HMAC-SHA256
-// over id, time and body.
+// Security. The operator configures the addresses. Redirects are not followed, proxies not used,
+// answers read up to answerBytesMax, and every attempt has a time limit. Bodies are signed
+// according to the Standard Webhooks specification: HMAC-SHA256 over id, time and body.
 //
-// Each target has one goroutine, which Close ends and waits for.
+// Each target has one goroutine. Close ends it and waits for it.
 package notify

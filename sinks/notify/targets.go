@@ -23,19 +23,19 @@ import (
 // Outcomes of an attempt.
 const (
 	outcomeDelivered = "delivered"
-	outcomeFailed    = "failed"  // and will be tried again
+	outcomeFailed    = "failed"  // it will be retried
 	outcomeDropped   = "dropped" // after Webhook.RetryFor
 	outcomeSkipped   = "skipped" // older than Webhook.MaxAge
 )
 
 // Limits of Close.
 const (
-	closeWaitMax   = 5 * time.Second // for what there is to be delivered
-	closeTellMin   = time.Second     // of that for Alertmanagers, which come last
+	closeWaitMax   = 5 * time.Second // for pending deliveries
+	closeTellMin   = time.Second     // of closeWaitMax, for Alertmanagers, which come last
 	closeLookEvery = 50 * time.Millisecond
 )
 
-// target is what webhooks and Alertmanagers have in common. Any goroutine may read its figures.
+// target is the part that webhooks and Alertmanagers share. Any goroutine may read its figures.
 type target struct {
 	name   string // webhook/NAME or alertmanager/NAME
 	link   string // Config.Link
@@ -44,8 +44,8 @@ type target struct {
 
 	mu       sync.Mutex
 	outcomes map[string]uint64
-	last     string // error of the last attempt; empty when it went well
-	pauses   bool   // the last attempt is to be made again
+	last     string // error of the last attempt; empty after a success
+	pauses   bool   // the last attempt will be repeated
 	broken   string // why the queue cannot be read; empty: it can
 	depth    atomic.Uint64
 }
@@ -63,7 +63,7 @@ func (t *target) count(outcome string, err error) {
 	}
 }
 
-// reads notes whether the queue can be read, and reports whether that is news.
+// reads records whether the queue can be read, and reports whether that has changed.
 func (t *target) reads(err error) bool {
 	text := ""
 	if err != nil {
@@ -80,8 +80,8 @@ func (t *target) reads(err error) bool {
 type Stats struct {
 	Name     string            `json:"name"` // webhook/NAME or alertmanager/NAME
 	Outcomes map[string]uint64 `json:"outcomes"`
-	Queue    uint64            `json:"queue"` // transitions that wait, or alerts that are told
-	// of the last attempt, or why there is none; empty: it went well
+	Queue    uint64            `json:"queue"` // waiting transitions, or posted alerts
+	// of the last attempt, or why there was none; empty after a success
 	Error string `json:"error"`
 }
 
@@ -103,13 +103,13 @@ func (t *target) stats() Stats {
 type Targets struct {
 	hooks    []*hook
 	managers []*manager
-	all      []*target // the hooks before the managers
+	all      []*target // hooks before managers
 	cancel   context.CancelFunc
 	wait     sync.WaitGroup
 }
 
-// Start begins to deliver the stream of alerts, from the place where each webhook was, and the
-// news of Set.
+// Start starts delivering: each webhook continues at its place in the stream of alerts, and
+// Alertmanagers get the lists of Set.
 func Start(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -147,7 +147,7 @@ func Start(
 	return t, nil
 }
 
-// make makes the targets, with their secrets, and asks nobody.
+// make makes the targets, with their secrets, without contacting them.
 func (c Config) make(log *slog.Logger) (hooks []*hook, managers []*manager, err error) {
 	for _, m := range c.Alertmanagers {
 		opened, err := openManager(m, c.Link, log)
@@ -166,13 +166,13 @@ func (c Config) make(log *slog.Logger) (hooks []*hook, managers []*manager, err 
 	return hooks, managers, nil
 }
 
-// ValidateFiles reports why the files with secrets cannot be used.
+// ValidateFiles reports files with secrets that cannot be used.
 func (c Config) ValidateFiles() error {
 	_, _, err := c.make(slog.New(slog.DiscardHandler))
 	return err
 }
 
-// Set replaces the list of firing alerts, and of those that ended not long ago. It never blocks.
+// Set replaces the lists of firing and of recently ended alerts. It never blocks.
 func (t *Targets) Set(active []alerts.Alert, ended []alerts.Transition) {
 	for _, m := range t.managers {
 		m.set(active, ended, time.Now())
@@ -187,7 +187,7 @@ func (t *Targets) Stats() (out []Stats) {
 	return out
 }
 
-// Stop ends the targets at once. What a webhook has not got waits in its queue.
+// Stop ends the targets at once. Undelivered transitions of a webhook stay in its queue.
 func (t *Targets) Stop() {
 	t.cancel()
 	t.wait.Wait()
@@ -196,25 +196,25 @@ func (t *Targets) Stop() {
 	}
 }
 
-// Close lets the targets that work deliver what there is for up to five seconds, and ends them all.
+// Close gives working targets up to five seconds to deliver what is pending, and ends them all.
 func (t *Targets) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWaitMax)
 	defer cancel()
 	hooks, end := context.WithTimeout(ctx, closeWaitMax-closeTellMin)
 	defer end()
 	for slices.ContainsFunc(t.hooks, func(h *hook) bool { return h.delivers(hooks) }) {
-		_ = request.Pause(hooks, closeLookEvery) // after its end nothing is asked any more
+		_ = request.Pause(hooks, closeLookEvery) // when ctx ends the pause ends
 	}
 	t.Stop()
 	for _, m := range t.managers {
-		_ = m.post(ctx) // which it counts
+		_ = m.post(ctx) // post counts the outcome
 		m.client.CloseIdleConnections()
 	}
 	return nil
 }
 
-// delivers reports whether a webhook has something to do now: there is more, and the last attempt
-// is not one that is to be made again after a pause.
+// delivers reports whether a webhook is still delivering: there is more in its queue, and it is not
+// pausing before a retry.
 func (h *hook) delivers(ctx context.Context) bool {
 	h.mu.Lock()
 	pauses := h.pauses
@@ -224,11 +224,11 @@ func (h *hook) delivers(ctx context.Context) bool {
 		queue.CachedInfo().NumPending+uint64(queue.CachedInfo().NumAckPending) > 0
 }
 
-// consumerName is a name as a consumer may have it.
+// consumerName returns a valid consumer name for a webhook.
 func consumerName(webhook string) string { return "webhook-" + sinks.Token(webhook) }
 
-// sampleAlert is the transition that a trial tells: a rule, a community and a class that
-// nobody can take for real ones.
+// sampleAlert is the transition of a trial: its rule, community and class cannot be mistaken for
+// real ones.
 func sampleAlert(at time.Time) alerts.Transition {
 	text := at.UTC().Format(time.RFC3339Nano)
 	return alerts.Transition{
@@ -251,11 +251,11 @@ func sampleAlert(at time.Time) alerts.Transition {
 // Outcome is the answer of one target to a trial.
 type Outcome struct {
 	Name string // webhook/NAME or alertmanager/NAME
-	Err  error  // nil: it was taken
+	Err  error  // nil: it was accepted
 }
 
-// Trial sends every target one sample, whatever rules it wants, and returns the outcomes.
-// Alertmanager gets an alert that ends by itself.
+// Trial sends a sample to every target, whatever its rules, and returns the outcomes. Alertmanager
+// gets an alert that ends by itself.
 func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

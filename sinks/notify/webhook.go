@@ -34,21 +34,21 @@ const (
 const (
 	retryWaitMin = time.Second
 	retryWaitMax = 5 * time.Minute
-	fetchWaitMax = time.Second // and so long a stop may go unnoticed
+	fetchWaitMax = time.Second // also how long a stop may go unnoticed
 	brokenWait   = time.Second // after an error of the broker
 	ackWaitExtra = 30 * time.Second
-	queueKept    = 30 * 24 * time.Hour // of a webhook that nobody delivers to any more
+	queueKept    = 30 * 24 * time.Hour // lifetime of a queue without deliveries
 )
 
-// hook delivers to one webhook. Its goroutine owns it but for what target guards.
+// hook delivers to one webhook. Its goroutine owns it, except for the fields guarded by target.
 type hook struct {
 	config   Webhook
 	secret   []byte
-	template *template.Template // nil: the transition as it is stored
+	template *template.Template // nil: the stored transition
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
-	seen     time.Time // by the broker's clock, when the queue was last there
-	done     uint64    // every transition up to this sequence needs no delivery any more
+	seen     time.Time // when the queue was last known to exist, by the broker's clock
+	done     uint64    // every transition up to this sequence has been dealt with
 	target
 }
 
@@ -61,7 +61,7 @@ func signature(secret []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// newHook returns a hook that has no queue yet.
+// newHook returns a hook without a queue.
 func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	w.RetryFor = cmp.Or(w.RetryFor, RetryForDefault)
 	h = &hook{
@@ -79,7 +79,7 @@ func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	return h, nil
 }
 
-// settings returns those of the queue, which is a consumer.
+// settings returns the settings of the queue, which is a consumer.
 func (h *hook) settings() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: consumerName(h.config.Name), Name: consumerName(h.config.Name),
@@ -89,8 +89,8 @@ func (h *hook) settings() jetstream.ConsumerConfig {
 	}
 }
 
-// intact reports whether a queue has our settings. Whoever may create consumers of the stream can
-// change those that are there, and a queue with another filter would say nothing for good.
+// intact reports whether a queue has the right settings. Users who may create consumers of the
+// stream can also change existing ones, and a queue with another filter would stay silent.
 func (h *hook) intact(have jetstream.ConsumerConfig) bool {
 	want := h.settings()
 	return have.Durable == want.Durable && have.FilterSubject == "" &&
@@ -103,13 +103,13 @@ func (h *hook) intact(have jetstream.ConsumerConfig) bool {
 		have.MaxRequestBatch == 0 && have.MaxRequestExpires == 0 && have.MaxRequestMaxBytes == 0
 }
 
-// open takes up the queue. Where there is none, or one that somebody has changed, it makes one that
-// goes on behind the last transition that was done with. A new webhook is not told of earlier ones.
+// open opens the queue. If there is none, or its settings were changed, it creates one that
+// continues after the last transition dealt with. A new webhook does not get earlier transitions.
 func (h *hook) open(ctx context.Context) error {
 	name := consumerName(h.config.Name)
 	consumer, err := h.stream.Consumer(ctx, name)
 	if err == nil && !h.intact(consumer.CachedInfo().Config) {
-		// which a filter can have moved
+		// a filter may have moved it
 		h.done = cmp.Or(h.done, consumer.CachedInfo().AckFloor.Stream)
 		h.log.Warn("webhook: somebody changed the settings of its queue; it is made again",
 			"webhook", h.config.Name, "consumer", name, "from", h.done+1)
@@ -122,7 +122,7 @@ func (h *hook) open(ctx context.Context) error {
 		c.DeliverPolicy = jetstream.DeliverByStartTimePolicy
 		c.OptStartTime = &h.seen
 		if info, err := h.stream.Info(ctx); err == nil && h.done > 0 &&
-			info.State.LastSeq >= h.done { // else the stream is another one
+			info.State.LastSeq >= h.done { // otherwise the stream was replaced
 			c.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
 			c.OptStartTime = nil
 			c.OptStartSeq = h.done + 1
@@ -136,16 +136,16 @@ func (h *hook) open(ctx context.Context) error {
 	return nil
 }
 
-// look asks how much waits in the queue, and makes the queue again where somebody changed it.
+// look measures the queue, and recreates it if its settings were changed.
 func (h *hook) look(ctx context.Context) {
 	info, err := h.consumer.Info(ctx)
 	switch {
-	case err != nil: // the next attempt to read says so
+	case err != nil: // the next attempt to read reports it
 	case !h.intact(info.Config):
 		_ = h.open(ctx)
 	default:
 		h.seen, h.done = info.TimeStamp, info.AckFloor.Stream
-		h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
+		h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // outstanding work
 	}
 }
 
@@ -165,13 +165,14 @@ func (h *hook) run(ctx context.Context) {
 					err)
 			}
 			_ = request.Pause(ctx, brokenWait)
-			_ = h.open(ctx) // the stream may have been made anew; else the next look fails again
+			// the stream may have been replaced; otherwise the next look fails again
+			_ = h.open(ctx)
 		}
 		h.look(ctx)
 	}
 }
 
-// deliver makes one attempt, and says to the broker what has become of the message.
+// deliver makes one attempt, and tells the broker the outcome.
 func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	var t alerts.Transition
 	meta, err := m.Metadata()
@@ -212,10 +213,10 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	}
 }
 
-// ackWaitMax bounds how long the broker may take to say that it has an acknowledgement.
+// ackWaitMax bounds the wait for the broker's confirmation of an acknowledgement.
 const ackWaitMax = 5 * time.Second
 
-// send makes one signed request about a transition, of which data is the JSON.
+// send makes one signed request about a transition; data is its JSON.
 func (h *hook) send(
 	ctx context.Context,
 	t *alerts.Transition,
@@ -239,7 +240,7 @@ func (h *hook) send(
 	return post(ctx, h.client, h.config.URL, header, data)
 }
 
-// drop gives a message up.
+// drop gives up on a message.
 func (h *hook) drop(m jetstream.Msg, id string, err error) {
 	h.count(outcomeDropped, err)
 	h.log.Error("webhook: given up", "webhook", h.config.Name, "id", id, "error", err)

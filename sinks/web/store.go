@@ -203,8 +203,8 @@ func (s *store) community(name string) *community {
 	return c
 }
 
-// looksLike returns the name of another community that looks like that of c, empty if there is none:
-// anybody who may make communities can give one a name that people take for another's.
+// looksLike returns the name of another community that looks like that of c, empty if there is
+// none: anybody who may make communities can give one a name that people take for another's.
 func (s *store) looksLike(c *community) string {
 	for _, other := range s.byLook[c.look] {
 		if other != c {
