@@ -45,7 +45,7 @@ type route struct {
 
 // routes lists every address of the API and of the checks.
 func routes() []route {
-	return slices.Concat(communityRoutes(), pipelineRoutes(), checkRoutes())
+	return slices.Concat(pipelineRoutes(), communityRoutes(), checkRoutes())
 }
 
 // communityRoutes are the addresses about communities.
