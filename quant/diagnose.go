@@ -36,6 +36,7 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 		case w.ans.nothing && sum(s.ClassN) == 0:
 			e.Flags = append(e.Flags, FlagNoLabels) // they could show that the predictions say something
 		case w.ans.nothing:
+			e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return s.ClassN[i] == 0 })
 			e.Flags = w.conditioning(e.Flags, s, r, o, at)
 		}
 	}

@@ -38,6 +38,29 @@ func TestNothingToldIsNoInformation(t *testing.T) {
 	}
 }
 
+// A plain count whose labels are all of one class says which classes have none where it has no
+// information, so that its interval is explained.
+func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
+	for _, method := range []quant.Method{"cc", "pcc"} {
+		n := []float64{3, 0, 0, 0}
+		cells := &quant.Cells{Z: 2, P: []float64{1, 0}, N: n, A1: n, A2: n}
+		s := &quant.Statistics{
+			K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells, Hard: cells,
+			ClassN: n[:2], ClassA1: n[:2], ClassA2: n[:2], OwnVariance: make([]float64, 2),
+		}
+		o := quant.DefaultOptions()
+		o.Method = method
+		var e quant.Estimate
+		if err := new(quant.Solver).Estimate(&e, s, o); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{quant.FlagUnsupported + ":1"}
+		if e.High[0]-e.Low[0] < 0.9 || !slices.Equal(e.Flags, want) {
+			t.Errorf("%s: [%.3f, %.3f] with %v, want %v", method, e.Low[0], e.High[0], e.Flags, want)
+		}
+	}
+}
+
 // A plain count without labels is as certain as its members' predictions are different: where all are
 // equal nothing shows that the classifier tells the classes apart.
 func TestEqualPredictionsWithoutLabelsAreNoInformation(t *testing.T) {

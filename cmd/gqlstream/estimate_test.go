@@ -35,12 +35,12 @@ func TestEstimateIsOfTheEndOfALog(t *testing.T) {
 	}
 	want := []string{
 		"community method members 0 1 flags",
-		"a pcc 1 0.500 [0.500, 0.500] 0.500 [0.500, 0.500]",
-		"a cc 1 1.000 [1.000, 1.000] 0.000 [0.000, 0.000]",
+		"a pcc 1 0.500 [0.000, 1.000] 0.500 [0.000, 1.000] unsupported-class:1",
+		"a cc 1 1.000 [0.000, 1.000] 0.000 [0.000, 1.000] unsupported-class:1",
 		"at rest pcc 1 1.000 [0.000, 1.000] 0.000 [0.000, 1.000] no-coverage",
 		"at rest cc 1 1.000 [0.000, 1.000] 0.000 [0.000, 1.000] no-coverage",
-		"by events pcc 1 0.500 [0.500, 0.500] 0.500 [0.500, 0.500]",
-		"by events cc 1 1.000 [1.000, 1.000] 0.000 [0.000, 0.000]",
+		"by events pcc 1 0.500 [0.000, 1.000] 0.500 [0.000, 1.000] unsupported-class:1",
+		"by events cc 1 1.000 [0.000, 1.000] 0.000 [0.000, 1.000] unsupported-class:1",
 	}
 	if !slices.Equal(rows, want) {
 		t.Errorf("estimates\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
