@@ -33,6 +33,13 @@ func (s *spoken) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// now returns the output so far.
+func (s *spoken) now() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
 // forget empties the output.
 func (s *spoken) forget() {
 	s.mu.Lock()
