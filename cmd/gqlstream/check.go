@@ -39,7 +39,7 @@ published or estimated.
 
 Examples:
   gqlstream check gqlstream.yaml
-  gqlstream check gqlstream.yaml --edges edges.csv --labels labels.csv
+  gqlstream check gqlstream.yaml --edges edges.csv.gz --labels labels.csv
   gqlstream check --elsewhere gqlstream.yaml`
 }
 

@@ -312,7 +312,7 @@ func parseOnly(t *testing.T, args []string) error {
 			args[i] = example
 		}
 	}
-	parser, err := kong.New(&cli{}, words, kong.BindTo(t.Context(), (*context.Context)(nil)))
+	parser, err := kong.New(&cli{}, helpTexts, kong.BindTo(t.Context(), (*context.Context)(nil)))
 	if err == nil {
 		_, err = parser.Parse(args)
 	}

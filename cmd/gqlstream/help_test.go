@@ -64,7 +64,7 @@ func TestEveryExampleRuns(t *testing.T) {
 // commandNames returns every command and group of commands.
 func commandNames(t *testing.T) (names []string) {
 	t.Helper()
-	parser, err := kong.New(&cli{}, words)
+	parser, err := kong.New(&cli{}, helpTexts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func restoreHere(t *testing.T, command string) string {
 // parseExample checks the words of an example without running it.
 func parseExample(t *testing.T, args []string) {
 	t.Helper()
-	parser, err := kong.New(&cli{}, words)
+	parser, err := kong.New(&cli{}, helpTexts)
 	if err != nil {
 		t.Fatal(err)
 	}

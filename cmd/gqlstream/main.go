@@ -105,6 +105,18 @@ var words = kong.Vars{
 	"sorts":   "name,members,share,width,coverage,certificate,flags,updated",
 }
 
+// helpTexts fills in what the help of commands and flags names. Every parser of commands needs it.
+var helpTexts = kong.OptionFunc(func(k *kong.Kong) error {
+	for _, texts := range []kong.Vars{
+		words, flagHelp, config.FlagHelp, evaluate.FlagHelp, simulate.FlagHelp,
+	} {
+		if err := texts.Apply(k); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
 // execute runs one command line and returns the exit code. Tests call it too.
 func execute(ctx context.Context, args []string, con console) int {
 	exited := -1
@@ -116,8 +128,7 @@ func execute(ctx context.Context, args []string, con console) int {
 			"Keeps the shares of labels in communities current while a graph changes."),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
-		words, flagHelp, kong.Vars(config.FlagHelp), kong.Vars(evaluate.FlagHelp),
-		kong.Vars(simulate.FlagHelp),
+		helpTexts,
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(con),
 	)
