@@ -117,6 +117,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 // gives a label a mass in each.
 func (p *posteriors) touch(view graphstore.View, computed []graphstore.Vertex) {
 	moves, shared := p.state.Moves(), p.core.engine() == EngineDual
+	p.state.Hubs(view, computed, moves, p.core.tallies.TouchTogether)
 	for i, v := range computed {
 		if l := view.Label(v); !shared && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.TouchAll()

@@ -13,8 +13,8 @@ import (
 //
 // For auto the calibration is that of last: the posterior's coefficients, its correction, and gamma.
 // Members count by their predictions, whether they have a label by now or not, since a label moves
-// nobody. While labels stay the same, so is what their residuals say: it changes with predictions
-// near them, as the community does. Of what happened before coefficients were fitted again, no more
+// nobody. While labels stay the same, their residuals can only take movement back: a prediction that
+// moves members with their labels has moved what these read. Of what happened before coefficients were fitted again, no more
 // counts than the estimate followed. For other
 // methods it is that of now, which reads the profiles that last kept. If another model made the
 // predictions, or there was no answer before, all of the change is revised.
@@ -56,7 +56,7 @@ func (w *Solver) moved(s *Statistics, o Options, r recipe, last *Snapshot) []flo
 		copy(moved, w.Carry(s.Posterior, s.Members, last))
 		if len(last.Residual) == k && slices.Equal(now.Counted, last.Counted) {
 			for i, d := range now.Residual {
-				moved[i] += last.Lean * (1 - last.Gamma) * (d - last.Residual[i])
+				moved[i] -= common(moved[i], last.Lean*(1-last.Gamma)*(last.Residual[i]-d))
 			}
 		}
 	case len(now.Profile) > 0 && len(now.Profile) == len(last.Profile):

@@ -45,12 +45,13 @@ type State struct {
 	kept    []kept               // n: how communities count the vertex
 	labelPi map[Vertex][]float64 // K each: posteriors of the labels
 
-	spoke    []causes  // n: why g or c1/d may be another one than at the last Flush
-	dirty    []causes  // n: why the posterior may be another one than was computed, 0: it is not
-	touched  []Vertex  // those that are dirty
-	computed []Vertex  // by the last computeTouched
-	moves    []float64 // how far each of them moved
-	pi, root []float64 // scratch
+	spoke    []causes           // n: why g or c1/d may be another one than at the last Flush
+	dirty    []causes           // n: why the posterior may be another one than was computed, 0: it is not
+	hubs     map[Vertex]float64 // vertices with many neighbours: how far their predictions moved since Hubs
+	touched  []Vertex           // those that are dirty
+	computed []Vertex           // by the last computeTouched
+	moves    []float64          // how far each of them moved
+	pi, root []float64          // scratch
 }
 
 // New returns the state of an empty graph with K classes. labels lists L, the calibration labels
@@ -58,7 +59,7 @@ type State struct {
 func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *State {
 	return &State{
 		classes: classes, drawn: drawn, pairs: pairs, labels: labels,
-		inside: newInside(classes), labelPi: map[Vertex][]float64{},
+		inside: newInside(classes), labelPi: map[Vertex][]float64{}, hubs: map[Vertex]float64{},
 		pi: make([]float64, classes), root: make([]float64, classes),
 	}
 }

@@ -38,6 +38,7 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		}
 	}
 	for _, p := range delta.Predictions {
+		s.spoken(view, p)
 		move(p.V, byNews)
 	}
 	for _, c := range s.pairs.Changes() {

@@ -144,6 +144,12 @@ func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	}
 }
 
+// TouchTogether notes that one prediction moved members of a community together, as if so many of them
+// had been replaced at once.
+func (t *Tallies) TouchTogether(c CommunityID, members float64) {
+	t.each[c].progress.turn(members*members, members*members, 1)
+}
+
 // SetUnpublished notes that a community was solved, and that its record stands for now.
 func (t *Tallies) SetUnpublished(c CommunityID) {
 	t.touchEach()

@@ -1,0 +1,64 @@
+package posterior
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+const (
+	// hubDegree is the number of neighbours from which on a prediction counts for what it moves in
+	// all of them together.
+	hubDegree = 8
+	// hubSlope bounds how far a posterior moves with the mean prediction of its neighbours.
+	hubSlope = 2
+)
+
+// spoken notes that a vertex with many neighbours has another prediction.
+func (s *State) spoken(view graphstore.View, p graphstore.PredictionChange) {
+	if len(view.Neighbors(p.V)) < hubDegree || p.Before == nil || p.After == nil {
+		return
+	}
+	apart := 0.0
+	for i, x := range p.After {
+		apart += math.Abs(float64(x)-float64(p.Before[i])) / 2
+	}
+	s.hubs[p.V] += apart / event.One
+}
+
+// Hubs calls visit for every community that vertices with many neighbours moved since the last call,
+// and for each of these vertices: how many members it replaced, as it were, because their posteriors
+// move together with its prediction. computed are vertices whose posteriors moved, by as much as
+// moves says. A prediction moves the mean of d neighbours' predictions by 1/d of its own way.
+func (s *State) Hubs(
+	view graphstore.View, computed []Vertex, moves []float64,
+	visit func(c graphstore.Community, members float64),
+) {
+	if len(s.hubs) == 0 {
+		return
+	}
+	by := make(map[Vertex]float64, len(computed))
+	for i, v := range computed {
+		by[v] = moves[i]
+	}
+	together := map[graphstore.Community]float64{}
+	for _, v := range slices.Sorted(maps.Keys(s.hubs)) {
+		clear(together)
+		for _, u := range view.Neighbors(v) {
+			moved := min(by[u], hubSlope*s.hubs[v]/float64(len(view.Neighbors(u))))
+			if moved == 0 {
+				continue
+			}
+			for _, m := range view.MemberOf(u) {
+				together[m.Community] += moved * float64(m.Multiplicity)
+			}
+		}
+		for _, c := range slices.Sorted(maps.Keys(together)) {
+			visit(c, together[c])
+		}
+	}
+	clear(s.hubs)
+}
