@@ -103,6 +103,7 @@ var mayImport = map[string][]string{
 	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the log out in tests of the page
 	"sinks/web/browser":      {},                 // tests only
 	"lab/bench":              {},                 // benchmarks only
+	"lab/alarms":             {},                 // tests only
 	"lab/communities":        {"graphstore"},
 	"incremental/ask": {
 		"ingest/event", "graphstore", "incremental", "incremental/tally", "internal/checkpoint", "quant",

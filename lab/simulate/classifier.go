@@ -26,6 +26,7 @@ type classifier struct {
 	shares   []float64 // scratch, K
 	worse    bool      // DegradeAt has come
 	posts    uint64    // that were judged
+	seed     uint64    // of what single vertices are taken for
 	source   *rand.PCG // of draw, seeded anew for every judgement
 	draw     *rand.Rand
 }
@@ -33,7 +34,7 @@ type classifier struct {
 func newClassifier(config Config) classifier {
 	source := new(rand.PCG)
 	c := classifier{
-		config: config, source: source, draw: rand.New(source),
+		config: config, seed: config.Seed, source: source, draw: rand.New(source),
 		accuracy: make([]float64, config.Classes),
 		agree:    make([]float64, config.Classes), judged: make([]float64, config.Classes),
 		nearby: make([]float64, config.Classes), shares: make([]float64, config.Classes),
@@ -42,6 +43,14 @@ func newClassifier(config Config) classifier {
 		c.accuracy[k] = config.Accuracy[k%len(config.Accuracy)]
 	}
 	return c
+}
+
+// retrain gives the classifier another accuracy, the same for every class, and other errors.
+func (c *classifier) retrain(accuracy float64) {
+	c.seed += 1 << 16
+	for k := range c.accuracy {
+		c.accuracy[k] = accuracy
+	}
 }
 
 // confidenceMin is the lowest confidence among K classes. The other classes get
@@ -59,7 +68,7 @@ func (c *classifier) judge(n *network, v uint32, units []uint32) []uint32 {
 		c.judged[class]++
 		accuracy += c.config.Neighborly * (c.nearby[class] - c.agree[class]/c.judged[class])
 	}
-	c.source.Seed(c.config.Seed^0x636c617373^c.posts<<32, uint64(v)<<16|uint64(class))
+	c.source.Seed(c.seed^0x636c617373^c.posts<<32, uint64(v)<<16|uint64(class))
 	if c.config.Posts {
 		c.posts++
 	}

@@ -77,7 +77,7 @@ func (s *Network) predict(v uint32, answers event.Reference) {
 	s.position++
 	if s.config.Posts {
 		post := event.Post{
-			Author: id, Units: units, Version: simulatedVersion, ReplyTo: answers,
+			Author: id, Units: units, Version: s.version, ReplyTo: answers,
 			Weight: 1, Time: s.now, Position: s.position,
 		}
 		if answers.Given {
@@ -87,7 +87,7 @@ func (s *Network) predict(v uint32, answers event.Reference) {
 		return
 	}
 	s.batch.Predictions = append(s.batch.Predictions, event.Prediction{
-		Vertex: id, Units: units, Version: simulatedVersion, Time: s.now, Position: s.position,
+		Vertex: id, Units: units, Version: s.version, Time: s.now, Position: s.position,
 	})
 }
 

@@ -163,6 +163,7 @@ type Network struct {
 	network network
 	opinion opinions
 	expert  classifier
+	version string // of the classifier
 	queue   queue
 
 	batch    *event.Batch // being filled
@@ -201,7 +202,7 @@ func New(config Config) (*Network, error) {
 	}
 	s.network = newNetwork(config, s.rng)
 	s.opinion = newOpinions(config, s.rng)
-	s.expert = newClassifier(config)
+	s.expert, s.version = newClassifier(config), simulatedVersion
 	return s, nil
 }
 

@@ -1,0 +1,37 @@
+package simulate
+
+import "time"
+
+// Jump moves a share of a community from its largest class to another. All members post within a
+// time: news about which everybody speaks. A share of 0 has them speak of nothing new. It takes
+// effect in the next tick.
+func (s *Network) Jump(community int, share float64, within time.Duration) {
+	g := uint32(community)
+	if share > 0 {
+		s.opinion.displace(g, share)
+		s.opinion.jumped[g] = s.now
+		s.settle(g)
+	}
+	for v, p := range s.network.vertices {
+		if p.group == g {
+			s.queue.add(uint32(v), duePrediction, 1+s.delay(within/2))
+		}
+	}
+}
+
+// Ask has this many vertices, drawn from all, say their opinion in the next tick.
+func (s *Network) Ask(vertices int) {
+	for range vertices {
+		s.queue.add(uint32(s.rng.IntN(len(s.network.vertices))), dueLabel, 1)
+	}
+}
+
+// Retrain replaces the classifier by another one with its own errors, whose predictions of all
+// vertices come within a time.
+func (s *Network) Retrain(version string, accuracy float64, within time.Duration) {
+	s.version = version
+	s.expert.retrain(accuracy)
+	for v := range s.network.vertices {
+		s.queue.add(uint32(v), duePrediction, 1+s.delay(within/2))
+	}
+}
