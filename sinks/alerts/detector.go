@@ -50,6 +50,7 @@ type detector struct {
 	Down sum    `json:"down,omitzero"`
 
 	Spread spread  `json:"spread,omitzero"` // of the movement that the rule looks at
+	Longer spans   `json:"longer,omitzero"` // CUSUM: the movements over several evaluations
 	Looked int64   `json:"looked,omitempty"`
 	Peak   float64 `json:"peak,omitempty"` // height of the present peak, 0 where there is none
 }
@@ -79,11 +80,7 @@ func (s *sum) add(step, most float64, then sample) {
 
 const (
 	// floorPart is the part of the standard error of a share below which a movement is never news.
-	floorPart = 0.05
-	// burstPart is the part of the error of a movement that its spread is at least: where
-	// predictions of many members are made again at once, a series moves further than it does
-	// usually.
-	burstPart = 0.25
+	floorPart = 0.03
 	// cusumWarm is the number of evaluations from which a CUSUM learns before it sums.
 	cusumWarm = 30
 	// cusumMemory and changeMemory are how many windows a spread remembers.
@@ -202,7 +199,7 @@ func (d *detector) value(r *Rule, now int64) (float64, bool) {
 		moved, _, known := d.change(r, now)
 		return moved, known
 	case CUSUM:
-		return max(d.Up.S, d.Down.S), true
+		return d.highest(r), true
 	}
 	return d.Point, true
 }
@@ -314,22 +311,42 @@ func (d *detector) evaluateCUSUM(
 	now int64,
 ) verdict {
 	threshold := d.threshold(r, t, often, 0)
+	d.Spread.usual = &t.Usual
 	if fresh {
 		moved := d.Total - d.Then.Total
 		variance := d.Variance - d.Then.Variance
 		then := d.Then
 		d.Then = sample{Cell: now, Total: d.Total, Variance: d.Variance}
 		if d.Spread.Windows >= cusumWarm {
-			z := ratio(moved, max(d.scale(variance), burstPart*math.Sqrt(max(variance, 0))))
-			d.Up.add(z-r.Drift, 2*threshold, then)
-			d.Down.add(-z-r.Drift, 2*threshold, then)
+			z := ratio(moved, d.scale(variance))
+			most := 2 * threshold
+			if r.When.Budgeted {
+				most = threshold
+			}
+			d.Up.add(z-r.Drift, most, then)
+			d.Down.add(-z-r.Drift, most, then)
+			d.Longer.Height = r.height(math.Abs(ratio(moved, math.Hypot(d.Spread.sure(variance), floorPart*d.SE))))
+			if r.When.Budgeted {
+				d.Longer.look(r, d.Then, &d.Spread, floorPart*d.SE)
+			}
 			t.look(1)
-			d.watch(t, r.shape(), max(d.Up.S, d.Down.S), threshold)
+			d.watch(t, r.shape(), d.highest(r), threshold)
 		}
 		d.Spread.learn(moved, variance, 1, cusumMemory)
+		d.Longer.learn(d.Then)
+		t.Usual.learn(&d.Spread)
 	}
-	highest := max(d.Up.S, d.Down.S)
-	return verdictOf(highest > threshold || firing && highest > r.recovery())
+	recovery := r.recovery()
+	if r.When.Budgeted && r.Recover == nil {
+		recovery = threshold / 2 // so that another movement soon after is news again
+	}
+	if d.highest(r) >= threshold || firing && max(d.Up.S, d.Down.S) > recovery {
+		return verdictYes
+	}
+	if firing {
+		d.Up, d.Down = sum{}, sum{}
+	}
+	return verdictNo
 }
 
 // restart forgets what only makes sense under the rule that gathered it.

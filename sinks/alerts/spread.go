@@ -1,42 +1,205 @@
 package alerts
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-// spread learns how far one series moves by itself: the mean square of its movements over a
-// window, beside the variance that the standard errors of the records give for them.
+// spread learns how far one series moves by itself, beside what the standard errors of the records
+// give for it. News must not widen it: the windows are divided into blocks, and the spread is the
+// median of their mean squares (median of means). A few movements are in a few blocks, and so are
+// the first records of a log, when everything comes at once.
 type spread struct {
-	Windows  float64 `json:"windows"`  // that were seen, at most a memory of them
-	Square   float64 `json:"square"`   // mean of the squared movements
-	Expected float64 `json:"expected"` // mean of their variances by the records
+	Windows float64 `json:"windows"` // that were seen, at most a memory of them
+	Length  float64 `json:"length"`  // of a block, in windows
+	Blocks  []block `json:"blocks,omitempty"`
+	Open    block   `json:"open"`
+	Filled  float64 `json:"filled"` // windows of the open block
+
+	usual *usual // of all series of the rule; set before each evaluation. nil: not known
+}
+
+// usual is what all series of a rule say of their errors: how the square of a movement compares with
+// its variance by the records. A classifier that judges a person alike each time makes it small.
+type usual struct {
+	Log   float64 `json:"log"`   // mean of the logarithms of the ratios
+	Looks float64 `json:"looks"` // at series, at most a memory of them
+}
+
+const (
+	usualLooks  = 10_000 // a memory of looks
+	usualLeast  = 200    // looks from which on it counts
+	usualBounds = 6      // of a logarithm
+)
+
+// learn takes what one series says.
+func (u *usual) learn(s *spread) {
+	proved := s.proved()
+	if len(s.Blocks) < blocksLeast || !(proved > 0) {
+		return
+	}
+	u.Looks = min(u.Looks+1, usualLooks)
+	log := max(-usualBounds, min(usualBounds, math.Log(proved)))
+	u.Log += (log - u.Log) / u.Looks
+}
+
+// prior returns by what variances of records are multiplied before a series is known, and for how
+// many of its windows that counts.
+func (s *spread) prior() (factor, windows float64) {
+	if s.usual == nil || s.usual.Looks < usualLeast {
+		return 1, spreadPrior
+	}
+	return math.Exp(s.usual.Log), usualPrior
+}
+
+// block holds means over the windows of a block.
+type block struct {
+	Square   float64 `json:"square"`   // of the squared movements
+	Variance float64 `json:"variance"` // of their variances by the records
 }
 
 const (
 	// spreadPrior is the number of windows that the errors of the records count for.
 	spreadPrior = 5
-	// spreadOutlier bounds a movement that is learned, in spreads: news is not noise.
-	spreadOutlier = 4
+	// usualPrior is the same once other series of the rule tell how right these errors are.
+	usualPrior = 40
+	// spansPrior is the same for a spread over several windows, as single ones give it.
+	spansPrior = 10
+	// unsureWindows is what the ratio of the quantiles of Student's and of the normal distribution at
+	// one in 10^8 is about.
+	unsureWindows = 10
+	// blocksMost is the number of blocks; then two become one, up to the memory of a spread.
+	blocksMost = 16
+	// blocksLeast is the number of blocks from which on their median counts; of fewer it is the mean.
+	blocksLeast = 3
+	// burstPart is the part of the errors of the records, as far as they have proved right, that a
+	// spread is at least: where predictions of many members are made again at once, a series moves
+	// further than it does usually.
+	burstPart = 0.6
 	// ratioMax bounds a movement in units of a spread that is zero.
 	ratioMax = 1e6
 )
 
-// scale returns the spread of a movement. variance is that of the present window, for the first
-// one.
+// scale returns the spread of a movement whose variance by the records is given.
 func (s *spread) scale(variance float64) float64 {
+	square, expected := s.typical()
 	if s.Windows == 0 {
-		return math.Sqrt(variance)
+		return math.Sqrt(max(variance, 0))
 	}
-	return math.Sqrt((spreadPrior*s.Expected + s.Windows*s.Square) / (spreadPrior + s.Windows))
+	factor, prior := s.prior()
+	square = (prior*factor*expected + s.Windows*square) / (prior + s.Windows)
+	known := s.known()
+	proved := (prior*factor + known*s.proved()) / (prior + known)
+	return math.Sqrt(max(square, burstPart*burstPart*min(1, proved)*max(variance, 0)))
 }
 
-// learn takes a movement and its variance by the records, seen for a part of a window. Windows
-// beyond a memory of them are forgotten.
+// known returns the number of windows of the blocks in which anything can have moved.
+func (s *spread) known() (windows float64) {
+	for _, b := range s.Blocks {
+		if b.Variance > 0 {
+			windows += s.Length
+		}
+	}
+	return windows
+}
+
+// proved returns how the squares of movements compare with their variances by the records: the median
+// of the blocks in which anything can have moved, 0 where there are none. Most of the time nothing
+// moves in a community about which few people post.
+func (s *spread) proved() float64 {
+	ratios := make([]float64, 0, blocksMost)
+	for _, b := range s.Blocks {
+		if b.Variance > 0 {
+			ratios = append(ratios, b.Square/b.Variance)
+		}
+	}
+	if len(ratios) == 0 {
+		return 0
+	}
+	return median(ratios) / normalMedian(s.Length)
+}
+
+// normalMedian is the median of a mean of squares of n normal numbers, as a part of its mean (Wilson
+// and Hilferty, 1931).
+func normalMedian(n float64) float64 { return math.Pow(1-2/(9*max(n, 1)), 3) }
+
+// over returns the spread of a movement over so many windows, of which s has learned with each window.
+// one is that of single windows, which stands for it as if they were independent, until enough is
+// known: movements that take each other back spread less over several.
+func (s *spread) over(one *spread, windows, variance float64) float64 {
+	independent := s.Windows / windows
+	square, _ := s.typical()
+	single := one.scale(0)
+	square = (spansPrior*windows*single*single + independent*square) / (spansPrior + independent)
+	burst := one.scale(variance)
+	_, prior := one.prior()
+	return max(math.Sqrt(square), burst) * unsure(independent+spansPrior+prior)
+}
+
+// sure returns the spread of a movement over one window that a threshold is compared with.
+func (s *spread) sure(variance float64) float64 {
+	_, prior := s.prior()
+	return s.scale(variance) * unsure(s.Windows+prior)
+}
+
+// unsure is by how much a spread that so many windows tell is larger where a movement of the size of
+// a threshold is compared with it: of few windows it may be far too small (Student, 1908).
+func unsure(windows float64) float64 { return 1 + unsureWindows/max(windows, 1) }
+
+// typical returns the square of a usual movement, and the usual variance by the records.
+func (s *spread) typical() (square, expected float64) {
+	n := len(s.Blocks)
+	if n < blocksLeast {
+		mean, filled := s.Open, s.Filled
+		mean.Square, mean.Variance = mean.Square*filled, mean.Variance*filled
+		for _, b := range s.Blocks {
+			mean.Square += b.Square * s.Length
+			mean.Variance += b.Variance * s.Length
+			filled += s.Length
+		}
+		return mean.Square / max(filled, math.SmallestNonzeroFloat64),
+			mean.Variance / max(filled, math.SmallestNonzeroFloat64)
+	}
+	squares, variances := make([]float64, n), make([]float64, n)
+	for i, b := range s.Blocks {
+		squares[i], variances[i] = b.Square, b.Variance
+	}
+	return median(squares) / normalMedian(s.Length), median(variances)
+}
+
+// median returns the median of a list, which it sorts.
+func median(list []float64) float64 {
+	slices.Sort(list)
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// learn takes a movement and its variance by the records, seen for a part of a window. Windows beyond
+// a memory of them are forgotten.
 func (s *spread) learn(movement, variance, part, memory float64) {
-	most := max(spreadOutlier*s.scale(variance), math.Sqrt(variance))
-	square := math.Pow(min(math.Abs(movement), most), 2)
+	s.Length = max(s.Length, 1)
 	s.Windows = min(s.Windows+part, memory)
-	share := part / s.Windows
-	s.Square += share * (square - s.Square)
-	s.Expected += share * (variance - s.Expected)
+	s.Filled += part
+	share := part / s.Filled
+	s.Open.Square += share * (movement*movement - s.Open.Square)
+	s.Open.Variance += share * (variance - s.Open.Variance)
+	if s.Filled < s.Length-1e-9 {
+		return
+	}
+	s.Blocks = append(s.Blocks, s.Open)
+	s.Open, s.Filled = block{}, 0
+	switch {
+	case len(s.Blocks) < blocksMost:
+	case s.Length*blocksMost >= memory:
+		s.Blocks = slices.Delete(s.Blocks, 0, 1)
+	default:
+		for i := range len(s.Blocks) / 2 {
+			a, b := s.Blocks[2*i], s.Blocks[2*i+1]
+			s.Blocks[i] = block{(a.Square + b.Square) / 2, (a.Variance + b.Variance) / 2}
+		}
+		s.Blocks = s.Blocks[:len(s.Blocks)/2]
+		s.Length *= 2
+	}
 }
 
 // ratio returns a movement in units of a scale.
@@ -56,6 +219,7 @@ type tail struct {
 	Looks  float64 `json:"looks"`  // windows of all series
 	Peaks  float64 `json:"peaks"`  // that rose above the level and did not ring
 	Excess float64 `json:"excess"` // the sum of their heights above it
+	Usual  usual   `json:"usual"`
 }
 
 // shape is how a statistic behaves on changes that are normal and independent.
@@ -66,12 +230,11 @@ type shape struct {
 }
 
 const (
-	tailPrior = 20
-	// then half is forgotten, so that a time of much noise does not count for ever
-	tailPeaksMax = 1000
-	// the largest mean height, as a part of that of the shape: real movements are no noise
-	tailMeanMax = 3
-	tailQuiet   = 0.1 // the least rate of peaks, as a part of that of the shape
+	tailPrior    = 60
+	tailPeaksMax = 1000 // then half is forgotten, so that a time of much noise does not count for ever
+	tailMeanMax  = 2    // the largest mean height, as a part of that of the shape: real movements are no noise
+	tailBend     = 5    // how much of a height counts, as a part of that mean: nor are the highest peaks
+	tailQuiet    = 0.1  // the least rate of peaks, as a part of that of the shape
 )
 
 // changeShape is that of a change over a window, in spreads: both directions together cross b about
@@ -119,9 +282,7 @@ func (t *tail) look(part float64) { t.Looks += part }
 
 // peak counts a peak that rang nothing.
 func (t *tail) peak(s shape, height float64) {
-	if t.Peaks, t.Excess = t.Peaks+1, t.Excess+height-s.level; t.Peaks > tailPeaksMax {
-		t.Looks = t.Looks / 2
-		t.Peaks = t.Peaks / 2
-		t.Excess = t.Excess / 2
+	if t.Peaks, t.Excess = t.Peaks+1, t.Excess+min(height-s.level, tailBend*s.mean); t.Peaks > tailPeaksMax {
+		t.Looks, t.Peaks, t.Excess = t.Looks/2, t.Peaks/2, t.Excess/2
 	}
 }

@@ -30,6 +30,9 @@ func (a *alert) begins(now int64) sample {
 		}
 	case CUSUM:
 		side := d.side()
+		if a.rule.When.Budgeted && d.Longer.Height > side.S {
+			return sample{Cell: d.Longer.Since, Total: d.Longer.From}
+		}
 		return sample{Cell: side.Since, Total: side.From}
 	}
 	return sample{Cell: now, Total: d.Total}
@@ -110,6 +113,10 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 	case CUSUM:
 		if state == Resolved {
 			return "nothing further moved"
+		}
+		if r.When.Budgeted {
+			return fmt.Sprintf("the movement scores %s, the rule fires above %s",
+				short(d.highest(r)), short(d.threshold(r, t, often, 0)))
 		}
 		return fmt.Sprintf("movements add up to %s times the usual, the rule fires above %s",
 			short(max(d.Up.S, d.Down.S)), short(d.threshold(r, t, often, 0)))
