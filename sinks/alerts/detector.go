@@ -325,7 +325,8 @@ func (d *detector) evaluateCUSUM(
 			}
 			d.Up.add(z-r.Drift, most, then)
 			d.Down.add(-z-r.Drift, most, then)
-			d.Longer.Height = r.height(math.Abs(ratio(moved, math.Hypot(d.Spread.sure(variance), floorPart*d.SE))))
+			sure := math.Hypot(d.Spread.sure(variance), floorPart*d.SE)
+			d.Longer.Height = r.height(math.Abs(ratio(moved, sure)))
 			if r.When.Budgeted {
 				d.Longer.look(r, d.Then, &d.Spread, floorPart*d.SE)
 			}
