@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// spans lists how many evaluations back a CUSUM looks at once, beside its sums. A jump is news from
-// the first evaluation on, or from the first few: sums, which are best for a slow and steady
-// movement, would want several times as much of it.
+// spans lists how many evaluations back a CUSUM looks at once, beside its sums. A jump is news
+// from the first evaluation on, or from the first few: sums, which are best for a slow and
+// steady movement, would want several times as much of it.
 var spanEvaluations = []int{2, 4, 8}
 
-// spans holds the totals of the last evaluations, oldest first, and how far a series moves by itself
-// over several of them.
+// spans holds the totals of the last evaluations, oldest first, and how far a series moves by
+// itself over several of them.
 type spans struct {
 	Past    []sample `json:"past,omitempty"`
 	Spreads []spread `json:"spreads,omitempty"` // by spanEvaluations
@@ -20,8 +20,8 @@ type spans struct {
 	From    float64  `json:"from,omitempty"`    // the total then
 }
 
-// look raises the height to that of the most unusual movement up to now. one is the spread of a single
-// evaluation. A movement below floor is never news.
+// look raises the height to that of the most unusual movement up to now. one is the spread of
+// a single evaluation. A movement below floor is never news.
 func (s *spans) look(r *Rule, now sample, one *spread, floor float64) {
 	if n := len(s.Past); n > 0 {
 		s.Since, s.From = s.Past[n-1].Cell, s.Past[n-1].Total
@@ -56,8 +56,8 @@ func (s *spans) learn(now sample) {
 	}
 }
 
-// height returns the height of a CUSUM that is passed by itself as often as one of the movements of
-// so many spreads, over all spans; see cusumShape.
+// height returns the height of a CUSUM that is passed by itself as often as one of the
+// movements of so many spreads, over all spans; see cusumShape.
 func (r *Rule) height(spreads float64) float64 {
 	drift := max(r.Drift, 0.05)
 	tail := spreads*spreads/2 + math.Log(max(spreads, 1)) + math.Log(math.Sqrt(2*math.Pi)/2)
@@ -68,8 +68,8 @@ func (r *Rule) height(spreads float64) float64 {
 	return max(0, (tail-looks+math.Log(4*drift*drift))/(2*drift)-cusumEdge)
 }
 
-// highest is the height of a CUSUM that a threshold is compared with: that of its sums, or where the
-// threshold follows from the budget that of the most unusual movement.
+// highest is the height of a CUSUM that a threshold is compared with: that of its sums, or
+// where the threshold follows from the budget that of the most unusual movement.
 func (d *detector) highest(r *Rule) float64 {
 	sums := max(d.Up.S, d.Down.S)
 	if !r.When.Budgeted {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// spread learns how far one series moves by itself, beside what the standard errors of the records
-// give for it. News must not widen it: the windows are divided into blocks, and the spread is the
-// median of their mean squares (median of means). A few movements are in a few blocks, and so are
-// the first records of a log, when everything comes at once.
+// spread learns how far one series moves by itself, beside what the standard errors of the
+// records give for it. News must not widen it: the windows are divided into blocks, and the
+// spread is the median of their mean squares (median of means). A few movements are in a few
+// blocks, and so are the first records of a log, when everything comes at once.
 type spread struct {
 	Windows float64 `json:"windows"` // that were seen, at most a memory of them
 	Length  float64 `json:"length"`  // of a block, in windows
@@ -19,8 +19,9 @@ type spread struct {
 	usual *usual // of all series of the rule; set before each evaluation. nil: not known
 }
 
-// usual is what all series of a rule say of their errors: how the square of a movement compares with
-// its variance by the records. A classifier that judges a person alike each time makes it small.
+// usual is what all series of a rule say of their errors: how the square of a movement
+// compares with its variance by the records. A classifier that judges a person alike each time
+// makes it small.
 type usual struct {
 	Log   float64 `json:"log"`   // mean of the logarithms of the ratios
 	Looks float64 `json:"looks"` // at series, at most a memory of them
@@ -43,8 +44,8 @@ func (u *usual) learn(s *spread) {
 	u.Log += (log - u.Log) / u.Looks
 }
 
-// prior returns by what variances of records are multiplied before a series is known, and for how
-// many of its windows that counts.
+// prior returns by what variances of records are multiplied before a series is known, and for
+// how many of its windows that counts.
 func (s *spread) prior() (factor, windows float64) {
 	if s.usual == nil || s.usual.Looks < usualLeast {
 		return 1, spreadPrior
@@ -65,16 +66,18 @@ const (
 	usualPrior = 40
 	// spansPrior is the same for a spread over several windows, as single ones give it.
 	spansPrior = 10
-	// unsureWindows is what the ratio of the quantiles of Student's and of the normal distribution at
-	// one in 10^8 is about.
+	// unsureWindows is what the ratio of the quantiles of Student's and of the normal
+	// distribution at one in 10^8 is about.
 	unsureWindows = 10
-	// blocksMost is the number of blocks; then two become one, up to the memory of a spread.
+	// blocksMost is the number of blocks; then two become one, up to the memory of a
+	// spread.
 	blocksMost = 16
-	// blocksLeast is the number of blocks from which on their median counts; of fewer it is the mean.
+	// blocksLeast is the number of blocks from which on their median counts; of fewer it
+	// is the mean.
 	blocksLeast = 3
-	// burstPart is the part of the errors of the records, as far as they have proved right, that a
-	// spread is at least: where predictions of many members are made again at once, a series moves
-	// further than it does usually.
+	// burstPart is the part of the errors of the records, as far as they have proved
+	// right, that a spread is at least: where predictions of many members are made again
+	// at once, a series moves further than it does usually.
 	burstPart = 0.6
 	// ratioMax bounds a movement in units of a spread that is zero.
 	ratioMax = 1e6
@@ -103,9 +106,9 @@ func (s *spread) known() (windows float64) {
 	return windows
 }
 
-// proved returns how the squares of movements compare with their variances by the records: the median
-// of the blocks in which anything can have moved, 0 where there are none. Most of the time nothing
-// moves in a community about which few people post.
+// proved returns how the squares of movements compare with their variances by the records: the
+// median of the blocks in which anything can have moved, 0 where there are none. Most of the
+// time nothing moves in a community about which few people post.
 func (s *spread) proved() float64 {
 	ratios := make([]float64, 0, blocksMost)
 	for _, b := range s.Blocks {
@@ -119,13 +122,13 @@ func (s *spread) proved() float64 {
 	return median(ratios) / normalMedian(s.Length)
 }
 
-// normalMedian is the median of a mean of squares of n normal numbers, as a part of its mean (Wilson
-// and Hilferty, 1931).
+// normalMedian is the median of a mean of squares of n normal numbers, as a part of its mean
+// (Wilson and Hilferty, 1931).
 func normalMedian(n float64) float64 { return math.Pow(1-2/(9*max(n, 1)), 3) }
 
-// over returns the spread of a movement over so many windows, of which s has learned with each window.
-// one is that of single windows, which stands for it as if they were independent, until enough is
-// known: movements that take each other back spread less over several.
+// over returns the spread of a movement over so many windows, of which s has learned with each
+// window. one is that of single windows, which stands for it as if they were independent,
+// until enough is known: movements that take each other back spread less over several.
 func (s *spread) over(one *spread, windows, variance float64) float64 {
 	independent := s.Windows / windows
 	square, _ := s.typical()
@@ -142,8 +145,9 @@ func (s *spread) sure(variance float64) float64 {
 	return s.scale(variance) * unsure(s.Windows+prior)
 }
 
-// unsure is by how much a spread that so many windows tell is larger where a movement of the size of
-// a threshold is compared with it: of few windows it may be far too small (Student, 1908).
+// unsure is by how much a spread that so many windows tell is larger where a movement of the
+// size of a threshold is compared with it: of few windows it may be far too small (Student,
+// 1908).
 func unsure(windows float64) float64 { return 1 + unsureWindows/max(windows, 1) }
 
 // typical returns the square of a usual movement, and the usual variance by the records.
@@ -174,8 +178,8 @@ func median(list []float64) float64 {
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
 
-// learn takes a movement and its variance by the records, seen for a part of a window. Windows beyond
-// a memory of them are forgotten.
+// learn takes a movement and its variance by the records, seen for a part of a window. Windows
+// beyond a memory of them are forgotten.
 func (s *spread) learn(movement, variance, part, memory float64) {
 	s.Length = max(s.Length, 1)
 	s.Windows = min(s.Windows+part, memory)
@@ -210,11 +214,11 @@ func ratio(movement, scale float64) float64 {
 	return max(-ratioMax, min(ratioMax, movement/max(scale, 1/ratioMax)))
 }
 
-// tail learns from all series of a rule how often their statistic rises above a level by itself,
-// and how far it then goes. Beyond the level, peaks are taken to be exponential (peaks over
-// threshold; Pickands, 1975). From that follow the threshold for a budget of false alarms, and the
-// false alarms to expect of a threshold. Before anything is learned, a prior stands for it, which
-// counts as tailPrior peaks.
+// tail learns from all series of a rule how often their statistic rises above a level by
+// itself, and how far it then goes. Beyond the level, peaks are taken to be exponential (peaks
+// over threshold; Pickands, 1975). From that follow the threshold for a budget of false
+// alarms, and the false alarms to expect of a threshold. Before anything is learned, a prior
+// stands for it, which counts as tailPrior peaks.
 type tail struct {
 	Looks  float64 `json:"looks"`  // windows of all series
 	Peaks  float64 `json:"peaks"`  // that rose above the level and did not ring
@@ -231,14 +235,16 @@ type shape struct {
 
 const (
 	tailPrior    = 60
-	tailPeaksMax = 1000 // then half is forgotten, so that a time of much noise does not count for ever
-	tailMeanMax  = 2    // the largest mean height, as a part of that of the shape: real movements are no noise
-	tailBend     = 5    // how much of a height counts, as a part of that mean: nor are the highest peaks
-	tailQuiet    = 0.1  // the least rate of peaks, as a part of that of the shape
+	tailPeaksMax = 1000 // then half is forgotten: a time of much noise does not count for ever
+	// tailMeanMax is the largest mean height, as a part of that of the shape, and tailBend how much
+	// of a height counts, as a part of the same: real movements are no noise.
+	tailMeanMax = 2
+	tailBend    = 5
+	tailQuiet   = 0.1 // the least rate of peaks, as a part of that of the shape
 )
 
-// changeShape is that of a change over a window, in spreads: both directions together cross b about
-// 2 b phi(b) times a window (Slepian, 1961), phi the normal density.
+// changeShape is that of a change over a window, in spreads: both directions together cross b
+// about 2 b phi(b) times a window (Slepian, 1961), phi the normal density.
 var changeShape = shape{level: 3, rate: 0.0266, mean: 0.27}
 
 const (
@@ -246,7 +252,8 @@ const (
 	cusumEdge  = 1.166 // what Siegmund adds to a threshold for the steps being whole ones
 )
 
-// cusumShape is that of a CUSUM with a drift, by Siegmund's approximation of its run length (1985).
+// cusumShape is that of a CUSUM with a drift, by Siegmund's approximation of its run length
+// (1985).
 func cusumShape(drift float64) shape {
 	drift = max(drift, 0.05)
 	level := max(0.5, math.Log(4*drift*drift/cusumPeaks)/(2*drift)-cusumEdge)
@@ -282,7 +289,9 @@ func (t *tail) look(part float64) { t.Looks += part }
 
 // peak counts a peak that rang nothing.
 func (t *tail) peak(s shape, height float64) {
-	if t.Peaks, t.Excess = t.Peaks+1, t.Excess+min(height-s.level, tailBend*s.mean); t.Peaks > tailPeaksMax {
+	t.Peaks++
+	t.Excess += min(height-s.level, tailBend*s.mean)
+	if t.Peaks > tailPeaksMax {
 		t.Looks, t.Peaks, t.Excess = t.Looks/2, t.Peaks/2, t.Excess/2
 	}
 }
