@@ -49,7 +49,7 @@ type Config struct {
 
 // Validate reports every violation.
 func (c *Config) Validate() error {
-	errs := []error{validateRules(c.Communities), c.Evidence.validate()}
+	errs := []error{validateRules(c.Communities)}
 	want := func(holds bool, format string, args ...any) {
 		if !holds {
 			errs = append(errs, fmt.Errorf(format, args...))

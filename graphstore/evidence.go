@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -9,23 +8,30 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// edgeTTLDefault is how long an edge from a post lasts.
-const edgeTTLDefault = 30 * 24 * time.Hour
+const (
+	// edgeTTLDefault is how long an edge holds that a post asserts.
+	edgeTTLDefault = 30 * 24 * time.Hour
+	// postHalfLifeDefault is the half-life of posts. A plain prediction has none by default.
+	postHalfLifeDefault = 24 * time.Hour
+	// ageless is the epoch of evidence that does not age.
+	ageless = math.MinInt64
+)
 
 // EvidenceConfig configures how observations of a vertex age.
 type EvidenceConfig struct {
-	// HalfLife is the age at which a prediction or a post weighs half; 0: never.
+	// HalfLife is the age at which a prediction or a post weighs half. With 0 that is
+	// postHalfLifeDefault for a post and never for a plain prediction; below 0 it is never.
 	HalfLife time.Duration `yaml:"half_life" json:",omitempty"`
 	// EdgeTTL is the time to live of edges from posts; 0 means edgeTTLDefault, < 0 for ever.
 	EdgeTTL time.Duration `yaml:"edge_ttl" json:",omitempty"`
 }
 
-// validate reports every violation.
-func (c *EvidenceConfig) validate() error {
-	if c.HalfLife < 0 {
-		return fmt.Errorf("evidence.half_life: %v is negative", c.HalfLife)
+// ofPosts returns the half-life of posts, 0 for none.
+func (c *EvidenceConfig) ofPosts() time.Duration {
+	if c.HalfLife == 0 {
+		return postHalfLifeDefault
 	}
-	return nil
+	return max(c.HalfLife, 0)
 }
 
 // Evidence summarises the observations behind a prediction from events. A plain prediction is one
@@ -40,28 +46,43 @@ type Evidence struct {
 	Epoch   int64      // half-lives from 1970 to the newest observation, or more; see mean
 	Time    event.Time // own time of the newest observation
 	Changed event.Time // log time of the last observation
+
+	// Observations is how many different predictions, and posts, the model version in use has
+	// made of the vertex. A plain prediction may rest on all that a person ever wrote, so that
+	// the tenth says more than the first.
+	Observations uint32
 }
 
 // weightBits is the number of binary digits of the weight of one observation after its epoch: the
 // weight is rounded by at most 2^-15 of itself.
 const weightBits = 14
 
-// observe returns the weight of one observation at time t, and its epoch.
-func (c *EvidenceConfig) observe(t event.Time) (weight uint32, epoch int64) {
-	if c.HalfLife == 0 {
+// weigh returns the weight of a plain prediction of a time, and its epoch.
+func (c *EvidenceConfig) weigh(t event.Time) (weight uint32, epoch int64) {
+	if c.HalfLife <= 0 {
+		return 1 << weightBits, ageless
+	}
+	return c.weighPost(t)
+}
+
+// weighPost returns the weight of a post of a time, and its epoch.
+func (c *EvidenceConfig) weighPost(t event.Time) (weight uint32, epoch int64) {
+	half := c.ofPosts()
+	if half == 0 {
 		return 1 << weightBits, 0
 	}
-	epoch, growth := growth(t, c.HalfLife)
+	epoch, growth := growth(t, half)
 	return uint32(math.Round(growth * (1 << weightBits))), epoch
 }
 
 // mass returns how much the evidence is worth at a time, in fresh observations: the sum of
 // 2^(-age/half-life) over its observations, at most one.
 func (c *EvidenceConfig) mass(e Evidence, at event.Time) float64 {
-	if c.HalfLife == 0 || e.Weight == 0 {
+	half := c.ofPosts()
+	if half == 0 || e.Weight == 0 || e.Epoch == ageless {
 		return 1
 	}
-	epoch, growth := growth(at, c.HalfLife)
+	epoch, growth := growth(at, half)
 	behind := min(max(epoch-e.Epoch, -64), 1<<12)
 	return min(1, math.Ldexp(float64(e.Weight)/growth, -int(behind)-weightBits))
 }
@@ -100,6 +121,8 @@ type evidenceColumns struct {
 	epochs  column[int64]
 	times   column[event.Time]
 	changed column[event.Time]
+
+	observations column[uint32]
 }
 
 // resize extends the columns to n vertices. New vertices have no evidence.
@@ -108,22 +131,30 @@ func (c *evidenceColumns) resize(n int) {
 	c.epochs.resize(n)
 	c.times.resize(n)
 	c.changed.resize(n)
+	c.observations.resize(n)
 }
 
 // at returns the evidence of v.
 func (c *evidenceColumns) at(v Vertex) Evidence {
-	return Evidence{c.weights.data[v], c.epochs.data[v], c.times.data[v], c.changed.data[v]}
+	return Evidence{
+		Weight: c.weights.data[v], Epoch: c.epochs.data[v], Time: c.times.data[v],
+		Changed: c.changed.data[v], Observations: c.observations.data[v],
+	}
 }
 
 // set replaces the evidence of v.
 func (c *evidenceColumns) set(v Vertex, e Evidence) {
 	c.weights.data[v], c.epochs.data[v] = e.Weight, e.Epoch
 	c.times.data[v], c.changed.data[v] = e.Time, e.Changed
+	c.observations.data[v] = e.Observations
 }
 
 // clone returns a read-only copy.
 func (c *evidenceColumns) clone() evidenceColumns {
-	return evidenceColumns{c.weights.clone(), c.epochs.clone(), c.times.clone(), c.changed.clone()}
+	return evidenceColumns{
+		c.weights.clone(), c.epochs.clone(), c.times.clone(), c.changed.clone(),
+		c.observations.clone(),
+	}
 }
 
 // Evidence returns the evidence behind the prediction of v.

@@ -92,16 +92,20 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 		posts--
 	}
 	if posts > 0 {
-		held = l.predicts(p, entries[posts-1])
+		held = l.predicts(p, entries[posts-1]).after(held)
 	}
 	if entries = entries[posts:]; len(entries) == 0 {
 		return held
 	}
 	m := &l.mean
+	if held.evidence.Epoch == ageless { // from here on it ages as posts do
+		e := &held.evidence
+		e.Weight, e.Epoch = l.config.Evidence.weighPost(e.Time)
+	}
 	m.begin(l.config.Classes, held)
 	for _, e := range entries {
 		if l.counts(p, e) {
-			_, epoch := l.config.Evidence.observe(p.ownTime(p.post(e).Time))
+			_, epoch := l.config.Evidence.weighPost(p.ownTime(p.post(e).Time))
 			m.raise(epoch)
 		}
 	}
@@ -111,11 +115,12 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 		}
 		post := p.post(e)
 		t := p.ownTime(post.Time)
-		weight, epoch := l.config.Evidence.observe(t)
+		weight, epoch := l.config.Evidence.weighPost(t)
 		m.add(post.Units, weight, epoch)
 		held.version = l.versions.index[post.Version]
 		held.evidence.Time = max(held.evidence.Time, t)
 		held.evidence.Changed = p.now
+		held.evidence.Observations++
 		end := endOf(post.Time, p.now, 0, l.config.Windows.Predictions)
 		if held.end = max(held.end, end); held.units == nil && m.first {
 			held.end = end
@@ -123,6 +128,20 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 		m.first = false
 	}
 	return m.result(held)
+}
+
+// after returns a plain prediction that takes the place of held, with its observations counted.
+func (s eventPrediction) after(held eventPrediction) eventPrediction {
+	switch {
+	case s.units == nil:
+	case held.units == nil || held.version != s.version:
+		s.evidence.Observations = 1
+	case slices.Equal(held.units, s.units):
+		s.evidence.Observations = held.evidence.Observations
+	default:
+		s.evidence.Observations = held.evidence.Observations + 1
+	}
+	return s
 }
 
 // counts reports whether a post is evidence: the graph had space for its edges, and it is within

@@ -117,7 +117,7 @@ func (l *labelling) predicts(p *step, at entry) eventPrediction {
 	}
 	now := eventPrediction{units: e.Units, version: l.versions.index[e.Version], end: end}
 	now.evidence = Evidence{Time: p.ownTime(e.Time), Changed: p.now}
-	now.evidence.Weight, now.evidence.Epoch = l.config.Evidence.observe(now.evidence.Time)
+	now.evidence.Weight, now.evidence.Epoch = l.config.Evidence.weigh(now.evidence.Time)
 	return now
 }
 

@@ -216,6 +216,8 @@ type evidenceRow struct {
 	Epoch   nullable[int64]
 	Time    nullable[event.Time] `column:"prediction_time"`
 	Changed nullable[event.Time] `column:"prediction_changed"`
+
+	Observations nullable[uint32]
 }
 
 // evidenceRowOf returns evidence in the form that rows have.
@@ -226,12 +228,16 @@ func evidenceRowOf(e Evidence) evidenceRow {
 		nullable[int64]{e.Epoch, known},
 		nullable[event.Time]{e.Time, known},
 		nullable[event.Time]{e.Changed, known},
+		nullable[uint32]{e.Observations, known},
 	}
 }
 
 // value returns the evidence in a row.
 func (r *evidenceRow) value() Evidence {
-	return Evidence{r.Weight.Value, r.Epoch.Value, r.Time.Value, r.Changed.Value}
+	return Evidence{
+		Weight: r.Weight.Value, Epoch: r.Epoch.Value, Time: r.Time.Value, Changed: r.Changed.Value,
+		Observations: r.Observations.Value,
+	}
 }
 
 func (s *Store) vertexRows(yield func(vertexRow) bool) {

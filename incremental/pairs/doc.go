@@ -18,6 +18,10 @@
 //     classifier changed, and not the vertex;
 //   - the prediction is withdrawn and the pair is not frozen yet: then it is frozen.
 //
+// A label that contradicts the one before it knows more than the predictions of its time, which
+// still rest on what was written before. Its pair reads the vertex as it is until four more
+// predictions have come.
+//
 // The predictions of a built-in classifier follow the labels around, not the vertex: a pair with
 // one is never frozen.
 //

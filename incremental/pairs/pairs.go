@@ -19,6 +19,7 @@ const Whole = 1 << 8
 type Pair struct {
 	Version    uint32             // of the model, index in graphstore.View.Versions
 	Time       event.Time         // of the prediction
+	Observed   uint32             // that the prediction rests on; see graphstore.Evidence
 	Own        []uint32           // K: the prediction, in units of 2^-30
 	Votes      neighborhood.Votes // of the neighbours: their mean as that of one neighbour, or none
 	Neighbours uint32             // that say Next: 0 where there are none, or too many
@@ -53,10 +54,11 @@ type Pairs struct {
 	hard    bool // whether pairs keep the majority class of the neighbours
 
 	frozen  map[Vertex]*Pair
-	held    map[Vertex]*Pair // see Hold; nil where the log decides
-	weights []Weight         // n
-	counts  []uint32         // n x K: labels among the neighbours, in units of 1/Whole
-	active  uint32           // the model version in use as of the last update
+	waits   map[Vertex]uint32 // by how many predictions a corrected label waits; see follow
+	held    map[Vertex]*Pair  // see Hold; nil where the log decides
+	weights []Weight          // n
+	counts  []uint32          // n x K: labels among the neighbours, in units of 1/Whole
+	active  uint32            // the model version in use as of the last update
 
 	changes    []Change // of the last update, by vertex
 	fresh      []*Pair  // frozen in this update, in the order of unfinished
@@ -67,7 +69,7 @@ type Pairs struct {
 // New returns the pairs of an empty graph with K classes. hard has them keep the neighbours'
 // majority class, as neighborhood.New.
 func New(classes int, hard bool) *Pairs {
-	return &Pairs{classes: classes, hard: hard, frozen: map[Vertex]*Pair{}, active: noVersion}
+	return &Pairs{classes: classes, hard: hard, frozen: map[Vertex]*Pair{}, waits: map[Vertex]uint32{}, active: noVersion}
 }
 
 // noVersion is the index of no model version.
@@ -130,6 +132,14 @@ func (p *Pairs) Version(view graphstore.View, v Vertex) uint32 {
 		return pair.Version
 	}
 	return view.Version(v)
+}
+
+// Observed returns how many observations it rests on.
+func (p *Pairs) Observed(view graphstore.View, v Vertex) uint32 {
+	if pair := p.frozen[v]; pair != nil {
+		return pair.Observed
+	}
+	return view.Evidence(v).Observations
 }
 
 // Votes returns what the neighbours said of themselves then.

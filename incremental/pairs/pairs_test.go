@@ -32,7 +32,7 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 		hard, random := seed%2 == 1, rand.New(rand.NewPCG(seed, 5))
 		sums := neighborhood.New(stream.Config.Classes, hard)
 		pairs := New(stream.Config.Classes, hard)
-		twin := &twin{hard: hard, classes: stream.Config.Classes, said: map[Vertex][]said{}}
+		twin := &twin{hard: hard, classes: stream.Config.Classes, said: map[Vertex][]said{}, waits: map[Vertex]uint32{}}
 		for i := range 25 {
 			batch := stream.Next()
 			setBack(batch, random)
@@ -57,7 +57,7 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 		}
 		store.Release()
 	}
-	for _, what := range []string{"frozen", "current", "stale", "withdrawn"} {
+	for _, what := range []string{"frozen", "current", "stale", "withdrawn", "waiting"} {
 		if seen[what] < histories {
 			t.Errorf("%d labels were %s in %d histories", seen[what], what, histories)
 		}
@@ -89,6 +89,9 @@ type said struct {
 	time    event.Time // its time when it was said last
 	derived bool
 
+	observed uint32
+	passed   bool // a corrected label waited while another one took its place
+
 	votes      neighborhood.Votes
 	neighbours uint32
 	next       []uint32
@@ -106,6 +109,7 @@ type twin struct {
 
 	before  world
 	weights map[Vertex]Weight
+	waits   map[Vertex]uint32
 }
 
 // world is a copy of all that is read of a graph.
@@ -137,7 +141,8 @@ func readWorld(view graphstore.View) world {
 			c.now[v] = said{
 				units: slices.Clone(units), version: view.Version(v),
 				came: view.Evidence(v).Time, time: view.Evidence(v).Time,
-				derived: graphstore.IsDerived(view.Versions()[view.Version(v)]),
+				observed: view.Evidence(v).Observations,
+				derived:  graphstore.IsDerived(view.Versions()[view.Version(v)]),
 			}
 		}
 	}
@@ -158,6 +163,7 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 				}
 			}
 		}
+		w.correct(v, had && !slices.Contains(delta.Reused, v), old.Class, l.Class)
 		list := w.said[v]
 		n := len(list)
 		switch is, predicted := now.now[v], now.now[v].units != nil; {
@@ -168,9 +174,10 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 			!predicted && list[n-1].units != nil:
 			list[n-1].votes = w.votes(w.before, v)
 			ended[v] = true
+			w.wait(v, now.at[v], is)
 			w.said[v] = append(list, is)
 		default:
-			list[n-1].time = is.time
+			list[n-1].time, list[n-1].observed = is.time, is.observed
 		}
 		if list := w.said[v]; len(list) > 0 && list[len(list)-1].units == nil && now.active != w.versionOf(v) {
 			w.said[v] = nil // the version in use is another one
@@ -179,6 +186,7 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 	for v := range w.said {
 		if _, labelled := now.label[v]; !labelled {
 			delete(w.said, v)
+			delete(w.waits, v)
 		}
 	}
 	w.weigh(now)
@@ -188,6 +196,37 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 		}
 	}
 	w.before = now
+}
+
+// correct has a label wait that contradicts the one before it.
+func (w *twin) correct(v Vertex, had bool, before, now event.Class) {
+	if !had {
+		delete(w.waits, v)
+	} else if before != now {
+		w.waits[v] = correctedWaits
+	}
+}
+
+// wait passes over the last thing said of v where its label waits and the next thing would freeze
+// the pair.
+func (w *twin) wait(v Vertex, label event.Time, next said) {
+	list := w.said[v]
+	last := &list[len(list)-1]
+	if _, frozen := w.pair(v, label); frozen || w.waits[v] == 0 || !last.freezes(&next, label) {
+		return
+	}
+	last.passed = true
+	if w.waits[v]--; w.waits[v] == 0 {
+		delete(w.waits, v)
+	}
+}
+
+// freezes reports whether next leaves s as what is nearest to a label.
+func (s *said) freezes(next *said, label event.Time) bool {
+	d := func(t event.Time) event.Time { return max(t-label, label-t) }
+	nearer := d(next.came) < d(s.time) || d(next.came) == d(s.time) && next.came < s.time
+	return s.units != nil && !s.derived &&
+		(next.units == nil || next.version == s.version && next.came != s.time && !nearer)
 }
 
 // versionOf returns the version of the last prediction of v.
@@ -217,11 +256,7 @@ func (w *twin) pair(v Vertex, label event.Time) (pair *said, frozen bool) {
 		if i+1 == len(list) {
 			return &list[i], false
 		}
-		next := &list[i+1]
-		d := func(t event.Time) event.Time { return max(t-label, label-t) }
-		nearer := d(next.came) < d(list[i].time) ||
-			d(next.came) == d(list[i].time) && next.came < list[i].time
-		if next.units == nil || !list[i].derived && next.came != list[i].time && !nearer {
+		if !list[i].passed && list[i].freezes(&list[i+1], label) {
 			return &list[i], true
 		}
 	}
@@ -341,7 +376,8 @@ func (w *twin) compare(p *Pairs, view graphstore.View, seen map[string]int) erro
 				seen["withdrawn"]++
 			}
 			want := &Pair{
-				Version: pair.version, Time: pair.time, Own: pair.units, Votes: pair.votes,
+				Version: pair.version, Time: pair.time, Observed: pair.observed,
+				Own: pair.units, Votes: pair.votes,
 				Neighbours: pair.neighbours, Next: pair.next, Labels: pair.labels, Walks: pair.walks,
 				Fresh: w.last[v],
 			}
@@ -353,6 +389,12 @@ func (w *twin) compare(p *Pairs, view graphstore.View, seen map[string]int) erro
 			}
 		} else if pair != nil {
 			seen["current"]++
+		}
+		if p.waits[v] != w.waits[v] {
+			return fmt.Errorf("the pair of vertex %d waits for %d, want %d", v, p.waits[v], w.waits[v])
+		}
+		if w.waits[v] > 0 {
+			seen["waiting"]++
 		}
 		weight, is := w.weights[v]
 		if !is {
@@ -373,6 +415,8 @@ func same(a, b *Pairs) error {
 	switch {
 	case !reflect.DeepEqual(a.frozen, b.frozen):
 		return fmt.Errorf("pairs %v, want %v", b.frozen, a.frozen)
+	case !reflect.DeepEqual(a.waits, b.waits):
+		return fmt.Errorf("waiting pairs %v, want %v", b.waits, a.waits)
 	case !slices.Equal(a.weights, b.weights):
 		return fmt.Errorf("labels %v, want %v", b.weights, a.weights)
 	case !slices.Equal(a.counts, b.counts):

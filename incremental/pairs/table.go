@@ -9,11 +9,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Row is a frozen pair as a checkpoint keeps it. Probabilities are in units of 2^-30.
+// Row is a label whose pair is frozen, or waits, as a checkpoint keeps it. Probabilities are in
+// units of 2^-30; the lists of one that is not frozen are empty.
 type Row struct {
 	Vertex     uint32
+	Waits      uint32     // predictions that are passed over before the pair may be frozen
 	Version    uint32     // index of the model version
 	Time       event.Time // of the prediction
+	Observed   uint32     // that it rests on
 	Fresh      uint32     // in units of 1/256
 	Own        []uint32   // K: the prediction
 	Near       []uint32   // K: mean of the neighbours' predictions; none: no neighbour had one
@@ -24,12 +27,17 @@ type Row struct {
 	Walks      []uint32   // K: labels two steps away by the walks there, in units of 2^-16
 }
 
-// Rows returns the frozen pairs by vertex: all that Restore needs beside the graph.
+// Rows returns the labels whose pairs are frozen, or wait, by vertex: all that Restore needs beside the graph.
 func (p *Pairs) Rows() []Row {
-	rows := make([]Row, 0, len(p.frozen))
+	rows := make([]Row, 0, len(p.frozen)+len(p.waits))
+	for v, n := range p.waits {
+		if p.frozen[v] == nil {
+			rows = append(rows, Row{Vertex: uint32(v), Waits: n})
+		}
+	}
 	for v, pair := range p.frozen {
 		row := Row{
-			Vertex: uint32(v), Version: pair.Version, Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
+			Vertex: uint32(v), Waits: p.waits[v], Observed: pair.Observed, Version: pair.Version, Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
 			Neighbours: pair.Neighbours, Next: pair.Next, Labels: pair.Labels, Walks: pair.Walks,
 		}
 		if pair.Votes.Count > 0 {
@@ -57,8 +65,14 @@ func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, 
 			return nil, fmt.Errorf("the pair of vertex %d is not one of %d classes and %d vertices",
 				row.Vertex, classes, view.Vertices())
 		}
+		if row.Waits > 0 {
+			p.waits[Vertex(row.Vertex)] = row.Waits
+		}
+		if len(row.Own) == 0 {
+			continue
+		}
 		p.frozen[Vertex(row.Vertex)] = &Pair{
-			Version: row.Version, Time: row.Time, Own: row.Own, Votes: p.votesOf(row),
+			Version: row.Version, Time: row.Time, Observed: row.Observed, Own: row.Own, Votes: p.votesOf(row),
 			Neighbours: row.Neighbours, Next: row.Next, Labels: row.Labels, Walks: row.Walks, Fresh: row.Fresh,
 		}
 	}
@@ -78,14 +92,19 @@ func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, 
 
 // fits reports whether a row is one of so many classes, of a vertex of view that has a label.
 func (r *Row) fits(classes int, view graphstore.View) bool {
+	labelled := int(r.Vertex) < view.Vertices() &&
+		view.Label(Vertex(r.Vertex)).Class != event.NoClass
+	if len(r.Own) == 0 {
+		return labelled && r.Waits > 0 && r.Waits <= correctedWaits
+	}
 	for _, list := range [...][]uint32{r.Own, r.Next, r.Labels, r.Walks} {
 		if len(list) != classes {
 			return false
 		}
 	}
 	return (len(r.Near) == 0 || len(r.Near) == classes) && int(r.Majority) < classes &&
-		int(r.Vertex) < view.Vertices() && int(r.Version) < len(view.Versions()) && r.Fresh <= Whole &&
-		view.Label(Vertex(r.Vertex)).Class != event.NoClass
+		int(r.Version) < len(view.Versions()) && r.Fresh <= Whole &&
+		labelled
 }
 
 // votesOf returns the votes of a row.

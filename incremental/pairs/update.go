@@ -70,6 +70,7 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 
 // follow brings the pair of v, and what its neighbours count of it, to the present.
 func (p *Pairs) follow(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
+	p.correct(view, delta, v)
 	was, pair := p.weights[v], p.frozen[v]
 	change := Change{V: v, Before: was, Fresh: p.freshBefore(view, delta, v)}
 	then, _ := neighborhood.PredictionBefore(view, delta, v)
@@ -97,6 +98,35 @@ func (p *Pairs) follow(view graphstore.View, delta *graphstore.Delta, sums *neig
 	}
 }
 
+// correctedWaits is how many predictions of a vertex are passed over before the pair of a label
+// that contradicts the one before it may be frozen. A person whose mind changed is predicted by
+// what was written before for a while: such a pair would be an error of the classifier for ever.
+const correctedWaits = 4
+
+// correct notes whether the label of v contradicts the one before it.
+func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex) {
+	now := view.Label(v).Class
+	before := neighborhood.LabelBefore(view, delta, v).Class
+	_, renamed := slices.BinarySearch(delta.Reused, v)
+	switch {
+	case renamed, now == event.NoClass, before == event.NoClass:
+		delete(p.waits, v)
+	case now != before:
+		p.waits[v] = correctedWaits
+	}
+}
+
+// waitOne has a corrected label wait for one prediction less. It reports false where it need not wait.
+func (p *Pairs) waitOne(v Vertex) bool {
+	n := p.waits[v]
+	if n > 1 {
+		p.waits[v] = n - 1
+	} else {
+		delete(p.waits, v)
+	}
+	return n > 0
+}
+
 // freshBefore returns the freshness of the label that v had before delta.
 func (p *Pairs) freshBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) uint32 {
 	if neighborhood.LabelBefore(view, delta, v).Class == event.NoClass {
@@ -119,7 +149,7 @@ func (p *Pairs) next(view graphstore.View, delta *graphstore.Delta, sums *neighb
 	_, renamed := slices.BinarySearch(delta.Reused, v)
 	pair, renewed := p.frozen[v], neighborhood.LabelChange(delta, v) != nil
 	if pair == nil || renewed {
-		if pair = nil; renamed || !p.freezes(view, delta, v) {
+		if pair = nil; renamed || !p.freezes(view, delta, v) || p.waitOne(v) {
 			return nil
 		}
 		pair = p.freeze(view, delta, sums, v)
@@ -160,7 +190,10 @@ func (p *Pairs) freezes(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	if after == nil {
 		return true
 	}
-	then, now := timeBefore(view, delta, v), view.Evidence(v).Time
+	if view.Version(v) != version {
+		return false // the pair ends
+	}
+	then, now := evidenceBefore(view, delta, v).Time, view.Evidence(v).Time
 	return then != now && !nearer(now, then, view.LabelTime(v))
 }
 
@@ -179,9 +212,10 @@ func distance(a, b event.Time) uint64 {
 // said two steps away, are read at the end of the update.
 func (p *Pairs) freeze(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) *Pair {
 	units, version := neighborhood.PredictionBefore(view, delta, v)
+	evidence := evidenceBefore(view, delta, v)
 	return &Pair{
-		Version: version, Time: timeBefore(view, delta, v), Own: slices.Clone(units),
-		Votes: p.meanOf(sums.Before(v)), Fresh: Whole,
+		Version: version, Time: evidence.Time, Observed: evidence.Observations,
+		Own: slices.Clone(units), Votes: p.meanOf(sums.Before(v)), Fresh: Whole,
 	}
 }
 
@@ -213,13 +247,12 @@ func (p *Pairs) weigh(view graphstore.View, v Vertex) Weight {
 	return Weight{Class: l.Class, Units: p.Fresh(view, v)}
 }
 
-// timeBefore returns the time of the prediction that v had before delta.
-func timeBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) event.Time {
-	at, changed := slices.BinarySearchFunc(delta.Evidence, v, func(c graphstore.EvidenceChange, v Vertex) int {
-		return cmp.Compare(c.V, v)
-	})
+// evidenceBefore returns what the prediction rested on that v had before delta.
+func evidenceBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) graphstore.Evidence {
+	at, changed := slices.BinarySearchFunc(delta.Evidence, v,
+		func(c graphstore.EvidenceChange, v Vertex) int { return cmp.Compare(c.V, v) })
 	if changed {
-		return delta.Evidence[at].Before.Time
+		return delta.Evidence[at].Before
 	}
-	return view.Evidence(v).Time
+	return view.Evidence(v)
 }

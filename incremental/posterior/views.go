@@ -13,7 +13,7 @@ import (
 type Vertex = graphstore.Vertex
 
 // Views is the number of views of a vertex that the posterior combines.
-const Views = 10
+const Views = 11
 
 // The places of the views.
 const (
@@ -22,6 +22,7 @@ const (
 	viewNext
 	viewLabels         // c1 and c2 with one pi0, then with a tenth of it
 	viewFar    = 3 + 4 // f, g and h once more, scaled by how far the labels are
+	viewOften  = 10    // f once more, scaled by how often the vertex was observed
 )
 
 const (
@@ -51,6 +52,7 @@ type Reader struct {
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
 
+	often           float64   // 1 - 1/n for a prediction that rests on n observations
 	own, near, next []float64 // K: what f, g, h are proportional to
 	one, two        counts    // c1, c2
 }
@@ -124,6 +126,7 @@ func (in *Reader) read(v Vertex) bool {
 		return false
 	}
 	raise(in.own, units, event.One)
+	in.setOften(in.view.Evidence(v).Observations)
 	if votes := in.sums.Votes(v); votes.Count > 0 {
 		raise(in.near, votes.Sum, float64(votes.Count)*event.One)
 	} else {
@@ -143,6 +146,7 @@ func (in *Reader) readLabel(v Vertex) bool {
 		return in.read(v)
 	}
 	raise(in.own, pair.Own, event.One)
+	in.setOften(pair.Observed)
 	if pair.Votes.Count > 0 {
 		raise(in.near, pair.Votes.Sum, event.One)
 	} else {
@@ -151,6 +155,12 @@ func (in *Reader) readLabel(v Vertex) bool {
 	in.readNext(pair.Neighbours, pair.Next)
 	in.readLabels(pair.Labels, pair.Walks)
 	return true
+}
+
+// setOften sets how much more than one observation the prediction rests on. One of a built-in
+// classifier, which counts none, is like a first observation.
+func (in *Reader) setOften(observations uint32) {
+	in.often = 1 - 1/float64(max(observations, 1))
 }
 
 // readNext sets h to the mean of sums over so many neighbours, and to g without any.
@@ -210,6 +220,9 @@ func (in *Reader) views(dst []float64) {
 			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
 		}
 	}
+	for i, x := range dst[viewOwn*k : (viewOwn+1)*k] {
+		dst[viewOften*k+i] = float64(in.often * x)
+	}
 	in.mix(dst[viewLabels*k:], &in.one, mixingMost, 0)
 	in.mix(dst[(viewLabels+1)*k:], &in.two, mixingMost, 0)
 	in.mix(dst[(viewLabels+2)*k:], &in.one, mixingLeast, logMixingLeast)
@@ -236,7 +249,8 @@ func (in *Reader) mix(dst []float64, c *counts, m, logM float64) {
 // views times theta. Terms that all classes share are left out, such as the sums that f, g and h are divided by.
 func (in *Reader) score(dst []float64) {
 	far, t := in.far(), in.coefficients.Theta
-	own, near, next := t[viewOwn]+float64(far*t[viewFar]), t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
+	own := t[viewOwn] + float64(far*t[viewFar]) + float64(in.often*t[viewOften])
+	near, next := t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
 	rest := 1 - own - near - next
 	for i, b := range in.coefficients.B[:len(dst)] {
 		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(near*logarithm(in.near[i])) + float64(next*logarithm(in.next[i]))
