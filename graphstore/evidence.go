@@ -34,24 +34,9 @@ func (c *EvidenceConfig) ofPosts() time.Duration {
 	return max(c.HalfLife, 0)
 }
 
-// Evidence summarises the observations behind a prediction from events. A plain prediction is one
-// observation, and each post is one. The prediction is their mean, each weighted by 2^((t -
-// 1970)/half-life) where t is its own time. These weights do not change as time passes, so nothing
-// is recomputed: forward decay (Cormode, Shkapenyuk, Srivastava and Xu, ICDE 2009). Single
-// observations are not stored.
-//
-// The zero Evidence belongs to a vertex without a prediction, or with one of a built-in classifier.
-type Evidence struct {
-	Weight  uint32     // sum of the weights, in units of 2^(Epoch - weightBits)
-	Epoch   int64      // half-lives from 1970 to the newest observation, or more; see mean
-	Time    event.Time // own time of the newest observation
-	Changed event.Time // log time of the last observation
-
-	// Observations is how many different predictions, and posts, the model version in use has
-	// made of the vertex. A plain prediction may rest on all that a person ever wrote, so that
-	// the tenth says more than the first.
-	Observations uint32
-}
+// Evidence is what the prediction of a vertex rests on. The zero Evidence belongs to a vertex
+// without a prediction, or with one of a built-in classifier.
+type Evidence = event.Evidence
 
 // weightBits is the number of binary digits of the weight of one observation after its epoch: the
 // weight is rounded by at most 2^-15 of itself.
@@ -167,4 +152,20 @@ func (l *labelling) Mass(v Vertex, at event.Time) float64 {
 		return 0
 	}
 	return l.config.Evidence.mass(l.evidence.at(v), at)
+}
+
+// AgeStep returns the log time after which masses are worth reading again: an eighth of the
+// half-life, in which they lose a twelfth. It is 0 while no prediction ages.
+func (l *labelling) AgeStep() event.Time {
+	if !l.ages {
+		return 0
+	}
+	return max(1, event.Time(l.config.Evidence.ofPosts()/8))
+}
+
+// noteAge notes whether evidence ages.
+func (l *labelling) noteAge(e Evidence) {
+	if e.Weight > 0 && e.Epoch != ageless && l.config.Evidence.ofPosts() > 0 {
+		l.ages = true
+	}
 }

@@ -28,6 +28,7 @@ type labelling struct {
 	units    column[uint32]  // n x K
 	version  column[uint32]  // n: model version of the prediction, or noVersion
 	evidence evidenceColumns // n: the evidence behind the prediction
+	ages     bool            // whether some of it ages; see AgeStep
 	versions names
 	models   models
 	mean     mean // of the posts of one author in a batch

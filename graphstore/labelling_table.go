@@ -93,6 +93,7 @@ func (l *labelling) loadPending(r *pendingRow) error {
 	}
 	copyUnits(l.models.pending.data[at:], r.Probabilities)
 	l.models.evidence.set(r.Vertex, r.value())
+	l.noteAge(r.value())
 	if r.End.Valid {
 		l.models.waiting.set(uint64(r.Vertex), r.End.Value)
 	}
@@ -142,6 +143,7 @@ func (l *labelling) load(r *vertexRow) {
 		l.version.data[v] = r.Version.Value
 		copyUnits(l.units.data[v*l.config.Classes:], r.Probabilities.Value)
 		l.evidence.set(Vertex(v), r.value())
+		l.noteAge(r.value())
 	}
 }
 

@@ -133,7 +133,7 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 // after returns a plain prediction that takes the place of held, with its observations counted.
 func (s eventPrediction) after(held eventPrediction) eventPrediction {
 	switch {
-	case s.units == nil:
+	case s.units == nil, s.evidence.Observations > 0:
 	case held.units == nil || held.version != s.version:
 		s.evidence.Observations = 1
 	case slices.Equal(held.units, s.units):

@@ -118,6 +118,9 @@ func (l *labelling) predicts(p *step, at entry) eventPrediction {
 	now := eventPrediction{units: e.Units, version: l.versions.index[e.Version], end: end}
 	now.evidence = Evidence{Time: p.ownTime(e.Time), Changed: p.now}
 	now.evidence.Weight, now.evidence.Epoch = l.config.Evidence.weigh(now.evidence.Time)
+	if e.Rests.Weight > 0 {
+		now.evidence = e.Rests
+	}
 	return now
 }
 
@@ -128,6 +131,7 @@ func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now
 	before, was := l.Prediction(v), l.evidence.at(v)
 	same := l.version.data[v] == now.version && slices.Equal(before, now.units)
 	if was != now.evidence {
+		l.noteAge(now.evidence)
 		l.evidence.set(v, now.evidence)
 		delta.Evidence = append(delta.Evidence, EvidenceChange{V: v, Before: was})
 	}

@@ -181,6 +181,7 @@ func (l *labelling) setWaiting(v Vertex, now eventPrediction) {
 	row := l.models.pending.data[int(v)*k:][:k]
 	l.count(v, -1)
 	l.models.evidence.set(v, now.evidence)
+	l.noteAge(now.evidence)
 	if now.units == nil {
 		clear(row)
 	} else {

@@ -112,6 +112,7 @@ func (s *Store) copyVertices() *Store {
 		units:    l.units.clone(),
 		version:  l.version.clone(),
 		evidence: l.evidence.clone(),
+		ages:     l.ages,
 	}
 	copying.Wait()
 	return c

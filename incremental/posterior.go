@@ -70,6 +70,22 @@ func (c *Core) Hold(r Reading) {
 	c.republishAll()
 }
 
+// MassesAt returns the log time as of which predictions have the masses that auto counts them with.
+func (c *Core) MassesAt() event.Time {
+	if c.posteriors == nil {
+		return 0
+	}
+	return c.posteriors.state.MassesAt()
+}
+
+// HoldMasses makes auto count predictions with the masses of this time, whatever the log's time.
+func (c *Core) HoldMasses(at event.Time) {
+	if c.posteriors != nil {
+		c.posteriors.state.HoldMasses(c.View(), at)
+		c.republishAll()
+	}
+}
+
 // Coefficients returns the epoch of the last emission, nil if auto read none.
 func (c *Core) Coefficients() *posterior.Epoch {
 	if c.posteriors == nil {
@@ -92,7 +108,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		return
 	}
 	weights := p.core.tallies.LabelWeights(view)
-	computed, began := p.state.Ready(view, p.core.sums, weights, p.core.time,
+	computed, began, aged := p.state.Ready(view, p.core.sums, weights, p.core.time,
 		func(computed []graphstore.Vertex) {
 			p.touch(view, computed)
 			p.learn(view)
@@ -100,6 +116,9 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		})
 	if began {
 		p.core.republishAll()
+	}
+	if aged {
+		p.core.tallies.TouchAll()
 	}
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.sample = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })

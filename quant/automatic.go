@@ -209,8 +209,8 @@ func (x *automatic) setVariances(ans *answer, s *Statistics) {
 	}
 	each := u.squares / (u.n * u.n)
 	unseen := 0.0
-	if open := s.Members - s.Labelled; open > s.Profiled {
-		unseen = (1 - s.Profiled/open) * each
+	if open := s.Members - s.Labelled; open > u.n {
+		unseen = (1 - u.n/open) * each
 	}
 	rest := (1 - gamma) * (1 - gamma)
 	open := undecided(gamma, u.allowed, u.byClass)

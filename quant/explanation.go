@@ -48,6 +48,7 @@ const (
 	CauseLeft        = "left"        // members that left, with the predictions that went with them
 	CausePredictions = "predictions" // predictions of the same model version
 	CauseModel       = "model"       // all predictions, when the pipeline switched to another model version
+	CauseAge         = "age"         // predictions grew older, and count less than newer ones
 	CauseLabels      = "labels"
 	CauseEdges       = "edges" // edges and their weights, those that expired included
 

@@ -92,7 +92,7 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 			kind = quant.CauseLeft
 		}
 	}
-	if !slices.Equal(was.units, is.units) {
+	if !slices.Equal(was.units, is.units) || was.rests != is.rests {
 		p := of(event.KindPrediction)
 		switch {
 		case was.multiplicity == 0 && is.multiplicity > 0 && was.units == nil,
@@ -153,7 +153,8 @@ type fact struct {
 type about struct {
 	label        known
 	units        []uint32 // of its prediction by an event; nil: none. What a built-in classifier says follows from other facts
-	multiplicity uint32   // in the community
+	rests        graphstore.Evidence
+	multiplicity uint32 // in the community
 	pair         *pairs.Pair
 }
 
@@ -193,7 +194,9 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 	case event.KindPrediction:
 		b.Predictions = append(
 			b.Predictions,
-			event.Prediction{Vertex: f.u, Units: f.about[side].units},
+			event.Prediction{
+				Vertex: f.u, Units: f.about[side].units, Rests: f.about[side].rests,
+			},
 		)
 	case event.KindMember:
 		b.Members = append(b.Members, event.Member{
@@ -254,7 +257,7 @@ func (s *state) about(v graphstore.Vertex) about {
 	}
 	if units := s.view.Prediction(v); units != nil &&
 		!graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
-		out.units = slices.Clone(units)
+		out.units, out.rests = slices.Clone(units), s.view.Evidence(v)
 	}
 	return out
 }

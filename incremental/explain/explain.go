@@ -107,6 +107,10 @@ func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Ex
 	for i := range causes { // before the walk, which changes the copy's view
 		causes[i].details = w.details(&causes[i], &here, &there)
 	}
+	if w.masses[after] = to.MassesAt(); w.masses[after] != w.masses[before] {
+		w.core.HoldMasses(w.masses[after])
+		causes = append(causes, cause{kind: quant.CauseAge})
+	}
 	causes, err := w.arrive(ctx, causes)
 	if err != nil {
 		return nil, err

@@ -69,6 +69,7 @@ type Walk struct {
 	ends    [2]incremental.Reading
 	reading incremental.Reading
 	refit   bool
+	masses  [2]event.Time // as of when predictions have their masses
 }
 
 // Begin copies the state of a core, which stands at p, for one community. The core is not needed
@@ -87,6 +88,13 @@ func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Wa
 	if err := w.copy(ctx, here); err != nil {
 		w.Close()
 		return nil, err
+	}
+	if w.masses[before] = from.MassesAt(); w.masses[before] != 0 {
+		w.core.HoldMasses(w.masses[before])
+		if err := w.step(ctx, true); err != nil {
+			w.Close()
+			return nil, err
+		}
 	}
 	w.version = here.version
 	w.from = w.end(p, w.version)
@@ -177,6 +185,8 @@ func (w *Walk) turn(ctx context.Context, c *cause, side int) error {
 	case quant.CauseGamma:
 		w.reading.Gamma = w.ends[side].Gamma
 		w.core.Hold(w.reading)
+	case quant.CauseAge:
+		w.core.HoldMasses(w.masses[side])
 	}
 	return w.put(ctx, c.groups, side, true)
 }

@@ -185,7 +185,10 @@ func (s *State) makeCells(view graphstore.View, sums *neighborhood.Sums) (open [
 				continue
 			}
 			z := e.cell(pi, root)
-			s.kept[v] = kept{cell: uint16(z) + 1, top: topOf(view, v), open: s.openness(view, v)}
+			s.kept[v] = kept{
+				cell: uint16(z) + 1, top: topOf(view, v),
+				open: s.openness(view, v), mass: s.massOf(view, v),
+			}
 			if isOpen(view, v) {
 				counts[z]++
 				for i, p := range pi {

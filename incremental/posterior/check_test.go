@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -17,13 +18,18 @@ import (
 // restored after a Flush must have the same bits.
 func TestStateEqualsRecount(t *testing.T) {
 	const histories = 600
-	fitted, late := 0, 0 // late: batches after which a posterior was behind
+	fitted, late, aged := 0, 0, 0 // late: batches after which a posterior was behind
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
+			Posts: seed%5 > 2,
 		})
 		classes := stream.Config.Classes
-		store, err := graphstore.New(graphstore.Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
+		store, err := graphstore.New(graphstore.Config{
+			Classes:     classes,
+			Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+			Evidence:    graphstore.EvidenceConfig{HalfLife: time.Duration(seed%7) * 10 * time.Second},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +43,9 @@ func TestStateEqualsRecount(t *testing.T) {
 			pairs.Update(view, delta, sums)
 			state.Update(view, delta, sums, votes)
 			if batch.Emit {
-				state.Ready(view, sums, nil, batch.Time, func([]Vertex) {})
+				if _, _, changed := state.Ready(view, sums, nil, batch.Time, func([]Vertex) {}); changed {
+					aged++
+				}
 			}
 			if i%5 == 4 {
 				state.Flush(view, sums)
@@ -67,8 +75,8 @@ func TestStateEqualsRecount(t *testing.T) {
 		}
 		store.Release()
 	}
-	if fitted < histories || late < histories/4 {
-		t.Errorf("%d histories: epochs in %d batches, %d vertices late", histories, fitted, late)
+	if fitted < histories || late < histories/4 || aged < histories {
+		t.Errorf("%d histories: epochs in %d batches, %d vertices late, %d times older", histories, fitted, late, aged)
 	}
 }
 
@@ -91,6 +99,7 @@ func labelsOf(store *graphstore.Store, pairs *pairs.Pairs) func() []Vertex {
 // that wait for Flush and differ.
 func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, err error) {
 	twin := New(s.classes, "", s.pairs, s.labels)
+	twin.massesAt = s.massesAt
 	twin.recount(view)
 	if s.inside.open != twin.inside.open {
 		return 0, fmt.Errorf("posterior: %d open vertices, a recount gives %d", s.inside.open, twin.inside.open)

@@ -27,6 +27,7 @@ type Epoch struct {
 	Model      uint32     // the model version that most labels had a prediction of
 	Count      uint64     // of the labels
 	Changed    uint64     // in a checkpoint: how far they changed since
+	MassesAt   event.Time // in a checkpoint: when masses of predictions were read last
 	Open       uint64     // how many vertices were open
 	Edges      uint64     // of the graph
 	Covariance []float64  // (Views+K)²: of theta, then b

@@ -8,6 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/pairs"
+	"gqlstream/ingest/event"
 )
 
 // kept is how a vertex was counted last in the communities that it is an open member of.
@@ -15,15 +16,24 @@ type kept struct {
 	cell uint16 // 1 + its cell; 0: it is not counted
 	top  uint16 // the class that its prediction is for
 	open uint16 // how far no label says what it is, in units of 1/pairs.Whole
+	mass uint16 // of its prediction, in units of 1/massWhole; see massOf
 }
+
+// massWhole is the mass of a prediction that does not age, or was made lately. The least is one
+// unit of it: of members who have all been silent for long the last predictions stand.
+const massWhole = 1 << 8
+
+// unit is one member in the counts of cells.
+const unit = pairs.Whole * massWhole
 
 // Histogram says how many open members of a community are in each cell. All counts are integers, of
 // members with their multiplicities, so that after any history they equal a recount. A member with
-// a label counts as far as the label is no longer fresh.
+// a label counts as far as the label is no longer fresh. Every member counts as much as the mass of
+// its prediction, so that members who said nothing lately are represented by those who did.
 type Histogram struct {
-	cells   []uint64 // B, in units of 1/pairs.Whole, as the others
+	cells   []uint64 // B, in units of 1/unit, as the others
 	tops    []uint64 // K: by the class that the prediction is for
-	all     []uint64 // B, in units of one: whether a label says what a member is or not
+	all     []uint64 // B, in units of 1/massWhole: whether a label says what a member is or not
 	squares [2]uint64
 	learned []int64 // B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
 }
@@ -35,7 +45,7 @@ func (h *Histogram) Cells() []float64 { return wholes(h.cells) }
 func (h *Histogram) All() []float64 {
 	list := make([]float64, len(h.all))
 	for i, n := range h.all {
-		list[i] = float64(n)
+		list[i] = float64(n) / massWhole
 	}
 	return list
 }
@@ -45,14 +55,14 @@ func (h *Histogram) Tops() []float64 { return wholes(h.tops) }
 
 // Squares returns the sum of the squared multiplicities.
 func (h *Histogram) Squares() float64 {
-	return (float64(h.squares[0])*0x1p64 + float64(h.squares[1])) / (pairs.Whole * pairs.Whole)
+	return (float64(h.squares[0])*0x1p64 + float64(h.squares[1])) / (unit * unit)
 }
 
-// wholes returns counts in units of 1/pairs.Whole as numbers.
+// wholes returns counts in units of 1/unit as numbers.
 func wholes(counts []uint64) []float64 {
 	list := make([]float64, len(counts))
 	for i, n := range counts {
-		list[i] = float64(n) / pairs.Whole
+		list[i] = float64(n) / unit
 	}
 	return list
 }
@@ -62,7 +72,7 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 	if k.cell == 0 {
 		return
 	}
-	whole, carry := uint64(multiplicity), uint64(0)
+	whole, carry := uint64(multiplicity)*uint64(k.mass), uint64(0)
 	m := whole * uint64(k.open)
 	high, low := bits.Mul64(m, m)
 	if subtract {
@@ -123,7 +133,7 @@ func (s *State) countAs(view graphstore.View, v Vertex, now kept, why causes) (m
 		h.count(was, m.Multiplicity, true)
 		h.count(now, m.Multiplicity, false)
 		if why == byLabels && was.cell > 0 && now.cell > 0 {
-			h.learn(int(was.cell)-1, int(now.cell)-1, int64(m.Multiplicity))
+			h.learn(int(was.cell)-1, int(now.cell)-1, int64(m.Multiplicity)*int64(now.mass))
 			s.inside.learned[m.Community] = struct{}{}
 		}
 	}
@@ -150,7 +160,7 @@ func (s *State) Learned(visit func(id graphstore.Community, without []float64)) 
 		h := s.inside.histograms[id]
 		without := h.All()
 		for z, n := range h.learned {
-			without[z] = max(0, without[z]-float64(n))
+			without[z] = max(0, without[z]-float64(n)/massWhole)
 		}
 		h.learned = nil
 		visit(id, without)
@@ -160,11 +170,11 @@ func (s *State) Learned(visit func(id graphstore.Community, without []float64)) 
 
 // move takes a vertex off the histograms of the communities that it was a member of, and adds it to
 // those that it is in now, as far as it is open now.
-func (n *inside) move(was, is []membership, k *kept, open uint16) {
+func (n *inside) move(was, is []membership, k *kept, open, mass uint16) {
 	for _, m := range was {
 		n.histograms[m.Community].count(*k, m.Multiplicity, true)
 	}
-	k.open = open
+	k.open, k.mass = open, mass
 	for _, m := range is {
 		n.histograms[m.Community].count(*k, m.Multiplicity, false)
 	}
@@ -172,7 +182,51 @@ func (n *inside) move(was, is []membership, k *kept, open uint16) {
 
 // keep returns how a vertex with this posterior is counted; root is scratch memory.
 func (s *State) keep(view graphstore.View, v Vertex, pi, root []float64) kept {
-	return kept{cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v), open: s.openness(view, v)}
+	return kept{
+		cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v),
+		open: s.openness(view, v), mass: s.massOf(view, v),
+	}
+}
+
+// massOf returns the mass of the prediction of v as of the moment when masses were read last, in
+// units of 1/massWhole, at least one.
+func (s *State) massOf(view graphstore.View, v Vertex) uint16 {
+	return max(1, uint16(massWhole*view.Mass(v, s.massesAt)+0.5))
+}
+
+// readMasses has every member count with the mass that its prediction has now, if that is a step of
+// age later than when masses were read last. It reports whether one counts otherwise than before.
+func (s *State) readMasses(view graphstore.View, now event.Time) (changed bool) {
+	step := view.AgeStep()
+	if step == 0 || s.massesHeld || now-now%step == s.massesAt {
+		return false
+	}
+	return s.setMasses(view, now-now%step)
+}
+
+// MassesAt returns the log time as of which predictions have their masses.
+func (s *State) MassesAt() event.Time { return s.massesAt }
+
+// HoldMasses has predictions keep the masses that they have at a time, whatever Ready is told.
+func (s *State) HoldMasses(view graphstore.View, at event.Time) {
+	s.massesHeld = true
+	s.setMasses(view, at)
+}
+
+// setMasses has every member count with the mass that its prediction has at a time.
+func (s *State) setMasses(view graphstore.View, at event.Time) (changed bool) {
+	s.massesAt = at
+	for v := range s.kept {
+		as := s.kept[v]
+		if as.cell == 0 {
+			continue
+		}
+		if as.mass = s.massOf(view, Vertex(v)); as != s.kept[v] {
+			s.countAs(view, Vertex(v), as, byNews)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // openness returns how far no label says what v is, in units of 1/pairs.Whole: 0 without a

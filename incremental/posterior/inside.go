@@ -114,7 +114,7 @@ func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 				s.kept[v] = kept{}
 			}
 		}
-		n.move(was.list, view.MemberOf(v), &s.kept[v], s.openness(view, v))
+		n.move(was.list, view.MemberOf(v), &s.kept[v], s.openness(view, v), s.massOf(view, v))
 		if was.open {
 			n.open--
 		}

@@ -39,6 +39,9 @@ type State struct {
 	inside  inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
 
+	massesAt   event.Time // when the masses of predictions were read last
+	massesHeld bool       // whether they stay, see HoldMasses
+
 	epoch   *Epoch               // nil while there is no label
 	held    bool                 // whether the epoch stays whatever the log says, see Hold
 	version uint32               // of the last epoch
@@ -67,9 +70,10 @@ func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
-	version := s.version
+	version, at, held := s.version, s.massesAt, s.massesHeld
 	*s = *New(s.classes, s.drawn, s.pairs, s.labels)
-	s.version = version
+	s.version, s.massesAt, s.massesHeld = version, at, held
+	s.readMasses(view, now)
 	s.recount(view)
 	s.begin(view, sums, weight, now)
 }
@@ -171,25 +175,26 @@ func moved(now int, then uint64) bool {
 }
 
 // Ready computes the posteriors of labels and of members of communities where their inputs changed.
-// It returns those vertices, valid until the next call, and whether an epoch began, with which all
-// were. ends is called before an epoch ends, when all counts are still those of its cells, with the
+// It returns those vertices, valid until the next call, whether an epoch began, with which all
+// were, and whether predictions have aged, so that members of any community count otherwise. ends is called before an epoch ends, when all counts are still those of its cells, with the
 // vertices that were computed under it.
 func (s *State) Ready(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 	ends func(computed []Vertex),
-) (computed []Vertex, began bool) {
+) (computed []Vertex, began, aged bool) {
 	due := s.due(view, now)
+	aged = s.readMasses(view, now)
 	if !due || s.epoch != nil {
 		s.computeTouched(view, sums)
 	}
 	if !due {
-		return s.computed, false
+		return s.computed, false, aged
 	}
 	if s.epoch != nil {
 		ends(s.computed)
 	}
 	s.begin(view, sums, weight, now)
-	return nil, true
+	return nil, true, aged
 }
 
 // sortTouched sorts what was touched, so that memory is read from front to back. Where that is a good part of all vertices
@@ -297,10 +302,10 @@ func (s *State) LabelPosterior(v Vertex) []float64 { return s.labelPi[v] }
 // no label: all that Restore needs beside the graph.
 func (s *State) Epochs() []Epoch {
 	if s.epoch == nil {
-		return []Epoch{{Version: s.version}}
+		return []Epoch{{Version: s.version, MassesAt: s.massesAt}}
 	}
 	e := *s.epoch
-	e.Changed = s.changed
+	e.Changed, e.MassesAt = s.changed, s.massesAt
 	return []Epoch{e}
 }
 
@@ -310,7 +315,7 @@ func Restore(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Verte
 ) (*State, error) {
 	s := New(classes, drawn, pairs, labels)
 	s.recount(view)
-	s.version = e.Version
+	s.version, s.massesAt = e.Version, e.MassesAt
 	if len(e.Prior) == 0 {
 		return s, nil
 	}

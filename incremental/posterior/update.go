@@ -41,6 +41,9 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		s.spoken(view, p)
 		move(p.V, byNews)
 	}
+	for _, c := range delta.Evidence {
+		s.touch(c.V, byNews)
+	}
 	for _, c := range s.pairs.Changes() {
 		why := byNews
 		if c.Before.Class != c.After.Class {

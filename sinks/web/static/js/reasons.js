@@ -7,6 +7,8 @@ export const reasons = {
   left: { title: "Members left", meaning: "former members" },
   predictions: { title: "New predictions", meaning: "the classifier's reading of new words" },
   model: { title: "New classifier", meaning: "another version of the classifier took over" },
+  age: { title: "Older predictions",
+    meaning: "predictions of people who said nothing lately count less" },
   labels: { title: "New labels", meaning: "new labels of people" },
   edges: { title: "New or ended edges", meaning: "connections between people" },
   coefficients: { title: "Correction learned again",
