@@ -29,8 +29,7 @@ const correctionLeast = 1e-3
 
 // judge says whether the calibration labels are typical of the open vertices, whose mean posterior
 // is given, and corrects the posteriors for what they are not. With T the largest difference of a
-// class between that mean and the mean posterior of the labels, in standard errors of the latter,
-// both for the predictions of now, which rest on as many observations, the shares of the graph are taken to be
+// class between that mean and the mean posterior of the labels, in standard errors of the latter, the shares of the graph are taken to be
 //
 //	q_G = pi0 + (1 - 1/T²) (q - pi0),   0 in place of the factor if T is below 1,
 //
@@ -46,9 +45,7 @@ func (s *State) judge(view graphstore.View, sums *neighborhood.Sums, open []floa
 	}
 	reader := s.Reader(view, sums)
 	for _, v := range s.labels() {
-		if !reader.Posterior(pi, v) {
-			reader.labelPosterior(pi, v)
-		}
+		reader.labelPosterior(pi, v)
 		w, class := weight(v), int(view.Label(v).Class)
 		n, n2 = n+w, n2+float64(w*w)
 		for i, p := range pi {
