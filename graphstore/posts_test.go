@@ -380,3 +380,36 @@ func TestManyPostsOfOneAuthor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A vertex counts its different predictions and its posts, of one model version. One that is said
+// again says nothing new.
+func TestObservationsAreCounted(t *testing.T) {
+	s := newTestStore(t, Config{Classes: 2})
+	at := event.Position(0)
+	say := func(want uint32, version string, first uint32, posts int) {
+		t.Helper()
+		at++
+		b := &event.Batch{First: at, Last: at, Time: event.Time(at)}
+		units := []uint32{first, event.One - first}
+		for i := range posts {
+			b.Posts = append(b.Posts, event.Post{
+				Author: by(1), Units: units, Version: version, Weight: 1, Index: uint32(i),
+			})
+		}
+		if posts == 0 {
+			b.Predictions = []event.Prediction{{Vertex: by(1), Units: units, Version: version}}
+		}
+		if _, refused := s.Apply(b); len(refused) > 0 {
+			t.Fatalf("refused %+v", refused)
+		}
+		v, _ := s.View().Lookup(by(1))
+		if got := s.View().Evidence(v).Observations; got != want {
+			t.Errorf("%d observations, want %d", got, want)
+		}
+	}
+	say(1, "a", event.One, 0)
+	say(1, "a", event.One, 0)
+	say(2, "a", event.One/2, 0)
+	say(5, "a", event.One/4, 3)
+	say(6, "a", 0, 0)
+}

@@ -116,7 +116,7 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 func TestHalfLifeIsChecked(t *testing.T) {
 	for text, change := range map[string]func(*Config){
 		"want 0":    func(c *Config) { c.HalfLife = -time.Hour },
-		"up to 175": func(c *Config) { c.HalfLife = 30 * 365 * 24 * time.Hour },
+		"to 175": func(c *Config) { c.HalfLife = 30 * 365 * 24 * time.Hour },
 	} {
 		config := Config{Classes: 2, HalfLife: time.Hour}
 		change(&config)

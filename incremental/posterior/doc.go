@@ -9,10 +9,11 @@
 //
 //	pi_i(v) = softmax_i( log pi0_i + b_i + sum_j theta_j x_ji(v) )
 //
-// over ten views x_j: the logarithms of f, g and h against pi0, those of the label
-// counts mixed with 1 and with 0.1 of pi0, and the first three once more, scaled by
+// over eleven views x_j: the logarithms of f, g and h against pi0, those of the label
+// counts mixed with 1 and with 0.1 of pi0, f once more, scaled by 1 - 1/n for a vertex of which n
+// predictions or posts have come, and the first three once more, scaled by
 // how far the labels are (see views). No label enters the views of its own vertex.
-// The ten theta and K intercepts b maximise a penalised likelihood on L, which is
+// The eleven theta and K intercepts b maximise a penalised likelihood on L, which is
 // concave, so that a Newton iteration finds the one maximum; see fit.
 //
 // An Epoch is the coefficients and what the whole graph says under them: sums of pi,
