@@ -115,7 +115,7 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 // A half-life must not be taken where it cannot be kept.
 func TestHalfLifeIsChecked(t *testing.T) {
 	for text, change := range map[string]func(*Config){
-		"want 0":    func(c *Config) { c.HalfLife = -time.Hour },
+		"want 0": func(c *Config) { c.HalfLife = -time.Hour },
 		"to 175": func(c *Config) { c.HalfLife = 30 * 365 * 24 * time.Hour },
 	} {
 		config := Config{Classes: 2, HalfLife: time.Hour}
