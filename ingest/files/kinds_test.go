@@ -137,6 +137,21 @@ func TestWordsForNothing(t *testing.T) {
 	}
 }
 
+// The advice for a file without names is one that can be obeyed: it names as many columns as a row has.
+func TestAdviceForFilesWithoutNamesCountsTheirColumns(t *testing.T) {
+	path := writeFile(t, "edges.txt", []byte("u1 u2 {}\nu2 u3 {}\n"))
+	err := readQuietly(path)
+	if err == nil || !strings.Contains(err.Error(), "--columns src,dst,;") {
+		t.Fatalf("%v", err)
+	}
+	b := merged(readAll(t, Config{
+		Inputs: []Input{{Path: path, Kind: event.KindEdge}}, Header: []string{"src,dst,"},
+	}))
+	if got := ends(b); !slices.Equal(got, []string{"u1>u2", "u2>u3"}) || len(b.Refused) > 0 {
+		t.Errorf("%v, refused %v", got, b.Refused)
+	}
+}
+
 // A name that may stand for nobody is a vertex, with a warning: it may be a hub.
 func TestDoubtfulNamesAreWarnedOf(t *testing.T) {
 	for name, want := range map[string]bool{"[deleted]": true, "?": true, "none": true, "None of them": false, "a": false} {

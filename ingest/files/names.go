@@ -117,6 +117,9 @@ func (c *columns) noColumns(missing, names []string) error {
 			order = append(order, known.Names[0])
 		}
 	}
+	for len(order) < len(names) && len(order) < columnsShown { // a row has to have as many values
+		order = append(order, "")
+	}
 	advice := "rename with --map " + strings.Join(maps, ",")
 	if !c.typed {
 		if looksLikeData(names) {
@@ -130,6 +133,9 @@ func (c *columns) noColumns(missing, names []string) error {
 	return fmt.Errorf("no column %s for %v rows: the file has %s; %s",
 		strings.Join(missing, ", "), c.kind, listNames(names), advice)
 }
+
+// columnsShown bounds the columns that the advice about a file without names counts.
+const columnsShown = 16
 
 // looksLikeData reports whether the line of names seems to be a row of values.
 func looksLikeData(names []string) bool {
