@@ -460,7 +460,7 @@ func TestEmptyPagesSaySo(t *testing.T) {
 	p.visit(s.URL() + "#/c/nobody")
 	p.until(
 		"a word about nobody",
-		`document.querySelector(".detail .note")?.innerText.includes("no estimate")`,
+		`document.querySelector(".detail .note")?.innerText.includes("No estimate")`,
 	)
 	p.visit(s.URL() + "#/pipeline")
 	p.until(
