@@ -22,9 +22,6 @@ const (
 	tabColumns    = 4
 )
 
-// wideFolders may still have wider lines. Take a folder out when it has none left.
-var wideFolders = []string{"incremental", "quant"}
-
 // text returns what a source file holds.
 func (s source) text(t *testing.T) []byte {
 	t.Helper()
@@ -59,8 +56,7 @@ func TestLinesAreShort(t *testing.T) {
 		}
 	}
 	for _, s := range sources(t) {
-		folder, _, _ := strings.Cut(s.name, "/")
-		if !s.test && !slices.Contains(wideFolders, folder) {
+		if !s.test {
 			check(s.name, s.text(t))
 		}
 	}

@@ -50,7 +50,10 @@ func incomingVersion(view graphstore.View) uint32 {
 // modelVersion returns the model version of most members of a community, and whether
 // there are others: a built-in classifier beside the version in use. A community
 // without predictions has the version in use.
-func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (version uint32, mixed bool) {
+func (c *Core) modelVersion(
+	id graphstore.Community,
+	view graphstore.View,
+) (version uint32, mixed bool) {
 	active, known := view.ActiveVersion()
 	if !known {
 		active = 0
@@ -64,7 +67,8 @@ func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (vers
 // become worse, or is well again.
 func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (degraded bool) {
 	for _, l := range delta.Labels {
-		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass || l.After.Role != event.Calibrate {
+		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass ||
+			l.After.Role != event.Calibrate {
 			continue
 		}
 		before, _ := neighborhood.PredictionBefore(view, delta, l.V)

@@ -32,13 +32,16 @@ type Config struct {
 	// say so of the others.
 	SelectedBy map[string]quant.Selection `json:",omitempty"`
 
-	Classifier   string        `json:",omitempty"` // "" or classifier.Name
-	Kernel       string        // "" is ppr; see diffusion.KernelNames
-	Alpha        float64       // teleport probability, 0 is 0.1
-	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
-	Engine       string        `json:",omitempty"` // how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see outgrown
-	MembersMin   int           // fewer people of whom something is known: suppressed; 0: none is
-	Round        float64       `json:",omitempty"` // what published shares are multiples of; 0: not rounded
+	Classifier string  `json:",omitempty"` // "" or classifier.Name
+	Kernel     string  // "" is ppr; see diffusion.KernelNames
+	Alpha      float64 // teleport probability, 0 is 0.1
+	Tolerance  float64 // bound on the certificate of a kernel, 0 is toleranceDefault
+	// how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see
+	// outgrown
+	Engine     string `json:",omitempty"`
+	MembersMin int    // fewer people of whom something is known: suppressed; 0: none is
+	// what published shares are multiples of; 0: not rounded
+	Round        float64       `json:",omitempty"`
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
 	Models       Models        `json:",omitzero"`
@@ -51,10 +54,13 @@ type Config struct {
 	// LabelsDrawn says how the calibration labels were drawn, if that is known.
 	LabelsDrawn posterior.Drawn           `json:",omitempty"`
 	Evidence    graphstore.EvidenceConfig `json:",omitzero"` // how long observations stay evidence
-	Late        event.LatePolicy          `json:",omitzero"` // carried out by the source, which has the messages
+	// carried out by the source, which has the messages
+	Late event.LatePolicy `json:",omitzero"`
 
-	Cut           string `json:",omitempty"` // how the source cuts the log into steps; see ingest.StepConfig.Cut
-	DenyConfigure bool   `json:",omitempty"` // refuse configure events, where publishers must not change which communities are tracked
+	// how the source cuts the log into steps; see ingest.StepConfig.Cut
+	Cut string `json:",omitempty"`
+	// refuse configure events, where publishers must not change which communities are tracked
+	DenyConfigure bool `json:",omitempty"`
 	// Shards is the number of parts of the communities; see ShardOf. It decides
 	// results, because each part has a budget of its own; 0 is one.
 	Shards int `json:",omitempty"`
@@ -62,7 +68,8 @@ type Config struct {
 	// members of their communities. nil means all. It decides no result.
 	Owned []int `json:"-"`
 
-	Patient bool `json:"-"` // all variances are counted at the first emission, however long that takes
+	// all variances are counted at the first emission, however long that takes
+	Patient bool `json:"-"`
 
 	sketchEarned  float64 // for tests, as the next two; 0 is the constant
 	emissionWork  float64
@@ -72,15 +79,18 @@ type Config struct {
 // Emit bounds the movement of an estimate that is not published again. Its zero value
 // publishes whatever moved at all.
 type Emit struct {
-	Threshold    float64       // in standard errors of the last record; 0 is none
-	AtLeastEvery time.Duration // of log time, after which anything that moved is published; 0 is ten seconds
+	Threshold float64 // in standard errors of the last record; 0 is none
+	// of log time, after which anything that moved is published; 0 is ten seconds
+	AtLeastEvery time.Duration
 }
 
 // Models decides when a new model version takes the place of the old one. Zero is the
 // default of the store.
 type Models struct {
-	SwitchAt   float64       `yaml:"switch_at"` // share of the old version's predictions, and of those with a calibration label, that it must cover
-	LapseAfter time.Duration `yaml:"-"`         // of log time without a prediction of it; < 0 never
+	// share of the old version's predictions, and of those with a calibration label, that it must
+	// cover
+	SwitchAt   float64       `yaml:"switch_at"`
+	LapseAfter time.Duration `yaml:"-"` // of log time without a prediction of it; < 0 never
 }
 
 // A tolerance of toleranceDefault moves 99 shares of 100 by less than .05 standard errors. The
@@ -121,7 +131,12 @@ func clearDefault[T comparable](field *T, fallback T) {
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	store := c.store()
-	errs := []error{store.Validate(), c.diffusion().Validate(), c.Late.Validate(), checkSelections(c.SelectedBy)}
+	errs := []error{
+		store.Validate(),
+		c.diffusion().Validate(),
+		c.Late.Validate(),
+		checkSelections(c.SelectedBy),
+	}
 	want := func(holds bool, format string, args ...any) {
 		if !holds {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -133,14 +148,17 @@ func (c Config) Validate() error {
 		"classifier: %q is not %s", c.Classifier, classifier.Name)
 	want(c.HalfLife >= 0 && c.HalfLife <= tally.HalfLifeMax,
 		"label_half_life: %v, want 0 (never) to %v", c.HalfLife, tally.HalfLifeMax)
-	want(c.Shards >= 0 && c.Shards <= shardsMax, "group.shards: %d, want 1 to %d", c.Shards, shardsMax)
+	want(c.Shards >= 0 && c.Shards <= shardsMax, "group.shards: %d, want 1 to "+
+		"%d", c.Shards, shardsMax)
 	want(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax,
-		"emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax)
+		"emit.threshold: %v is not between 0 and %v standard "+
+			"errors", c.Emit.Threshold, emitThresholdMax)
 	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
 	want(c.LabelsDrawn == "" || slices.Contains(posterior.DrawnWays, c.LabelsDrawn),
 		"labels.drawn: %q is not one of %v", c.LabelsDrawn, posterior.DrawnWays)
 	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
-	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and %v", c.Round, roundMax)
+	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and "+
+		"%v", c.Round, roundMax)
 	for _, o := range c.Estimates {
 		errs = append(errs, o.Validate())
 		pair, _, hardPair := o.Method.Needs()
@@ -203,7 +221,8 @@ func checkSelections(by map[string]quant.Selection) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(quant.Selections, by[name]) {
-			errs = append(errs, fmt.Errorf("communities: %q has selected_by %q, want one of %v or %s",
+			errs = append(errs, fmt.Errorf("communities: %q has selected_by %q, want one of %v "+
+				"or %s",
 				name, by[name], quant.Selections, selectedByEdges))
 		}
 	}

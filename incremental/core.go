@@ -31,7 +31,8 @@ type Core struct {
 	erasures erasures
 	holds    []hold // of the next step; see HoldPair
 
-	// selectedBy holds the selections that the configuration, or the last configure event, declares.
+	// selectedBy holds the selections that the configuration, or the last configure event,
+	// declares.
 	selectedBy map[string]quant.Selection
 	solvers    []quant.Solver // one for each goroutine of an emission
 }
@@ -44,8 +45,9 @@ type Result struct {
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Behind    bool             // records are left for the next emission
-	Compacted bool             // the store is in its canonical order: Save is valid until the next Step
-	Owed      bool             // Compacted, and an erasure waits for this checkpoint: save it
+	// the store is in its canonical order: Save is valid until the next Step
+	Compacted bool
+	Owed      bool // Compacted, and an erasure waits for this checkpoint: save it
 }
 
 // New returns a cold core that has seen nothing.
@@ -59,9 +61,10 @@ func New(config Config) (*Core, error) {
 		return nil, fmt.Errorf("incremental: %w", err)
 	}
 	return &Core{
-		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy, scores: prequential.New(config.Classes),
-		sums:  neighborhood.New(config.Classes, config.families().HardPair),
-		pairs: pairs.New(config.Classes, config.families().HardPair),
+		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy,
+		scores: prequential.New(config.Classes),
+		sums:   neighborhood.New(config.Classes, config.families().HardPair),
+		pairs:  pairs.New(config.Classes, config.families().HardPair),
 	}, nil
 }
 
@@ -81,7 +84,8 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.followMasses(view, delta)
 	if b.Emit && c.loadsHistory(b.EmitAll) {
 		result.Behind = true
-	} else if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
+		// nothing is estimated of no community: a core stays cold until there is one
+	} else if b.Emit && view.Communities() > 0 {
 		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
 		bounded := soon && !b.EmitAll && !c.config.Patient
 		c.prepareEmission(view, b.EmitAll)
@@ -115,7 +119,10 @@ func (c *Core) carryOut(b *event.Batch, result *Result) {
 		}
 		result.Refused = slices.Clone(result.Refused) // they are the store's own, which begins anew
 		if err := c.configure(control.Config); err != nil {
-			result.Refused = append(result.Refused, graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()))
+			result.Refused = append(
+				result.Refused,
+				graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()),
+			)
 			continue
 		}
 		c.live = live{}
@@ -186,7 +193,8 @@ func (c *Core) ownedShards() []int {
 	return list
 }
 
-// Disown ends the estimating of a shard, which another worker has taken over. The core cannot take it back; see Restore.
+// Disown ends the estimating of a shard, which another worker has taken over. The core cannot take
+// it back; see Restore.
 func (c *Core) Disown(shard int) {
 	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
 }

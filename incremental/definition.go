@@ -17,10 +17,12 @@ import (
 // CommunityDefinition is a tracked community as configurations write it, in the
 // file or in a configure event: by member events when nothing else is given.
 type CommunityDefinition struct {
-	Name       string         `json:"name" yaml:"name"`
-	Everyone   bool           `json:"everyone" yaml:"everyone,omitempty"`
-	Where      map[string]any `json:"where" yaml:"where,omitempty"` // one attribute and the value it must have
-	Expression string         `json:"rule" yaml:"rule,omitempty"`   // over attributes; see package graphstore/rule
+	Name     string `json:"name" yaml:"name"`
+	Everyone bool   `json:"everyone" yaml:"everyone,omitempty"`
+	// one attribute and the value it must have
+	Where map[string]any `json:"where" yaml:"where,omitempty"`
+	// over attributes; see package graphstore/rule
+	Expression string         `json:"rule" yaml:"rule,omitempty"`
 	Ego        *EgoDefinition `json:"ego" yaml:"ego,omitempty"`
 
 	// SelectedBy declares how the members were selected, for auto; see Selection.
@@ -65,13 +67,16 @@ func (c CommunityDefinition) Rule() (graphstore.Rule, error) {
 		given, err = append(given, "where"), c.where(&rule)
 	}
 	if c.Expression != "" {
-		given, rule.Kind, rule.Expression = append(given, "rule"), graphstore.ByExpression, strings.TrimSpace(c.Expression)
+		given = append(given, "rule")
+		rule.Kind = graphstore.ByExpression
+		rule.Expression = strings.TrimSpace(c.Expression)
 	}
 	if c.Ego != nil {
 		given, err = append(given, "ego"), c.Ego.fill(&rule)
 	}
 	if len(given) > 1 {
-		return rule, fmt.Errorf("communities: %q is defined by %s; choose one", c.Name, strings.Join(given, " and "))
+		return rule, fmt.Errorf("communities: %q is defined by %s; choose "+
+			"one", c.Name, strings.Join(given, " and "))
 	}
 	if err != nil {
 		return rule, fmt.Errorf("communities: %q: %w", c.Name, err)
@@ -104,7 +109,8 @@ func (c CommunityDefinition) where(rule *graphstore.Rule) error {
 	return nil
 }
 
-// valueOf reads a number of YAML or JSON as the value of an attribute. A whole number beyond 2^53 is text.
+// valueOf reads a number of YAML or JSON as the value of an attribute. A whole number beyond 2^53
+// is text.
 func valueOf(value any) (event.Value, bool) {
 	switch x := value.(type) {
 	case uint64:
@@ -132,13 +138,15 @@ func (e *EgoDefinition) fill(rule *graphstore.Rule) error {
 	case json.Number:
 		n, err := strconv.ParseUint(root.String(), 10, 64)
 		if err != nil {
-			return errors.New("ego: root must be the name of a vertex; put a negative number in quotes")
+			return errors.New("ego: root must be the name of a vertex; put a negative number in " +
+				"quotes")
 		}
 		rule.Root = strconv.FormatUint(n, 10)
 	default:
 		x, ok := numberOf(root)
 		if !ok || x < 0 || x != math.Trunc(x) || x > 1<<53 {
-			return errors.New("ego: root must be the name of a vertex; put a large number in quotes")
+			return errors.New("ego: root must be the name of a vertex; put a large number in " +
+				"quotes")
 		}
 		rule.Root = strconv.FormatUint(uint64(x), 10)
 	}
@@ -162,7 +170,9 @@ func numberOf(value any) (float64, bool) {
 }
 
 // parseCommunities reads {"communities": [...]} strictly.
-func parseCommunities(config json.RawMessage) ([]graphstore.Rule, map[string]quant.Selection, error) {
+func parseCommunities(
+	config json.RawMessage,
+) ([]graphstore.Rule, map[string]quant.Selection, error) {
 	var wanted struct {
 		Communities *[]CommunityDefinition `json:"communities"`
 	}
@@ -173,9 +183,12 @@ func parseCommunities(config json.RawMessage) ([]graphstore.Rule, map[string]qua
 		return nil, nil, err
 	}
 	if wanted.Communities == nil {
-		return nil, nil, errors.New(`want {"communities": [...]}; nothing else can be configured in the log`)
+		return nil, nil, errors.New(
+			`want {"communities": [...]}; nothing else can be configured in the log`,
+		)
 	}
-	rules, selected := make([]graphstore.Rule, len(*wanted.Communities)), map[string]quant.Selection{}
+	rules := make([]graphstore.Rule, len(*wanted.Communities))
+	selected := map[string]quant.Selection{}
 	var errs []error
 	for i, definition := range *wanted.Communities {
 		rule, err := definition.Rule()

@@ -17,9 +17,9 @@ import (
 // At an emission every community that was touched is solved, oldest first within a bound of work. A
 // record is published if it says something else than the last one: a share has moved by
 // Emit.Threshold of its standard errors, or a standard error by that part of itself; the effective
-// labels of a class have changed by a tenth; its flags, its model or its coefficients are others; and
-// in any case once the last record is older than Emit.AtLeastEvery and anything moved at all. Changes
-// that were not published add up, since they are measured from the last record.
+// labels of a class have changed by a tenth; its flags, its model or its coefficients are others;
+// and in any case once the last record is older than Emit.AtLeastEvery and anything moved at all.
+// Changes that were not published add up, since they are measured from the last record.
 const (
 	emitAtLeastEvery = 10 * time.Second
 	emitThresholdMax = 10.0
@@ -55,7 +55,10 @@ func (g gate) flags(flags []string) []string {
 		holds bool
 		name  string
 	}{
-		{g.Mixed, quant.FlagMixedModel}, {g.Switching, quant.FlagModelSwitching}, {g.CutShort, quant.FlagCutShort}, {g.Drift, quant.FlagDrift},
+		{g.Mixed, quant.FlagMixedModel},
+		{g.Switching, quant.FlagModelSwitching},
+		{g.CutShort, quant.FlagCutShort},
+		{g.Drift, quant.FlagDrift},
 	} {
 		if f.holds {
 			flags = append(flags, f.name)
@@ -81,7 +84,10 @@ func (c *Core) loadsHistory(all bool) (waits bool) {
 // estimate solves the communities that were touched, and returns the records that are due, by
 // community name. If bounded, it solves as many as one emission can bear; behind says that some are
 // left for the next one.
-func (c *Core) estimate(view graphstore.View, all, bounded bool) (records []quant.Estimate, behind bool) {
+func (c *Core) estimate(
+	view graphstore.View,
+	all, bounded bool,
+) (records []quant.Estimate, behind bool) {
 	for len(c.solvers) < runtime.GOMAXPROCS(0) {
 		c.solvers = append(c.solvers, quant.Solver{})
 	}
@@ -108,15 +114,18 @@ func (c *Core) estimate(view graphstore.View, all, bounded bool) (records []quan
 	return records, behind
 }
 
-// emissionWork is what an emission can bear of one shard, in classes times cells: about a quarter of
-// a second of one core. A community costs solveWork besides. More shards bear more, as they are for
-// more workers.
+// emissionWork is what an emission can bear of one shard, in classes times cells: about a quarter
+// of a second of one core. A community costs solveWork besides. More shards bear more, as they are
+// for more workers.
 const emissionWork, solveWork = 1 << 23, 512
 
 // toSolve lists the communities to solve, in order: those that were touched, and those whose last
 // record is older than Emit.AtLeastEvery though something has changed. If bounded, it takes those
 // that were solved longest ago, as many as an emission can bear; behind says that some are left.
-func (c *Core) toSolve(view graphstore.View, bounded bool) (list []graphstore.Community, behind bool) {
+func (c *Core) toSolve(
+	view graphstore.View,
+	bounded bool,
+) (list []graphstore.Community, behind bool) {
 	shards := make([][]graphstore.Community, c.shards())
 	c.tallies.Changed(func(id graphstore.Community, touched bool) {
 		if touched || c.overdue(id) {
@@ -155,7 +164,11 @@ func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 
 // saysBeside returns the flags and the model version that a record would have now.
 func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
-	g := gate{Suppressed: c.belowFloor(id), Switching: incomingVersion(view) != noVersion, CutShort: view.CutShort(id)}
+	g := gate{
+		Suppressed: c.belowFloor(id),
+		Switching:  incomingVersion(view) != noVersion,
+		CutShort:   view.CutShort(id),
+	}
 	g.Version, g.Mixed = c.modelVersion(id, view)
 	g.Drift = c.scores.Degraded(g.Version)
 	return g
@@ -267,15 +280,16 @@ func TooFew(floor int, known tally.Known) bool {
 		known.Effective() < min(effectiveMin, float64(floor)/2))
 }
 
-// BelowFloor reports whether a community is below a privacy floor; one that the core does not track,
-// and any of a cold core, is below every floor.
+// BelowFloor reports whether a community is below a privacy floor; one that the core does not
+// track, and any of a cold core, is below every floor.
 func (c *Core) BelowFloor(community string, floor int) bool {
 	id, known := c.View().FindCommunity(community)
 	return floor > 0 && (!known || c.tallies == nil || c.below(id, floor))
 }
 
-// suppressed returns the records of a community below the privacy floor: that it is one, and nothing
-// else. There is one of each estimate, which takes the place of the last one wherever that is kept.
+// suppressed returns the records of a community below the privacy floor: that it is one, and
+// nothing else. There is one of each estimate, which takes the place of the last one wherever that
+// is kept.
 func (c *Core) suppressed(header quant.Estimate) (records []quant.Estimate) {
 	for _, options := range c.config.Estimates {
 		records = append(records, quant.Estimate{

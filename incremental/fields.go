@@ -84,7 +84,10 @@ func (f *fields) Ready(view graphstore.View) {
 // members it is small, and so must be its error.
 func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
-	want := c.config.Tolerance * c.reach(c.tallies.LabelsReached(view, k.mass)/max(c.tallies.KernelSum(id), 1), view)
+	want := c.config.Tolerance * c.reach(
+		c.tallies.LabelsReached(view, k.mass)/max(c.tallies.KernelSum(id), 1),
+		view,
+	)
 	if now := k.field.Tolerance(); now > 2*want || now < want/2 {
 		k.field.Retune(want)
 		k.field.Update(view, nil, nil)
@@ -120,7 +123,13 @@ func newField(c *Config) *diffusion.Field {
 // Statistics implements masses.
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := f.core
-	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, c.affordsExact(id, view, exactTermsMax))
+	s := c.tallies.Statistics(
+		id,
+		view,
+		c.sums,
+		f.each[id].mass,
+		c.affordsExact(id, view, exactTermsMax),
+	)
 	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))

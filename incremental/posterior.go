@@ -51,7 +51,10 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.LabelsDrawn, c.pairs, c.tallies.Rows)}
+	p := &posteriors{
+		core:  c,
+		state: posterior.New(c.config.Classes, c.config.LabelsDrawn, c.pairs, c.tallies.Rows),
+	}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }
@@ -95,7 +98,11 @@ func (c *Core) Coefficients() *posterior.Epoch {
 }
 
 // follow lets the posteriors follow a change of the graph.
-func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []graphstore.Vertex) {
+func (p *posteriors) follow(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	votes []graphstore.Vertex,
+) {
 	if p != nil {
 		p.state.Update(view, delta, p.core.sums, votes)
 	}
@@ -178,8 +185,8 @@ func (p *posteriors) flush(view graphstore.View) {
 	}
 }
 
-// carry keeps, before an epoch ends, how far the shares of every community have moved since its last
-// record: its cells are about to be others.
+// carry keeps, before an epoch ends, how far the shares of every community have moved since its
+// last record: its cells are about to be others.
 func (p *posteriors) carry(view graphstore.View) {
 	var solver quant.Solver
 	followed := p.state.Followed(view, p.core.sums)
@@ -226,7 +233,8 @@ func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *quan
 		Means:    e.Means, Views: e.Views, Counts: h.Cells(), All: h.All(), Squares: h.Squares(),
 		Predicted: h.Tops(),
 		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
-		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected, Agreement: e.Agreement,
+		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected,
+		Agreement:    e.Agreement,
 		Coefficients: e.Covariance, Shared: posterior.Views,
 	}
 }

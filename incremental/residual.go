@@ -13,8 +13,8 @@ import (
 // every n-th stands for n.
 const slopeLabelsMax = 512
 
-// countResiduals sums the residuals of the labels: of all, of those of each class, and of those that
-// are members of each community.
+// countResiduals sums the residuals of the labels: of all, of those of each class, and of those
+// that are members of each community.
 func (p *posteriors) countResiduals(view graphstore.View) {
 	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*quant.Residuals{}
 	p.between = nil
@@ -65,10 +65,12 @@ func (p *posteriors) save(add addSection) {
 	}
 }
 
-// drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.
+// drawnLeast is the number of labels of a class that are drawn at most where there are many
+// classes; see draw.
 const drawnLeast = 16
 
-// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax.
+// draw returns labels of each class, every n-th where there are more than its part of
+// slopeLabelsMax.
 func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 	k := p.core.config.Classes
 	most, labels := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
@@ -76,7 +78,9 @@ func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 		class := view.Label(v).Class
 		labels[class] = append(labels[class], v)
 	}
-	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
+	sample := quant.NewLabelSample(k)
+	views := make([]float64, posterior.Views*k)
+	reader := p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)
 	for class, labels := range labels {
 		every := (len(labels)-1)/most + 1

@@ -11,9 +11,9 @@ import (
 // roundMax is the coarsest unit of published shares.
 const roundMax = 0.25
 
-// round makes the shares of a record multiples of a unit of which 1 is a multiple, so that they still
-// sum to one. Bounds move outwards, so that an interval holds what it held. The parts of a change
-// are rounded too. A unit of 0 leaves the record as it is. Nothing inside a core is rounded.
+// round makes the shares of a record multiples of a unit of which 1 is a multiple, so that they
+// still sum to one. Bounds move outwards, so that an interval holds what it held. The parts of a
+// change are rounded too. A unit of 0 leaves the record as it is. Nothing inside a core is rounded.
 func round(e *quant.Estimate, unit float64) {
 	if unit <= 0 {
 		return

@@ -61,7 +61,11 @@ func addRows[T communityRow](c *Core, add addSection, name string, copied bool, 
 }
 
 // ownedRows reads what addRows wrote of the shards that this core estimates, by community.
-func ownedRows[T communityRow](c *Core, sections map[string][]byte, name string) (all []T, err error) {
+func ownedRows[T communityRow](
+	c *Core,
+	sections map[string][]byte,
+	name string,
+) (all []T, err error) {
 	view := c.View()
 	for _, shard := range c.ownedShards() {
 		section := shardSection(shard, name)
@@ -72,7 +76,8 @@ func ownedRows[T communityRow](c *Core, sections map[string][]byte, name string)
 		for i := range rows {
 			id := rows[i].community()
 			if int(id) >= view.Communities() || c.shardOf(id, view) != shard {
-				return nil, fmt.Errorf("section %s: community %d is not one of shard %d", section, id, shard)
+				return nil, fmt.Errorf("section %s: community %d is not one of shard "+
+					"%d", section, id, shard)
 			}
 		}
 		all = append(all, rows...)

@@ -2,25 +2,23 @@ package incremental
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
-	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
-// sharedDual keeps one dual for all communities, so that an edge costs the same for five communities
-// and for 100,000. It has one function for each class: the weight g of the label's age (one without a
-// half-life) at calibration labels of the class, and zero elsewhere. The first moments A1 of a community
-// are sums of y over its members. Where an estimate reads posteriors it has K functions more, of the labels'
-// residuals: g r_i = g (y_i - pi_i), times residualScale. It follows the graph with every step, and labels
-// and posteriors at emissions. The second moments A2 are not linear in the members: they are estimated; see
-// sketch.go.
+// sharedDual keeps one dual for all communities, so that an edge costs the same for five
+// communities and for 100,000. It has one function for each class: the weight g of the label's age
+// (one without a half-life) at calibration labels of the class, and zero elsewhere. The first
+// moments A1 of a community are sums of y over its members. Where an estimate reads posteriors it
+// has K functions more, of the labels' residuals: g r_i = g (y_i - pi_i), times residualScale. It
+// follows the graph with every step, and labels and posteriors at emissions. The second moments A2
+// are not linear in the members: they are estimated; see sketch.go.
 type sharedDual struct {
 	core  *Core
 	dual  *diffusion.Dual
@@ -29,7 +27,8 @@ type sharedDual struct {
 	measured
 }
 
-// measured says how far labels are from the members of communities, see measureReach, and which sketches were made.
+// measured says how far labels are from the members of communities, see measureReach, and which
+// sketches were made.
 type measured struct {
 	Reach  float64              // the least of any community, at most 1
 	Lowest float64              // of those that were asked in this round
@@ -38,21 +37,23 @@ type measured struct {
 
 	Credit   float64 // work that sketches may do, in neighbours visited
 	Sketches uint64  // made so far
-	Signed   float64 // of the labels of the one that is being made: the sum of the squares of their weights
-	Waiting  uint32  // sketches until the newest community has one of each class
+	// of the labels of the one that is being made: the sum of the squares of their weights
+	Signed  float64
+	Waiting uint32 // sketches until the newest community has one of each class
 }
 
 const (
 	// dualStartShare divides the tolerance with which a dual starts, so that the first
 	// batches have room.
 	dualStartShare = 4
-	// These bound the error of a value of a class, which with many classes is classesTolerance times their
-	// root, in eta of the share of a class; and of a residual, with two classes, and the power of the classes by which it grows.
+	// These bound the error of a value of a class, which with many classes is classesTolerance
+	// times their root, in eta of the share of a class; and of a residual, with two classes, and
+	// the power of the classes by which it grows.
 	classTolerance, classesTolerance = 7, 2.55
 	residualTolerance, residualPower = 1.6, 0.75
-	// reachUsual is the mean value of a community, over the share of labels, below which the tolerance
-	// falls with the least, down to reachLeast. An emission asks communities of reachMembers, and of as many
-	// more that all have been asked when a tenth of the labels is new.
+	// reachUsual is the mean value of a community, over the share of labels, below which the
+	// tolerance falls with the least, down to reachLeast. An emission asks communities of
+	// reachMembers, and of as many more that all have been asked when a tenth of the labels is new.
 	reachUsual, reachLeast    = 0.5, reachMin / 2
 	reachMembers, reachGrowth = 2048, 0.1
 	// toleranceSlack is how many times the wanted tolerance that of a dual may be.
@@ -64,7 +65,8 @@ const (
 // newShared returns a dual of the present graph, to take the place of fields.
 func newShared(c *Core, view graphstore.View) *sharedDual {
 	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured{
-		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
+		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(),
+		Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
 	}}
 	d.begin(view)
 	d.dual.SumResiduals(view, c.summed(view))
@@ -90,7 +92,8 @@ func (c *Core) summed(view graphstore.View) (list []graphstore.Community) {
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
 	dual, err := diffusion.NewDual(diffusion.Config{
-		Alpha: c.config.Alpha, Tolerance: min(d.tolerance(view), 1), Functions: c.config.functions(),
+		Alpha: c.config.Alpha, Tolerance: min(d.tolerance(view), 1),
+		Functions: c.config.functions(),
 	})
 	if err != nil {
 		panic(err) // the configuration was validated
@@ -109,10 +112,11 @@ func (c Config) functions() int {
 	return c.Classes
 }
 
-// residualScale is by what residuals are multiplied, so that they are wrong by residualTolerance where classes are by
-// classTolerance: nearly all of the error of a share comes from them.
+// residualScale is by what residuals are multiplied, so that they are wrong by residualTolerance
+// where classes are by classTolerance: nearly all of the error of a share comes from them.
 func (c Config) residualScale() float64 {
-	return c.classPart() / (residualTolerance * math.Pow(max(float64(c.Classes), 2)/2, residualPower))
+	power := math.Pow(max(float64(c.Classes), 2)/2, residualPower)
+	return c.classPart() / (residualTolerance * power)
 }
 
 // classPart is what the error of a value of a class may be, in eta of the share of a class.
@@ -120,8 +124,8 @@ func (c Config) classPart() float64 {
 	return max(classTolerance, classesTolerance*math.Sqrt(float64(c.Classes)))
 }
 
-// changes lists what takes the functions from what the dual holds to what they are: at calibration labels, and
-// at what was one.
+// changes lists what takes the functions from what the dual holds to what they are: at calibration
+// labels, and at what was one.
 func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange) {
 	gain, _ := d.core.tallies.LabelGains(view)
 	want := make([]float64, d.dual.Functions())
@@ -163,16 +167,17 @@ func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float
 	}
 }
 
-// tolerance returns the tolerance of a value for the share of vertices that are
-// calibration labels now: classTolerance of eta times what a class has of that share, since Dual.Estimate takes
-// the errors of sums away but for a few hundredths, and more by the root of many classes, since standard errors
-// fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
-// with 20 labels or with many.
+// tolerance returns the tolerance of a value for the share of vertices that are calibration labels
+// now: classTolerance of eta times what a class has of that share, since Dual.Estimate takes the
+// errors of sums away but for a few hundredths, and more by the root of many classes, since
+// standard errors fall with that of a share. No share is off by more than .05 standard errors at
+// the 99th percentile, with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	return d.toleranceOf(view, d.core.config.classPart())
 }
 
-// toleranceOf returns eta times this part of what a class has of the share of labels, and less where labels are far.
+// toleranceOf returns eta times this part of what a class has of the share of labels, and less
+// where labels are far.
 func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
 	c := d.core
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / float64(c.config.Classes)
@@ -182,10 +187,10 @@ func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
 	return max(part*d.Reach*share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
-// Follow implements masses. It costs what the step changed, whatever the number of communities; pushes wait for
-// the emission. Where labels age and time has moved
-// their landmark on, all weights are divided by one power of two, and so is the dual, which is
-// exact; where it moved back, which takes the youngest labels to go, it begins anew.
+// Follow implements masses. It costs what the step changed, whatever the number of communities;
+// pushes wait for the emission. Where labels age and time has moved their landmark on, all weights
+// are divided by one power of two, and so is the dual, which is exact; where it moved back, which
+// takes the youngest labels to go, it begins anew.
 func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	c := d.core
 	if halvings := c.tallies.Halvings(); halvings < 0 {
@@ -199,7 +204,8 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 			d.signs.Forget(v)
 		}
 		for i := range delta.Labels {
-			if l := &delta.Labels[i]; l.After.Class == event.NoClass { // a source now, whose own function is most of its value
+			// a source now, whose own function is most of its value
+			if l := &delta.Labels[i]; l.After.Class == event.NoClass {
 				d.signs.Forget(l.V)
 			}
 		}
@@ -209,7 +215,8 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// settle pushes what steps and these values have changed. A push touches the communities of the vertex that it moves.
+// settle pushes what steps and these values have changed. A push touches the communities of the
+// vertex that it moves.
 func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange) {
 	d.dual.Update(view, nil, values)
 	d.core.tallies.TouchSources(view, d.dual.Touched())
@@ -221,9 +228,10 @@ func (d *sharedDual) flush(view graphstore.View) {
 	d.dual.ForgetSums()
 }
 
-// measureReach notes the least reach of a community. It asks some communities, also those of other shards, so that
-// every worker has the same dual, and the next time those behind them; all at once where labels have grown by
-// reachGrowth of what they were, because what was least while there were a few labels says nothing of many.
+// measureReach notes the least reach of a community. It asks some communities, also those of other
+// shards, so that every worker has the same dual, and the next time those behind them; all at once
+// where labels have grown by reachGrowth of what they were, because what was least while there were
+// a few labels says nothing of many.
 func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	c := d.core
 	most, end := reachMembers, graphstore.Community(view.Communities())
@@ -249,8 +257,9 @@ func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
 }
 
-// retune has the dual keep the tolerance that is wanted, and reports whether it was lowered. To raise it takes nothing. To lower
-// it takes pushes all over the graph, so it is left until the tolerance is toleranceSlack times the wanted one.
+// retune has the dual keep the tolerance that is wanted, and reports whether it was lowered. To
+// raise it takes nothing. To lower it takes pushes all over the graph, so it is left until the
+// tolerance is toleranceSlack times the wanted one.
 func (d *sharedDual) retune(view graphstore.View) (lowered bool) {
 	now, want := d.dual.Tolerance(), d.tolerance(view)
 	lowered = now > toleranceSlack*want
@@ -260,7 +269,8 @@ func (d *sharedDual) retune(view graphstore.View) (lowered bool) {
 	return lowered
 }
 
-// Ready implements masses: sketches are made, and the tolerance follows the share of labels and their masses.
+// Ready implements masses: sketches are made, and the tolerance follows the share of labels and
+// their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	d.retune(view)
@@ -271,7 +281,8 @@ func (d *sharedDual) Ready(view graphstore.View) {
 		earned *= sketchArriving
 	}
 	if early := c.loading || d.Labels == 0; early && c.config.Emit.Threshold > 0 {
-		d.Credit = max(d.Credit, min(d.Credit+earned, 2*sketchFirst*c.config.sketchEarned)) // labels would be others soon
+		// labels would be others soon
+		d.Credit = max(d.Credit, min(d.Credit+earned, 2*sketchFirst*c.config.sketchEarned))
 	} else {
 		d.sketchAll(view, earned)
 	}
@@ -286,7 +297,13 @@ func (d *sharedDual) Ready(view graphstore.View) {
 // Statistics implements masses.
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := d.core
-	s := c.tallies.DualStatistics(id, view, c.sums, d.dual, c.affordsExact(id, view, exactTermsShared))
+	s := c.tallies.DualStatistics(
+		id,
+		view,
+		c.sums,
+		d.dual,
+		c.affordsExact(id, view, exactTermsShared),
+	)
 	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
 }
@@ -305,66 +322,6 @@ func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	return 2 * d.dual.Certificate() // see Dual.Estimate
-}
-
-type spreadRow struct {
-	ofCommunity
-	tally.Spread
-}
-
-const (
-	dualSection    = "dual.arrow"    // diffusion.DualState
-	sharedSection  = "shared.arrow"  // measured: one row
-	signsSection   = "signs.arrow"   // diffusion.RelaxationState: none where no sketch is being made
-	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that has one
-)
-
-// State implements masses.
-func (d *sharedDual) State(add addSection) {
-	add(dualSection, false, rowsOf(d.dual.State()))
-	add(sharedSection, false, rowsOf([]measured{d.measured}))
-	add(signsSection, true, rowsOf(d.signs.State()))
-	var rows []spreadRow
-	for id := range graphstore.Community(d.core.View().Communities()) {
-		if spread := d.core.tallies.Spread(id); spread != nil {
-			rows = append(rows, spreadRow{ofCommunity{uint32(id)}, *spread})
-		}
-	}
-	addRows(d.core, add, spreadsSection, false, rows)
-}
-
-// restoreShared reads what State wrote; the tallies have been counted anew.
-func restoreShared(c *Core, view graphstore.View, sections map[string][]byte) (*sharedDual, error) {
-	measured, err := readRow[measured](sections, sharedSection)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := readRows[diffusion.DualState](sections, dualSection)
-	if err != nil {
-		return nil, err
-	}
-	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured}
-	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.functions()}, view, parts); err != nil {
-		return nil, err
-	}
-	signs, err := readRows[diffusion.RelaxationState](sections, signsSection)
-	if err != nil {
-		return nil, err
-	}
-	if d.signs, err = diffusion.RestoreRelaxation(c.config.Alpha, view, signs); err != nil {
-		return nil, err
-	}
-	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		id := graphstore.Community(rows[i].Community)
-		if !c.tallies.SetSpread(id, &rows[i].Spread) {
-			return nil, fmt.Errorf("section %s: second moments of community %d do not fit", spreadsSection, id)
-		}
-	}
-	return d, nil
 }
 
 // varianceAge notes in a record how old the second moments are that it rests on, or that

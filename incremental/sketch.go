@@ -9,39 +9,45 @@ import (
 	"gqlstream/incremental/tally"
 )
 
-// The second moments of communities beside a dual are not linear in their members, so no dual follows them. They are estimated
-// from the side of the labels. With random signs s at the labels of a class, whose sum is taken to zero, sum s a has the mean
-// square sum (a - mean of a)²; and since the kernel is symmetric it is the sum over the members of a dual whose function is s. So
-// some solves a class serve all communities (Alon, Matias and Szegedy 1996), where a solve for each would take as many as there
-// are. A sketch is such a solve, of one class and sketchFunctions signs, and each community keeps a running mean of its sketches; see
-// tally.Spread. It is divided over emissions: each goes on by what it has earned, on the graph as it then is, and the labels are those
-// that there were when it began, without those that have gone since. Which class is next, and what emissions have earned, hangs on the
-// log alone and not on who estimates what: all workers solve for the same.
+// The second moments of communities beside a dual are not linear in their members, so no dual
+// follows them. They are estimated from the side of the labels. With random signs s at the labels
+// of a class, whose sum is taken to zero, sum s a has the mean square sum (a - mean of a)²; and
+// since the kernel is symmetric it is the sum over the members of a dual whose function is s. So
+// some solves a class serve all communities (Alon, Matias and Szegedy 1996), where a solve for each
+// would take as many as there are. A sketch is such a solve, of one class and sketchFunctions
+// signs, and each community keeps a running mean of its sketches; see tally.Spread. It is divided
+// over emissions: each goes on by what it has earned, on the graph as it then is, and the labels
+// are those that there were when it began, without those that have gone since. Which class is next,
+// and what emissions have earned, hangs on the log alone and not on who estimates what: all workers
+// solve for the same.
 
 const (
-	// sketchFunctions are two blocks, which are solved for side by side. What one sketch says of sum (a - mean of a)² is off
-	// by half of it, a root of two over their number; a running mean by a seventh to a fifth.
+	// sketchFunctions are two blocks, which are solved for side by side. What one sketch says of
+	// sum (a - mean of a)² is off by half of it, a root of two over their number; a running mean by
+	// a seventh to a fifth.
 	sketchFunctions = 8
 	// sketchTolerance bounds the error of a value as classTolerance does.
 	sketchTolerance = 20
-	// sketchEarned is the work that an emission earns for sketches, in neighbours visited by a block of functions, see diffusion.Relaxation:
-	// about a millisecond of one core, and ten where neighbours are fetched from memory, on graphs of millions of edges. As much as
-	// sketchSaved emissions earn can be saved up, so that a quiet log
-	// is not followed by a long stop. A dual begins with what sketchFirst of them do, and with up to twice that after a
-	// history was read.
+	// sketchEarned is the work that an emission earns for sketches, in neighbours visited by a
+	// block of functions, see diffusion.Relaxation: about a millisecond of one core, and ten where
+	// neighbours are fetched from memory, on graphs of millions of edges. As much as sketchSaved
+	// emissions earn can be saved up, so that a quiet log is not followed by a long stop. A dual
+	// begins with what sketchFirst of them do, and with up to twice that after a history was read.
 	sketchEarned             = 1 << 18
 	sketchSaved, sketchFirst = 4, 1 << 9
-	// sketchArriving multiplies it at an emission with arrivingShare more labels than the last one, and while the newest
-	// community waits for a sketch of each class: second moments of half a second ago took one share in a hundred .07 to .14
-	// standard errors off.
+	// sketchArriving multiplies it at an emission with arrivingShare more labels than the last one,
+	// and while the newest community waits for a sketch of each class: second moments of half a
+	// second ago took one share in a hundred .07 to .14 standard errors off.
 	sketchArriving, arrivingShare = 16, 0.01
 )
 
-// sketchAll spends what emissions have earned. A core that makes a single emission makes all sketches at once.
+// sketchAll spends what emissions have earned. A core that makes a single emission makes all
+// sketches at once.
 func (d *sharedDual) sketchAll(view graphstore.View, earned float64) {
 	saved, patient := sketchSaved*earned, d.core.config.Patient
 	d.Credit = max(d.Credit, min(d.Credit+earned, saved))
-	for made := 0; made < tally.SketchRounds*d.core.config.Classes && (d.Credit > 0 || patient); made++ {
+	most := tally.SketchRounds * d.core.config.Classes
+	for made := 0; made < most && (d.Credit > 0 || patient); made++ {
 		visits := d.Credit
 		if patient {
 			visits = math.Inf(1)
@@ -51,15 +57,17 @@ func (d *sharedDual) sketchAll(view graphstore.View, earned float64) {
 	d.Credit = min(d.Credit, saved)
 }
 
-// sketch goes on with a sketch, or begins the next one, for so many visits, and tells all communities when it is done, which it is at once
-// where the class has no labels. It returns how many it has made.
+// sketch goes on with a sketch, or begins the next one, for so many visits, and tells all
+// communities when it is done, which it is at once where the class has no labels. It returns how
+// many it has made.
 func (d *sharedDual) sketch(view graphstore.View, visits float64) (visited float64) {
 	c := d.core
 	if d.signs == nil {
 		at, f, n2 := c.tallies.Signs(view, d.Sketches, sketchFunctions)
 		if d.Signed = n2; len(at) > 0 {
 			d.signs = diffusion.NewRelaxation(diffusion.Config{
-				Alpha: c.config.Alpha, Tolerance: d.toleranceOf(view, sketchTolerance), Functions: sketchFunctions,
+				Alpha: c.config.Alpha, Tolerance: d.toleranceOf(view, sketchTolerance),
+				Functions: sketchFunctions,
 			}, at, f)
 		}
 	}

@@ -106,7 +106,8 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 		panic(wrong) // strings cannot fail
 	}
 	row := coreRow{
-		Position: c.position, Time: c.time, Erased: c.erasures.last, Owed: uint32(c.erasures.owed), Selected: string(selected),
+		Position: c.position, Time: c.time, Erased: c.erasures.last, Owed: uint32(c.erasures.owed),
+		Selected: string(selected),
 	}
 	add(scoredSection, false, rowsOf(c.scores.Rows()))
 	add(pairsSection, false, rowsOf(c.pairs.Rows()))
@@ -140,7 +141,10 @@ func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 			row.gate = last.gate
 			for i, s := range last.snapshots {
 				if s != nil {
-					published = append(published, publishedRow{ofCommunity{uint32(id)}, uint32(i), *s})
+					published = append(
+						published,
+						publishedRow{ofCommunity{uint32(id)}, uint32(i), *s},
+					)
 				}
 			}
 		}
@@ -234,7 +238,9 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	}
 	p := &posteriors{core: c}
 	c.posteriors = p
-	if p.state, err = posterior.Restore(c.config.Classes, c.config.LabelsDrawn, c.pairs, c.tallies.Rows, epoch, view, c.sums); err != nil {
+	p.state, err = posterior.Restore(c.config.Classes, c.config.LabelsDrawn, c.pairs,
+		c.tallies.Rows, epoch, view, c.sums)
+	if err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
 	p.countResiduals(view)
@@ -257,7 +263,8 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 		}
 	}
 	if len(rows) != owned {
-		return fmt.Errorf("section %s: %d communities, want %d", communitiesSection, len(rows), owned)
+		return fmt.Errorf("section %s: %d communities, want "+
+			"%d", communitiesSection, len(rows), owned)
 	}
 	for _, row := range rows {
 		c.published[row.Community].gate = row.gate
@@ -270,7 +277,8 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	for i := range published {
 		p := &published[i]
 		if int(p.Place) >= len(c.config.Estimates) {
-			return fmt.Errorf("section %s: estimate %d of community %d", publishedSection, p.Place, p.Community)
+			return fmt.Errorf("section %s: estimate %d of community "+
+				"%d", publishedSection, p.Place, p.Community)
 		}
 		last := &c.published[p.Community]
 		if last.snapshots == nil {

@@ -32,8 +32,8 @@ func (c *Core) openStep(view graphstore.View) {
 	}
 }
 
-// count brings the neighbours' sums and the pairs, and in a warm core the tallies, to the graph of view,
-// which delta led to. A step does so twice where a built-in classifier changes predictions.
+// count brings the neighbours' sums and the pairs, and in a warm core the tallies, to the graph of
+// view, which delta led to. A step does so twice where a built-in classifier changes predictions.
 func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	votes := c.sums.Update(view, delta)
 	c.pairs.Update(view, delta, c.sums)
@@ -79,8 +79,8 @@ func (c *Core) warmUp(view graphstore.View) {
 	}
 }
 
-// flush computes what was missed, and makes the rest that of a core that is restored, before a checkpoint and before all
-// that moved is published.
+// flush computes what was missed, and makes the rest that of a core that is restored, before a
+// checkpoint and before all that moved is published.
 func (c *Core) flush(view graphstore.View) {
 	c.posteriors.flush(view)
 	if d, is := c.masses.(*sharedDual); is {
@@ -119,7 +119,8 @@ type masses interface {
 	Follow(view graphstore.View, delta *graphstore.Delta)
 	// Ready makes current what an emission reads; what follows is valid until Follow.
 	Ready(view graphstore.View)
-	// Statistics returns the statistics of one community. It may be called for several communities side by side.
+	// Statistics returns the statistics of one community. It may be called for several communities
+	// side by side.
 	Statistics(id graphstore.Community, view graphstore.View) reading
 	// Certificate bounds the error of a tally of the community, A1 over M.
 	Certificate(id graphstore.Community) float64
@@ -133,8 +134,9 @@ type addSection func(name string, copied bool, encode func() ([]byte, error))
 // reading is the answer of masses about one community.
 type reading struct {
 	*quant.Statistics
-	engine string        // EngineDual, or nothing
-	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
+	engine string // EngineDual, or nothing
+	// of a dual: the second moments that it rests on; nil: a bound stands for them
+	spread *tally.Spread
 }
 
 // reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts
@@ -152,7 +154,8 @@ func (c *Core) engine() string {
 	return EnginePrimal
 }
 
-// FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.
+// FieldBytes returns about how much memory the fields of communities take, which nothing bounds
+// where methods weigh cells.
 func (c *Core) FieldBytes() (bytes int) {
 	if f, are := c.masses.(*fields); are {
 		for i := range f.each {

@@ -77,7 +77,8 @@ func (a *Audit) estimate(s *Statistics) *answer {
 	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
 	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
 	added := auditPseudo * scale / (1 + auditPseudo*scale) // none where every member was drawn
-	expected := make([]float64, k)                         // mean of p over the members, equal shares where there is none
+	// mean of p over the members, equal shares where there is none
+	expected := make([]float64, k)
 	for i := range k {
 		p := 0.0
 		if covered > 0 {
@@ -109,17 +110,24 @@ func studentStretch(degrees float64) float64 {
 	return t * t
 }
 
-// auditMoments are weighted means over the audit labels, and moments about them with the weights of the noise. The
-// latter count for nothing where every member was drawn for sure.
+// auditMoments are weighted means over the audit labels, and moments about them with the weights of
+// the noise. The latter count for nothing where every member was drawn for sure.
 type auditMoments struct {
-	y, p          []float64 // K: means
-	tau           float64   // slope of the regression, which makes the noise least; one where that cannot be told
+	y, p []float64 // K: means
+	// slope of the regression, which makes the noise least; one where that cannot be told
+	tau           float64
 	residual, own []float64 // K: variance of y - tau p, and of y were p right
 }
 
 func (a *Audit) moments() auditMoments {
 	k, mass, c := len(a.Weights.Y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
-	x := auditMoments{y: make([]float64, k), p: make([]float64, k), tau: 1, residual: make([]float64, k), own: make([]float64, k)}
+	x := auditMoments{
+		y:        make([]float64, k),
+		p:        make([]float64, k),
+		tau:      1,
+		residual: make([]float64, k),
+		own:      make([]float64, k),
+	}
 	scaleTo(x.y, 1/mass, a.Weights.Y)
 	scaleTo(x.p, 1/mass, a.Weights.P)
 	yp, pp := make([]float64, k), make([]float64, k)
@@ -142,10 +150,16 @@ func (a *Audit) moments() auditMoments {
 // NewAudit returns the sums of no label.
 func NewAudit(k int) *Audit {
 	sums := func() AuditSums { return AuditSums{Y: make([]float64, k), P: make([]float64, k)} }
-	return &Audit{Weights: sums(), Noise: sums(), NoiseYP: make([]float64, k), NoisePP: make([]float64, k)}
+	return &Audit{
+		Weights: sums(),
+		Noise:   sums(),
+		NoiseYP: make([]float64, k),
+		NoisePP: make([]float64, k),
+	}
 }
 
-// Expect counts a member that is drawn so often, of whom the means of y and of y p by class are known.
+// Expect counts a member that is drawn so often, of whom the means of y and of y p by class are
+// known.
 func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	w := multiplicity / pi
 	c := w * w * (1 - pi) * times
@@ -168,7 +182,14 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 // mean prediction: what method Audits reads.
 func (a *Audit) Of(members float64, mean []float64) *Statistics {
 	k := len(mean)
-	return &Statistics{K: k, Members: members, Profiled: members, ClassN: make([]float64, k), Soft: &Cells{Z: k, P: mean}, Audit: a}
+	return &Statistics{
+		K:        k,
+		Members:  members,
+		Profiled: members,
+		ClassN:   make([]float64, k),
+		Soft:     &Cells{Z: k, P: mean},
+		Audit:    a,
+	}
 }
 
 // auditable reports whether an estimate may rest on the audit labels: there are enough of them,
@@ -198,7 +219,8 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 // members and hardly share an error, so what their difference d has beyond two of its own
 // errors is bias of a, whose assumptions can fail as those of x cannot:
 //
-//	b² = max(0, d'd - 4 (tr V_a + tr V_x)),   weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
+//	b² = max(0, d'd - 4 (tr V_a + tr V_x)),
+//	weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
 //
 // One error instead of two would take half of the noise of few labels for bias.
 func (a *answer) combine(x *answer) {
@@ -214,7 +236,8 @@ func (a *answer) combine(x *answer) {
 		}
 	}
 	bias := max(0, away-biasErrors*biasErrors*(va+vx))
-	weight := (va + bias) / max(va+bias+vx, math.SmallestNonzeroFloat64) // of one class there is no doubt
+	// of one class there is no doubt
+	weight := (va + bias) / max(va+bias+vx, math.SmallestNonzeroFloat64)
 	rest := 1 - weight
 	for i := range k {
 		a.v[i] = rest*rest*a.v[i] + weight*weight*x.v[i]
@@ -242,7 +265,8 @@ func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
 		e.AuditLabels = uint64(s.Audit.Labels)
 		e.AuditReach, _ = s.Audit.reach(s.Members - s.Labelled)
 	}
-	if e.AuditWeight, e.AuditPoints = w.ans.auditWeight, w.ans.auditPoints; w.ans.auditErrors != nil {
+	e.AuditWeight, e.AuditPoints = w.ans.auditWeight, w.ans.auditPoints
+	if w.ans.auditErrors != nil {
 		e.AuditErrors = slices.Max(w.ans.auditErrors)
 	}
 }
@@ -250,5 +274,10 @@ func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
 // contradicted flags the classes in which auto and the audit labels differ beyond their errors.
 func (a *answer) contradicted(flags []string) []string {
 	z := bonferroni(auditConfidence, a.k)
-	return flagged(flags, FlagAssumption, len(a.auditErrors), func(i int) bool { return a.auditErrors[i] > z })
+	return flagged(
+		flags,
+		FlagAssumption,
+		len(a.auditErrors),
+		func(i int) bool { return a.auditErrors[i] > z },
+	)
 }

@@ -91,8 +91,8 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 }
 
 // evidence returns the evidence that members were selected by their classes, and not by their
-// predictions f: the logarithm of the ratio of both likelihoods. Both ways change the density of the
-// vertices that are members, by
+// predictions f: the logarithm of the ratio of both likelihoods. Both ways change the density of
+// the vertices that are members, by
 //
 //	sum_i q_i pi_i/pi0_i, over the mean of that in the whole graph,  and
 //	t_c/T_c  for c the class that f is for,
@@ -185,11 +185,11 @@ func undecided(gamma, allowed, most float64) float64 {
 // with C the noise of the residual and x the distance between both readings. A is the noise of the
 // classes given what is known of the members: what a place has, whose classes are drawn and whose
 // mean posterior stays. Of n members that were selected by class, what is known is drawn, which has
-// the noise W = A - A diag(n/q) A, and their shares are those that q(1) follows it to, by J_1⁺, with
-// J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. Members of a place have more in common than is known of
-// each; see common. The spread B of the posteriors within each class of labels divides the variance
-// among the labels; see addSpread for what finitely many labels leave open. A change takes J⁺ A J⁺'
-// from one member.
+// the noise W = A - A diag(n/q) A, and their shares are those that q(1) follows it to, by J_1⁺,
+// with J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. Members of a place have more in common than is
+// known of each; see common. The spread B of the posteriors within each class of labels divides the
+// variance among the labels; see addSpread for what finitely many labels leave open. A change takes
+// J⁺ A J⁺' from one member.
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares
 // q, so that V has (1 - c) (diag q - q q') sum m²/(sum m)² more.
@@ -246,9 +246,9 @@ func (r *reading) away(residual []float64) []float64 {
 //	(2 e a_1 + a_2 sum_u n_u²/d_u)/n,   sum_u n_u²/d_u >= (2 e)²/sum d_u,
 //
 // with e the edges inside, a the agreement one and two steps apart, and n_u the members among the
-// d_u neighbours of u. The bound is that of Cauchy and Schwarz over the u that are members. A member
-// that counts several times has as many neighbours that count so. The variance is at most that of
-// members who all have one class.
+// d_u neighbours of u. The bound is that of Cauchy and Schwarz over the u that are members. A
+// member that counts several times has as many neighbours that count so. The variance is at most
+// that of members who all have one class.
 func (p *Posterior) common(members float64) float64 {
 	if len(p.Agreement) == 0 || !(p.Degrees > 0) {
 		return 0
@@ -357,8 +357,8 @@ func (a *answer) divideAmongLabels(s *Statistics, scale float64) {
 	}
 }
 
-// shareOfLabels returns the shares of calibration labels, which are weighed where they are not typical
-// of the graph.
+// shareOfLabels returns the shares of calibration labels, which are weighed where they are not
+// typical of the graph.
 func (p *Posterior) shareOfLabels(labels []float64) []float64 {
 	shares := slices.Clone(labels)
 	if p.LabelWeights != nil && p.Atypical > atypicalAbove { // else the labels' own are surer
@@ -368,12 +368,11 @@ func (p *Posterior) shareOfLabels(labels []float64) []float64 {
 	return shares
 }
 
-// leanOnLabels mixes the shares of the calibration labels into ans where the community
-// is more than half of the vertices that the labels were drawn from. Of a share c of
-// them, the labels' own shares miss what makes the rest different, which has the weight
-// 1 - c; they rest on no model. Labels and members are draws of the same, so that both are
-// noise of the distance between their shares, and move with the coefficients as most vertices do, so
-// that the influence stays.
+// leanOnLabels mixes the shares of the calibration labels into ans where the community is more than
+// half of the vertices that the labels were drawn from. Of a share c of them, the labels' own
+// shares miss what makes the rest different, which has the weight 1 - c; they rest on no model.
+// Labels and members are draws of the same, so that both are noise of the distance between their
+// shares, and move with the coefficients as most vertices do, so that the influence stays.
 func (w *Solver) leanOnLabels(ans *answer, s *Statistics) {
 	p := s.Posterior
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {

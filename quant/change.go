@@ -43,8 +43,8 @@ type Snapshot struct {
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
 // estimates, as sums of squared multiplicities: plain counts where all multiplicities are one. A
 // member whose profile changed has left and joined by the square of the share of the profile that
-// is another one now: whole, if they have nothing in common. So it has when its posterior moved. Where it is not known, Joined and Left
-// over all members are safe.
+// is another one now: whole, if they have nothing in common. So it has when its posterior moved.
+// Where it is not known, Joined and Left over all members are safe.
 type Turnover struct {
 	Stayed, Joined, Left float64
 	Reset                bool // another model's predictions, or another method: nothing cancels
@@ -81,8 +81,9 @@ func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
 	return kept
 }
 
-// SEChange returns the standard errors of the change of the prevalence from prev to the
-// Estimate that was made just before. What both estimates share cancels: with o the share of members estimated, n their number and q the share,
+// SEChange returns the standard errors of the change of the prevalence from prev to the Estimate
+// that was made just before. What both estimates share cancels: with o the share of members
+// estimated, n their number and q the share,
 //
 //	V = sum_i (o q_i - o' q_i')^2 H S_ci H'      labels that both have
 //	  + sum_i |1 - n_eff,i/n_eff,i'| o^2 L_i      labels that one has
@@ -99,7 +100,8 @@ func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
 		panic(fmt.Sprintf("quant: change from %d to %d classes", len(prev.SE), k))
 	}
 	change := make([]float64, k)
-	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior || prev.Audits != cur.Audits {
+	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior ||
+		prev.Audits != cur.Audits {
 		for i := range change {
 			change[i] = math.Hypot(prev.SE[i], cur.SE[i])
 		}

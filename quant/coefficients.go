@@ -49,7 +49,8 @@ func (p *Posterior) keptFor(at, others []float64) CoefficientError {
 		}
 	}
 	if p.Last.Posterior != uint64(p.Version) {
-		kept.ErrorInfluence = nil // errors of these and of other coefficients have nothing in common
+		// errors of these and of other coefficients have nothing in common
+		kept.ErrorInfluence = nil
 	}
 	return kept
 }
@@ -107,7 +108,8 @@ func (x *automatic) errorOf(
 ) CoefficientError {
 	g, k := x.cells.byCoefficients(p, x.reading), len(p.Prior)
 	e := CoefficientError{
-		ErrorAt: at, ErrorVariance: make([]float64, k), ErrorInfluence: influence(k, p.Coefficients, g),
+		ErrorAt: at, ErrorVariance: make([]float64, k),
+		ErrorInfluence: influence(k, p.Coefficients, g),
 	}
 	labels := p.Labels()
 	p.Residuals.addSlope(g, (x.reading.gamma-1)*(1-a.ownWeight), weights, labels)
@@ -124,14 +126,20 @@ type LabelSample struct {
 	mass, squares []float64 // K: sums over all labels of their weights g and of g²
 	class         []int
 	weight        []float64
-	pi            []float64   // n x K
-	score         []float64   // n x (shared + K): derivative of log pi_y by the coefficients
-	slopes        [][]float64 // by class, K x (shared + K): sum of g times the derivative of pi over all labels, from those drawn
+	pi            []float64 // n x K
+	score         []float64 // n x (shared + K): derivative of log pi_y by the coefficients
+	// by class, K x (shared + K): sum of g times the derivative of pi over all labels, from those
+	// drawn
+	slopes [][]float64
 }
 
 // NewLabelSample returns the sample of no label of K classes.
 func NewLabelSample(k int) *LabelSample {
-	return &LabelSample{mass: make([]float64, k), squares: make([]float64, k), slopes: make([][]float64, k)}
+	return &LabelSample{
+		mass:    make([]float64, k),
+		squares: make([]float64, k),
+		slopes:  make([][]float64, k),
+	}
 }
 
 // Count counts a label that may or may not be drawn.
@@ -139,7 +147,8 @@ func (l *LabelSample) Count(class int, g float64) {
 	l.mass[class], l.squares[class] = l.mass[class]+g, l.squares[class]+g*g
 }
 
-// Draw adds a label that was counted, whose weight is positive, and that stands for so many like it.
+// Draw adds a label that was counted, whose weight is positive, and that stands for so many like
+// it.
 func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 	if l.slopes[class] == nil {
 		l.slopes[class] = make([]float64, len(views)+len(pi)*len(pi))
@@ -154,14 +163,17 @@ func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 	}
 }
 
-// addSpread adds to the error of the coefficients what labels leave open besides. The members of a class have the mean
-// responsibility that the posteriors promise as far as the labels of the class say, R under the factors of the estimate:
+// addSpread adds to the error of the coefficients what labels leave open besides. The members of a
+// class have the mean responsibility that the posteriors promise as far as the labels of the class
+// say, R under the factors of the estimate:
 //
-//	diag J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,   X = sum_c q_c Cov_c(g s, R)
+//	diag J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,
+//	X = sum_c q_c Cov_c(g s, R)
 //
-// with Cov_c over the labels of class c, n_c their effective number, g their weights and s their scores. With
-// these go the coefficients, so that of the first sum is left what no score shows. It grows with the
-// distance from the shares of the labels, for which R is pi, whose mean the fit makes right.
+// with Cov_c over the labels of class c, n_c their effective number, g their weights and s their
+// scores. With these go the coefficients, so that of the first sum is left what no score shows. It
+// grows with the distance from the shares of the labels, for which R is pi, whose mean the fit
+// makes right.
 func (x *automatic) addSpread(noise []float64, p *Posterior, l *LabelSample) {
 	k, factor, tempered := len(p.Prior), x.cells.factor, x.reading.tempered
 	x.rows = append(x.rows[:0], l.pi...)
@@ -186,7 +198,15 @@ func (x *automatic) addSpread(noise []float64, p *Posterior, l *LabelSample) {
 	for n, part := range parts {
 		scaleTo(r[n*k:(n+1)*k], part, r[n*k:(n+1)*k])
 	}
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(r, labels, k), general(l.score, labels, size), 0, general(moved, k, size))
+	blas64.Gemm(
+		blas.Trans,
+		blas.NoTrans,
+		1,
+		general(r, labels, k),
+		general(l.score, labels, size),
+		0,
+		general(moved, k, size),
+	)
 	mirror(b, b, k)
 	left := make([]float64, k)
 	addForms(left, 1, x.reading.inverse, b)

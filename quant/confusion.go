@@ -29,8 +29,8 @@ func (m *confusion) mix(dst, q []float64) { combine(dst, q[:m.k], m.c) }
 //
 //	S1 = r A1 + s N,   S2 = r^2 A2 + 2 r s A1 + s^2 N,   C = (S1 / W + e) / (1 + Z e),
 //
-// with G2A and G2 for the last two of S2 where the labels have weights of their own, and e the smoothing.
-// Classes without weight are left out.
+// with G2A and G2 for the last two of S2 where the labels have weights of their own, and e the
+// smoothing. Classes without weight are left out.
 func (t *Cells) weigh(k int, w weighting, smoothing float64) *confusion {
 	m := &confusion{z: t.Z, c: make([]float64, t.Z*k), s2: make([]float64, t.Z*k)}
 	r, s := w.r, w.s
@@ -60,7 +60,9 @@ func (t *Cells) weigh(k int, w weighting, smoothing float64) *confusion {
 		for z, x := range column {
 			column[z] = x*scale + least
 		}
-		m.class, m.mass, m.nEff = append(m.class, i), append(m.mass, mass), append(m.nEff, mass*mass/square)
+		m.class = append(m.class, i)
+		m.mass = append(m.mass, mass)
+		m.nEff = append(m.nEff, mass*mass/square)
 		m.k++
 	}
 	return m

@@ -28,7 +28,15 @@ func addForms(dst []float64, weight float64, rows, m []float64) {
 func product(a, b []float64, columns int) []float64 {
 	n, m := len(a)/columns, len(b)/columns
 	dst := make([]float64, n*m)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(a, n, columns), general(b, columns, m), 0, general(dst, n, m))
+	blas64.Gemm(
+		blas.NoTrans,
+		blas.NoTrans,
+		1,
+		general(a, n, columns),
+		general(b, columns, m),
+		0,
+		general(dst, n, m),
+	)
 	return dst
 }
 
@@ -40,14 +48,20 @@ func addOuter(dst []float64, weight float64, y []float64) {
 	}
 }
 
-// addOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower triangle of dst,
-// four rows a pass.
+// addOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower
+// triangle of dst, four rows a pass.
 func addOuters(dst, weights, rows []float64, k int) {
 	l := 0
 	for ; l+4 <= len(weights); l += 4 {
-		x0, x1, x2, x3 := rows[l*k:(l+1)*k], rows[(l+1)*k:(l+2)*k], rows[(l+2)*k:(l+3)*k], rows[(l+3)*k:(l+4)*k]
+		x0 := rows[l*k : (l+1)*k]
+		x1 := rows[(l+1)*k : (l+2)*k]
+		x2 := rows[(l+2)*k : (l+3)*k]
+		x3 := rows[(l+3)*k : (l+4)*k]
 		for a := range k {
-			c0, c1, c2, c3 := weights[l]*x0[a], weights[l+1]*x1[a], weights[l+2]*x2[a], weights[l+3]*x3[a]
+			c0 := weights[l] * x0[a]
+			c1 := weights[l+1] * x1[a]
+			c2 := weights[l+2] * x2[a]
+			c3 := weights[l+3] * x3[a]
 			row := dst[a*k : a*k+a+1]
 			y0, y1, y2, y3 := x0[:len(row)], x1[:len(row)], x2[:len(row)], x3[:len(row)]
 			for b := range row {
@@ -68,9 +82,17 @@ func axpy(y []float64, alpha float64, x []float64) {
 	}
 }
 
-// combine writes the sum of coefficients[b] times the b-th of len(coefficients) rows of length len(y) to y.
+// combine writes the sum of coefficients[b] times the b-th of len(coefficients) rows of length
+// len(y) to y.
 func combine(y, coefficients, rows []float64) {
-	blas64.Gemv(blas.Trans, 1, general(rows, len(coefficients), len(y)), vector(coefficients), 0, vector(y))
+	blas64.Gemv(
+		blas.Trans,
+		1,
+		general(rows, len(coefficients), len(y)),
+		vector(coefficients),
+		0,
+		vector(y),
+	)
 }
 
 // general returns a matrix of so many rows as gonum reads it, and vector a vector.
@@ -96,8 +118,9 @@ func sum(x []float64) float64 {
 	return s
 }
 
-// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A matrix that is
-// not positive definite, by rounding or because an entry is no number, gets the factor of the identity, and is no ok.
+// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A
+// matrix that is not positive definite, by rounding or because an entry is no number, gets the
+// factor of the identity, and is no ok.
 func cholesky(a []float64, n int) (ok bool) {
 	if _, ok = lapack64.Potrf(symmetric(a, n)); !ok {
 		for i := range n {
@@ -113,7 +136,8 @@ func symmetric(a []float64, n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}
 }
 
-// eigenvalues returns those of the symmetric n x n matrix a, ascending, and leaves its eigenvectors in the columns of a.
+// eigenvalues returns those of the symmetric n x n matrix a, ascending, and leaves its eigenvectors
+// in the columns of a.
 func eigenvalues(a []float64, n int) []float64 {
 	values, work := make([]float64, n), make([]float64, 3*n)
 	lapack64.Syev(lapack.EVCompute, symmetric(a, n), values, work, len(work))

@@ -16,7 +16,12 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	e.Flags = w.ans.contradicted(e.Flags)
 	if r.family != familyCount && !w.ans.audited {
 		nEff := w.ans.NEff
-		e.Flags = flagged(e.Flags, FlagThin, s.K, func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow })
+		e.Flags = flagged(
+			e.Flags,
+			FlagThin,
+			s.K,
+			func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow },
+		)
 		e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return nEff[i] == 0 })
 	}
 	if r.weighted && at.mean == 0 && !w.ans.audited {
@@ -34,9 +39,15 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	case familyCount:
 		switch {
 		case w.ans.nothing && sum(s.ClassN) == 0:
-			e.Flags = append(e.Flags, FlagNoLabels) // they could show that the predictions say something
+			// they could show that the predictions say something
+			e.Flags = append(e.Flags, FlagNoLabels)
 		case w.ans.nothing:
-			e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return s.ClassN[i] == 0 })
+			e.Flags = flagged(
+				e.Flags,
+				FlagUnsupported,
+				s.K,
+				func(i int) bool { return s.ClassN[i] == 0 },
+			)
 			e.Flags = w.conditioning(e.Flags, s, r, o, at)
 		}
 	}
@@ -54,7 +65,13 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 }
 
 // conditioning flags a confusion matrix that hardly tells two classes apart.
-func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options, at reach) []string {
+func (w *Solver) conditioning(
+	flags []string,
+	s *Statistics,
+	r recipe,
+	o Options,
+	at reach,
+) []string {
 	weights := constantWeights
 	if r.weighted {
 		weights = at.weigh(o.Preset, w.ans.lambda, s.KernelSum)
@@ -71,7 +88,8 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 }
 
 // weakest returns the smallest singular value of C on vectors that sum to zero and the two classes,
-// i < j, that its direction trades against each other: the largest eigenvalue of the inverse of C'C there.
+// i < j, that its direction trades against each other: the largest eigenvalue of the inverse of C'C
+// there.
 func (m *confusion) weakest() (sigma float64, i, j int) {
 	k := m.k
 	g, ridge := m.ridged(nil)
@@ -90,7 +108,8 @@ func (m *confusion) weakest() (sigma float64, i, j int) {
 func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string {
 	lambda := min(LambdaDefault, at.lambdaMax(mixtureFloor))
 	weights := at.weigh(Density, lambda, s.KernelSum)
-	diff, sis := w.difference(s, weights), w.adjusted(s, recipe{family: familySolve, weighted: true}, weights, nil)
+	diff := w.difference(s, weights)
+	sis := w.adjusted(s, recipe{family: familySolve, weighted: true}, weights, nil)
 	z := bonferroni(shiftConfidence, s.K)
 	return flagged(flags, FlagShift, s.K, func(i int) bool {
 		variance := diff.v[i] + sis.v[i]

@@ -31,8 +31,8 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	return ans
 }
 
-// residuals sets the variances: that of d, and that of the members' own residuals. The residual of a label of class i
-// less d is -p - (d - e_i).
+// residuals sets the variances: that of d, and that of the members' own residuals. The residual of
+// a label of class i less d is -p - (d - e_i).
 func (m *confusion) residuals(ans *answer, s *Statistics, d []float64, total float64) {
 	k := s.K
 	minus, centres := make([]float64, k*k), make([]float64, m.k*k)

@@ -47,10 +47,11 @@ const (
 	CauseJoined      = "joined"      // members that joined, with the first predictions they brought
 	CauseLeft        = "left"        // members that left, with the predictions that went with them
 	CausePredictions = "predictions" // predictions of the same model version
-	CauseModel       = "model"       // all predictions, when the pipeline switched to another model version
-	CauseAge         = "age"         // predictions grew older, and count less than newer ones
-	CauseLabels      = "labels"
-	CauseEdges       = "edges" // edges and their weights, those that expired included
+	// all predictions, when the pipeline switched to another model version
+	CauseModel  = "model"
+	CauseAge    = "age" // predictions grew older, and count less than newer ones
+	CauseLabels = "labels"
+	CauseEdges  = "edges" // edges and their weights, those that expired included
 
 	// What auto decides about all that is above.
 	CauseCoefficients = "coefficients" // of the posterior, where they were fitted anew
@@ -64,9 +65,10 @@ const (
 type Cause struct {
 	Kind         string    `json:"kind"`
 	Contribution []float64 `json:"contribution"` // its Shapley value among the causes
-	Changes      int       `json:"changes"`      // members, predictions, labels or edges that differ
-	Details      []Detail  `json:"details"`
-	Largest      []Effect  `json:"largest,omitempty"` // changes alone, where there are few
+	// members, predictions, labels or edges that differ
+	Changes int      `json:"changes"`
+	Details []Detail `json:"details"`
+	Largest []Effect `json:"largest,omitempty"` // changes alone, where there are few
 }
 
 // Detail counts some of the changes of a cause.

@@ -52,85 +52,124 @@ var flagDocs = []FlagDoc{
 		"label more vertices of these classes near the community, or lower lambda",
 	},
 	{
-		FlagUnsupported, "no calibration label with weight in the classes named: their share is about zero, with the interval 0..1",
+		FlagUnsupported,
+		"no calibration label with weight in the classes named: their share is about zero, with " +
+			"the interval 0..1",
 		"label vertices of these classes; the other shares assume that these classes do not occur",
 	},
 	{
-		FlagUnreachable, "almost no walk from the community ends at a calibration label, so all labels weigh the same (lambda 0)",
+		FlagUnreachable,
+		"almost no walk from the community ends at a calibration label, so all labels weigh the " +
+			"same (lambda 0)",
 		"label vertices in or near the community",
 	},
 	{
-		FlagIllConditioned, "the classifier confuses the two classes named: an error moves weight from one share to the other",
-		"use auto or diff, a neighbourhood-aware method, or a better classifier; read the sum of the two shares",
+		FlagIllConditioned,
+		"the classifier confuses the two classes named: an error moves weight from one share to " +
+			"the other",
+		"use auto or diff, a neighbourhood-aware method, or a better classifier; read the sum of " +
+			"the two shares",
 	},
 	{
-		FlagLowCoverage, "fewer than 80 % of the unlabelled members have a prediction; the other members are assumed to be alike",
+		FlagLowCoverage,
+		"fewer than 80 % of the unlabelled members have a prediction; the other members are " +
+			"assumed to be alike",
 		"predict the missing members",
 	},
 	{
-		FlagUnseen, "more than a fifth of the members have predictions that almost no calibration label has",
-		"label some of these members, or use diff, pacc or sis; the interval allows for the unknown part",
+		FlagUnseen,
+		"more than a fifth of the members have predictions that almost no calibration label has",
+		"label some of these members, or use diff, pacc or sis; the interval allows for the " +
+			"unknown part",
 	},
 	{
-		FlagShift, "sis and diff, or the two readings of auto, differ by more than their errors in the classes named: the classifier errs differently in this community",
+		FlagShift,
+		"sis and diff, or the two readings of auto, differ by more than their errors in the " +
+			"classes named: the classifier errs differently in this community",
 		"trust neither alone; label some members and compare",
 	},
 	{
-		FlagClustered, "the calibration labels have more edges among them than chance gives: they come from few places",
-		"spread the labels over the graph; until then auto treats every community as a place, and its intervals may be too short",
+		FlagClustered,
+		"the calibration labels have more edges among them than chance gives: they come from few " +
+			"places",
+		"spread the labels over the graph; until then auto treats every community as a place, " +
+			"and its intervals may be too short",
 	},
 	{
-		FlagAssumption, "audit labels contradict auto in the classes named: an assumption of auto does not hold in this community",
-		"use the record, which now relies on the audit labels; audit_points is the error of auto; ask for more labels here",
+		FlagAssumption,
+		"audit labels contradict auto in the classes named: an assumption of auto does not hold " +
+			"in this community",
+		"use the record, which now relies on the audit labels; audit_points is the error of " +
+			"auto; ask for more labels here",
 	},
 	{
-		FlagFewAudits, "the method audit has fewer than 10 audit labels among the members, or labels that do not stand for all members",
+		FlagFewAudits,
+		"the method audit has fewer than 10 audit labels among the members, or labels that do " +
+			"not stand for all members",
 		"label the vertices that gqlstream ask draws",
 	},
 	{
-		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for too many, and are not used",
-		"ask again: the labels were drawn from another community, many questions were not answered, or the community has changed; the new draw includes the present labels",
+		FlagAuditReach,
+		"the audit labels stand for fewer than 80 % of the members, or for too many, and are not " +
+			"used",
+		"ask again: the labels were drawn from another community, many questions were not " +
+			"answered, or the community has changed; the new draw includes the present labels",
 	},
 	{
-		FlagNoMembers, "the community has no members; the shares are those of the calibration labels",
+		FlagNoMembers,
+		"the community has no members; the shares are those of the calibration labels",
 		"add members, or stop tracking it",
 	},
 	{
-		FlagNoCoverage, "no unlabelled member has a prediction; their shares are those of the calibration labels",
+		FlagNoCoverage,
+		"no unlabelled member has a prediction; their shares are those of the calibration labels",
 		"predict the members",
 	},
 	{
-		FlagNoLabels, "no calibration label has a prediction; the shares are the mean prediction, or equal",
+		FlagNoLabels,
+		"no calibration label has a prediction; the shares are the mean prediction, or equal",
 		"add labels with the role calibrate",
 	},
 	{
-		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier; the estimate corrects both alike",
+		FlagMixedModel,
+		"some members have a prediction of your model, others one of the built-in classifier; " +
+			"the estimate corrects both alike",
 		"predict all vertices, or none",
 	},
 	{
-		FlagModelSwitching, "predictions of another model version are arriving, or have replaced the former version",
-		"wait until the new version has predicted the labelled vertices; changes around the switch come from the model, not from the community",
+		FlagModelSwitching,
+		"predictions of another model version are arriving, or have replaced the former version",
+		"wait until the new version has predicted the labelled vertices; changes around the " +
+			"switch come from the model, not from the community",
 	},
 	{
 		FlagAtypical,
-		"the mean posterior of the calibration labels differs from that of the graph by more than three standard errors; auto corrects for classes that answer more often, not for places",
+		"the mean posterior of the calibration labels differs from that of the graph by more " +
+			"than three standard errors; auto corrects for classes that answer more often, not " +
+			"for places",
 		"draw labels at random (see ask), or declare labels.drawn",
 	},
 	{
-		FlagNewPosterior, "auto has fitted the coefficients of its posterior since the last estimate",
+		FlagNewPosterior,
+		"auto has fitted the coefficients of its posterior since the last estimate",
 		"nothing: a part of the change comes from the fit; see revised and se_revised",
 	},
 	{
 		FlagDrift, "new labels show more errors than the first labels of this model version",
-		"look at the accuracy by class in the status; train the model again, and label more until then: old labels understate the errors",
+		"look at the accuracy by class in the status; train the model again, and label more " +
+			"until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels is not yet computed for this community: the interval is wide",
+		FlagVarianceBound,
+		"the spread of the kernel over the labels is not yet computed for this community: the " +
+			"interval is wide",
 		"wait for the next emissions",
 	},
 	{
-		FlagCutShort, "more than members_max vertices are within the hops of this ego network: fewer hops count",
-		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
+		FlagCutShort,
+		"more than members_max vertices are within the hops of this ego network: fewer hops count",
+		"raise members_max, or ask for fewer hops; the page of the community says how many hops " +
+			"count now",
 	},
 	{
 		FlagBelowFloor,

@@ -23,14 +23,17 @@ const (
 // clamp cuts x to [0, 1].
 func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
-// publish turns w.ans into prevalence, interval and standard errors: the interval
-// centres on the solution without bounds, is cut to [0, 1], of which it holds a standard error at least,
-// and widened to hold the share (what audit labels say alone too, if they weigh most), and shrinks with the
-// share of members whose label is known. What has no support is unknown from 0 to 1, and so is
+// publish turns w.ans into prevalence, interval and standard errors: the interval centres on the
+// solution without bounds, is cut to [0, 1], of which it holds a standard error at least, and
+// widened to hold the share (what audit labels say alone too, if they weigh most), and shrinks with
+// the share of members whose label is known. What has no support is unknown from 0 to 1, and so is
 // everything where one class alone has support.
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
-	e.Prevalence, e.SE, e.Low, e.High = make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
+	e.Prevalence = make([]float64, k)
+	e.SE = make([]float64, k)
+	e.Low = make([]float64, k)
+	e.High = make([]float64, k)
 	e.NEff, e.SEChange = slices.Clone(w.ans.NEff), nil
 	if solved = solved && !w.ans.nothing && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
 		w.ans.influence = nil // an error that is no number is an unknown one
@@ -68,7 +71,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		}
 		share := clamp(s.prevalence(i, q)) // rounding may take it past the ends
 		e.Prevalence[i] = share
-		e.Low[i], e.High[i] = clamp(min(s.prevalence(i, low), share)), clamp(max(s.prevalence(i, high), share))
+		e.Low[i] = clamp(min(s.prevalence(i, low), share))
+		e.High[i] = clamp(max(s.prevalence(i, high), share))
 		e.SE[i] = open * min(se, worstDeviation)
 	}
 	w.last = w.snapshot(e, s, solved)
@@ -82,7 +86,8 @@ func (s *Statistics) open() float64 {
 	return 1
 }
 
-// prevalence returns the share of class i among all members if q is its share among the estimated ones.
+// prevalence returns the share of class i among all members if q is its share among the estimated
+// ones.
 func (s *Statistics) prevalence(i int, q float64) float64 {
 	if open := s.open(); open < 1 {
 		return s.Anchored[i]/s.Members + open*q
@@ -93,15 +98,17 @@ func (s *Statistics) prevalence(i int, q float64) float64 {
 // shortened returns a part of the influence, that on the shares shown, in four digits.
 func shortened(influence []float64, part float64) (short []float64) {
 	for _, x := range influence {
-		digits, _ := strconv.ParseFloat(strconv.FormatFloat(part*x, 'e', 3, 64), 64) // it was formatted
+		// it was formatted
+		digits, _ := strconv.ParseFloat(strconv.FormatFloat(part*x, 'e', 3, 64), 64)
 		short = append(short, digits)
 	}
 	return short
 }
 
-// quantile returns the number of standard errors from the centre to an end of the interval. The shares of
-// two classes err alike, so that their intervals hold together anyway. Of more classes it is Bonferroni's,
-// which the correlations of the shares could make smaller by a few percent at most.
+// quantile returns the number of standard errors from the centre to an end of the interval. The
+// shares of two classes err alike, so that their intervals hold together anyway. Of more classes it
+// is Bonferroni's, which the correlations of the shares could make smaller by a few percent at
+// most.
 func (o Options) quantile(k int) float64 {
 	if o.Simultaneous && k > 2 {
 		return bonferroni(o.Confidence, k)

@@ -8,27 +8,31 @@ import (
 )
 
 const (
-	// gapTolerance bounds how far the log-likelihood of a unit of weight may stay below its maximum.
+	// gapTolerance bounds how far the log-likelihood of a unit of weight may stay below its
+	// maximum.
 	gapTolerance = 1e-11
-	// newtonRoundsMax bounds the Newton rounds, some 5 on average; when it is hit the gap returned says what is left.
+	// newtonRoundsMax bounds the Newton rounds, some 5 on average; when it is hit the gap returned
+	// says what is left.
 	newtonRoundsMax = 100
-	// turnMax bounds how steeply the likelihood may fall at the end of a Newton step, as a share of how it rose at
-	// the start, else the step is halved, at most halvingsMax times.
+	// turnMax bounds how steeply the likelihood may fall at the end of a Newton step, as a share of
+	// how it rose at the start, else the step is halved, at most halvingsMax times.
 	turnMax     = 0.5
 	halvingsMax = 40
 	// valueNoise is the rounding of a slope.
 	valueNoise = 1e-14
-	// slowProgress is the part of the gap that a round may leave when the second derivatives are those of some rows.
+	// slowProgress is the part of the gap that a round may leave when the second derivatives are
+	// those of some rows.
 	slowProgress = 0.2
 )
 
-// mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a community, whose
-// log-likelihood under shares q is
+// mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a
+// community, whose log-likelihood under shares q is
 //
 //	sum m log(sum_i x_i f_i) / sum m,   f_i = (q_i/prior_i)^gamma.
 //
-// Its maximum on the simplex is the fixed point of q = mean of R, R_i proportional to x_i f_i: for gamma 1 the shares of
-// largest likelihood under prior shift (Saerens, Latinne and Decaestecker, 2002).
+// Its maximum on the simplex is the fixed point of q = mean of R, R_i proportional to x_i f_i: for
+// gamma 1 the shares of largest likelihood under prior shift (Saerens, Latinne and Decaestecker,
+// 2002).
 type mixture struct {
 	k   int
 	m   []float64 // n: weights
@@ -83,7 +87,8 @@ func (u *mixture) logLikelihood() (value float64) {
 	return value
 }
 
-// sums writes the sum of weights times y to dst, for y_i = x_i factor_i over sum_i x_i f_i: R with the factors of temper.
+// sums writes the sum of weights times y to dst, for y_i = x_i factor_i over sum_i x_i f_i: R with
+// the factors of temper.
 func (u *mixture) sums(dst, weights, factor []float64) {
 	u.weights = append(u.weights[:0], weights...)
 	floats.Mul(u.weights, u.inverse)
@@ -106,12 +111,22 @@ func (u *mixture) outers(s, weights, factor []float64) {
 	mirror(s, s, u.k)
 }
 
-// maximise moves q to where the likelihood is largest on the simplex, but for shares below least, and returns the duality
-// gap there. The second derivatives are those of some rows at the start, and of all once a round leaves too much of the
-// gap. Sequential quadratic programming (Kim, Carbonetto, Stephens and Anitescu, 2020).
-func (u *mixture) maximise(q, prior []float64, gamma, least, tolerance float64, some *mixture) (gap float64) {
+// maximise moves q to where the likelihood is largest on the simplex, but for shares below least,
+// and returns the duality gap there. The second derivatives are those of some rows at the start,
+// and of all once a round leaves too much of the gap. Sequential quadratic programming (Kim,
+// Carbonetto, Stephens and Anitescu, 2020).
+func (u *mixture) maximise(
+	q, prior []float64,
+	gamma, least, tolerance float64,
+	some *mixture,
+) (gap float64) {
 	if one := func() []float64 { return make([]float64, u.k) }; u.qp == nil || u.qp.n != u.k {
-		u.qp, u.second, u.rate, u.gradient, u.from, u.to = newQuadratic(u.k), make([]float64, u.k*u.k), one(), one(), one(), one()
+		u.qp = newQuadratic(u.k)
+		u.second = make([]float64, u.k*u.k)
+		u.rate = one()
+		u.gradient = one()
+		u.from = one()
+		u.to = one()
 	}
 	gap = u.slope(q, prior, gamma)
 	if some != u && gap > tolerance {
@@ -154,8 +169,9 @@ func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
 	return slices.Max(u.gradient)
 }
 
-// newton moves q towards where the quadratic model there is largest, as far as the likelihood rises enough, and returns
-// the duality gap. It reports false and leaves q unchanged when no step does. The gradient is current, before and after.
+// newton moves q towards where the quadratic model there is largest, as far as the likelihood rises
+// enough, and returns the duality gap. It reports false and leaves q unchanged when no step does.
+// The gradient is current, before and after.
 func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
 	k, model := u.k, u.qp
 	for i, x := range q {
@@ -187,9 +203,10 @@ func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64,
 	return u.slope(q, prior, gamma), false
 }
 
-// search moves q from u.from to u.to, or half as far and so on, until the slope of the likelihood in the direction of the
-// move, which the model promised to be nothing there, is no longer as steep downwards as it was upwards at the start. The
-// likelihood is concave, so that it has one top on the way.
+// search moves q from u.from to u.to, or half as far and so on, until the slope of the likelihood
+// in the direction of the move, which the model promised to be nothing there, is no longer as steep
+// downwards as it was upwards at the start. The likelihood is concave, so that it has one top on
+// the way.
 func (u *mixture) search(q, prior []float64, gamma, gain float64) (gap float64, ok bool) {
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
 		for a, x := range u.from {

@@ -77,7 +77,10 @@ var methods = []method{
 	{SISNACC, recipe{family: familySolve, pair: true, weighted: true}},
 	{"sis-nacc-ml", recipe{family: familySolve, pair: true, weighted: true, likelihood: true}},
 	{"sis-nacc-hard", recipe{family: familySolve, hard: true, pair: true, weighted: true}},
-	{"sis-nacc-hard-ml", recipe{family: familySolve, hard: true, pair: true, weighted: true, likelihood: true}},
+	{
+		"sis-nacc-hard-ml",
+		recipe{family: familySolve, hard: true, pair: true, weighted: true, likelihood: true},
+	},
 	{Diff, recipe{family: familyDiff, weighted: true}},
 	{ML, recipe{family: familyML, pair: true, weighted: true, likelihood: true}},
 	{Auto, recipe{family: familyAuto, weighted: true}},
@@ -178,7 +181,8 @@ func DefaultOptions() Options {
 	return Options{Method: Auto, Preset: Density, Lambda: LambdaDefault, Confidence: 0.9}
 }
 
-// withDefaults fills in options that are not set, and the preset of methods that have one of their own.
+// withDefaults fills in options that are not set, and the preset of methods that have one of their
+// own.
 func (o Options) withDefaults(r recipe) Options {
 	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
 		o.Preset = Density

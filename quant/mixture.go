@@ -30,7 +30,8 @@ func lambdas(limit float64) (dst []float64) {
 	return dst
 }
 
-// grid returns the maximum-likelihood answer of every lambda, and weights proportional to their likelihoods.
+// grid returns the maximum-likelihood answer of every lambda, and weights proportional to their
+// likelihoods.
 func (w *Solver) grid(s *Statistics, r recipe, at reach) (grid []*answer, weights []float64) {
 	var last []float64 // shares of the lambda before, which the next begins with
 	for _, l := range lambdas(at.lambdaMax(mixtureFloor)) {

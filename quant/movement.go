@@ -11,11 +11,11 @@ import (
 // Revised is the part that was learned: labels, coefficients, gamma, masses of the kernel. Each has
 // its standard error, SEChange and SERevised. It does nothing if last is nil.
 //
-// For auto the calibration is that of last: the posterior's coefficients, its correction, and gamma.
-// Members count by their predictions, whether they have a label by now or not, since a label moves
-// nobody. While labels stay the same, their residuals can only take movement back: a prediction that
-// moves members with their labels has moved what these read. Of what happened before coefficients were fitted again, no more
-// counts than the estimate followed. For other
+// For auto the calibration is that of last: the posterior's coefficients, its correction, and
+// gamma. Members count by their predictions, whether they have a label by now or not, since a label
+// moves nobody. While labels stay the same, their residuals can only take movement back: a
+// prediction that moves members with their labels has moved what these read. Of what happened
+// before coefficients were fitted again, no more counts than the estimate followed. For other
 // methods it is that of now, which reads the profiles that last kept. If another model made the
 // predictions, or there was no answer before, all of the change is revised.
 func (w *Solver) Divide(e *Estimate, s *Statistics, o Options, last *Snapshot, t Turnover) {
@@ -102,8 +102,8 @@ func (w *Solver) again(s *Statistics, o Options, r recipe, profile []float64) []
 }
 
 // Carry returns how far the shares of auto of a community of so many members have moved since last,
-// as its calibration sees it. The coefficients must be those of last. The correction for labels that
-// are not typical may be another one, where it follows the graph.
+// as its calibration sees it. The coefficients must be those of last. The correction for labels
+// that are not typical may be another one, where it follows the graph.
 func (w *Solver) Carry(p *Posterior, members float64, last *Snapshot) []float64 {
 	if p == nil || len(last.Flow) != len(p.Prior) {
 		return make([]float64, len(last.Prevalence))
@@ -122,9 +122,13 @@ func (w *Solver) Carry(p *Posterior, members float64, last *Snapshot) []float64 
 	return moved
 }
 
-// CarryCorrection returns the same where the correction for labels that are not typical has followed
-// the graph, from p to followed: it weighs members and the labels' own shares.
-func (w *Solver) CarryCorrection(p, followed *Posterior, members float64, last *Snapshot) []float64 {
+// CarryCorrection returns the same where the correction for labels that are not typical has
+// followed the graph, from p to followed: it weighs members and the labels' own shares.
+func (w *Solver) CarryCorrection(
+	p, followed *Posterior,
+	members float64,
+	last *Snapshot,
+) []float64 {
 	moved := w.Carry(followed, members, last)
 	if !(last.ToLabels > 0 && sum(last.Counted) > 0) {
 		return moved
@@ -136,8 +140,8 @@ func (w *Solver) CarryCorrection(p, followed *Posterior, members float64, last *
 	return moved
 }
 
-// Learn returns last as it would be if it had known of the labels since: those that came or went near
-// members changed how all of them are read, which without gives otherwise, and moved nobody.
+// Learn returns last as it would be if it had known of the labels since: those that came or went
+// near members changed how all of them are read, which without gives otherwise, and moved nobody.
 func (w *Solver) Learn(p *Posterior, without []float64, last *Snapshot) *Snapshot {
 	if last == nil || last.Posterior != uint64(p.Version) || len(last.Flow) != len(p.Prior) {
 		return last
@@ -152,8 +156,8 @@ func (w *Solver) Learn(p *Posterior, without []float64, last *Snapshot) *Snapsho
 	return &now
 }
 
-// flow returns q(gamma) of all members with a prediction, labelled or not, where r is the reading of
-// those without a label.
+// flow returns q(gamma) of all members with a prediction, labelled or not, where r is the reading
+// of those without a label.
 func (x *automatic) flow(p *Posterior, r *reading) []float64 {
 	if sum(p.All) == r.n {
 		return r.tempered

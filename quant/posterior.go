@@ -8,8 +8,9 @@ type Selection string
 
 // The selections that can be declared.
 const (
-	ByEdges     Selection = ""          // not declared: the edges inside decide
-	ByClass     Selection = "class"     // by what they are: class shares differ, each class is typical
+	ByEdges Selection = "" // not declared: the edges inside decide
+	// by what they are: class shares differ, each class is typical
+	ByClass     Selection = "class"
 	ByPlace     Selection = "place"     // by where they are in the graph
 	ByAttribute Selection = "attribute" // by something seen of them, the prediction included
 )
@@ -18,17 +19,19 @@ const (
 var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 
 // Posterior is the input of auto for one community: how many of its open members (those with a
-// prediction whose class is estimated) fall into each of B learned cells, and what the graph and the
-// labels say of these cells. Package incremental/posterior makes the cells, with each fit of the
-// coefficients.
+// prediction whose class is estimated) fall into each of B learned cells, and what the graph and
+// the labels say of these cells. Package incremental/posterior makes the cells, with each fit of
+// the coefficients.
 type Posterior struct {
-	Version      uint32    // of the coefficients, from 1
-	Prior        []float64 // K: pi0, the shares of the graph that the posteriors suppose, none of them 0
+	Version uint32 // of the coefficients, from 1
+	// K: pi0, the shares of the graph that the posteriors suppose, none of them 0
+	Prior        []float64
 	LabelWeights []float64 // K: by how much a label of each class weighs; nil: one
 	Atypical     float64   // how far the labels are from typical of the graph, in standard errors
-	LabelGate    float64   // how far the calibration labels are scattered, as edges between them tell
-	Selected     Selection
-	Gamma        *float64 // the gamma to use; nil: the selection and the edges inside decide
+	// how far the calibration labels are scattered, as edges between them tell
+	LabelGate float64
+	Selected  Selection
+	Gamma     *float64 // the gamma to use; nil: the selection and the edges inside decide
 
 	Means     []float64 // B x K: mean posterior of the open vertices in each cell
 	Views     []float64 // B x Shared x K: mean of what the shared coefficients multiply
@@ -67,9 +70,10 @@ type Posterior struct {
 	// posteriors; nil where Coefficients is.
 	Labels func() *LabelSample
 
-	// Last is the last published estimate of the community under the same options, and Turnover says
-	// how its members differ from those of now: solves start from its shares, and the error of the
-	// coefficients that it had is taken while that hardly changes. Nil computes all from nothing.
+	// Last is the last published estimate of the community under the same options, and Turnover
+	// says how its members differ from those of now: solves start from its shares, and the error of
+	// the coefficients that it had is taken while that hardly changes. Nil computes all from
+	// nothing.
 	Last     *Snapshot
 	Turnover Turnover
 }
@@ -261,7 +265,8 @@ func (c *ClassResiduals) Between(own []*Residuals) []float64 {
 	return between
 }
 
-// Mean returns the mean residual of all labels, K, and its standard errors; nil where there are none.
+// Mean returns the mean residual of all labels, K, and its standard errors; nil where there are
+// none.
 func (c *ClassResiduals) Mean() (mean, se []float64) {
 	if c == nil {
 		return nil, nil

@@ -32,13 +32,25 @@ type quadratic struct {
 
 // newQuadratic returns a program of n classes, all zeros.
 func newQuadratic(n int) *quadratic {
-	one, all := func() []float64 { return make([]float64, n) }, func() []float64 { return make([]float64, n*n) }
-	return &quadratic{n: n, g: all(), b: one(), q: one(), l: all(), u: one(), w: one(), x: one(), free: make([]int, 0, n)}
+	one := func() []float64 { return make([]float64, n) }
+	all := func() []float64 { return make([]float64, n*n) }
+	return &quadratic{
+		n:    n,
+		g:    all(),
+		b:    one(),
+		q:    one(),
+		l:    all(),
+		u:    one(),
+		w:    one(),
+		x:    one(),
+		free: make([]int, 0, n),
+	}
 }
 
-// solve leaves the solution in q, which holds a start. Classes whose share would be negative go to their bound
-// together, and those whose multiplier asks for it come back one by one, with a fresh Cholesky factor each round
-// (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the solution is unique.
+// solve leaves the solution in q, which holds a start. Classes whose share would be negative go to
+// their bound together, and those whose multiplier asks for it come back one by one, with a fresh
+// Cholesky factor each round (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the
+// solution is unique.
 func (m *quadratic) solve() {
 	m.free = m.free[:0]
 	for i, v := range m.q {
@@ -51,7 +63,8 @@ func (m *quadratic) solve() {
 		nu := m.candidate()
 		all, least := len(m.free), slices.Min(m.x)
 		m.free = slices.DeleteFunc(m.free, func(i int) bool {
-			return m.x[i] < 0 && (round < 2*m.n || m.x[i] == least) // one alone where several go round in circles
+			// one alone where several go round in circles
+			return m.x[i] < 0 && (round < 2*m.n || m.x[i] == least)
 		})
 		switch {
 		case len(m.free) == all:

@@ -13,8 +13,8 @@ import (
 //
 // Labelled members are counted, the others estimated: with A labelled members by class and n
 // members, prevalence = (A + (n - sum A) q) / n. It returns an error when an option is out of range
-// or the statistics lack what the method reads; a poor answer is not an error but carries flags. Vectors
-// of other lengths than s.K says are a mistake of the caller, and panic.
+// or the statistics lack what the method reads; a poor answer is not an error but carries flags.
+// Vectors of other lengths than s.K says are a mistake of the caller, and panic.
 func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -140,8 +140,8 @@ func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting
 	return at.weigh(o.Preset, lambda, s.KernelSum)
 }
 
-// counts turns the stand-in in w.ans, whose effective labels stay, into mlpe, cc or pcc. Their variances are those of a plain
-// mean and say nothing of bias.
+// counts turns the stand-in in w.ans, whose effective labels stay, into mlpe, cc or pcc. Their
+// variances are those of a plain mean and say nothing of bias.
 func (w *Solver) counts(s *Statistics, r recipe) {
 	ans, p, n := w.ans.withVariances(), w.shares, sum(s.ClassN)
 	var own []float64
@@ -172,8 +172,8 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 }
 
 // countsNothing reports whether a count of predictions is no information: the labels of all classes
-// have the same mean prediction, or no two classes with labels show that they differ, and the members'
-// predictions are all equal, which the variances say.
+// have the same mean prediction, or no two classes with labels show that they differ, and the
+// members' predictions are all equal, which the variances say.
 func (s *Statistics) countsNothing(r recipe, variances []float64) bool {
 	if m := s.cells(r).weigh(s.K, constantWeights, 0); m.k > 1 {
 		for a := 1; a < m.k; a++ {

@@ -2,9 +2,10 @@ package quant
 
 import "gonum.org/v1/gonum/floats"
 
-// Solver holds the workspaces of the quantifiers. The zero value is ready; what members are read into grows to the
-// largest community seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
-// to the next except what Snapshot reads: results do not depend on what was solved before.
+// Solver holds the workspaces of the quantifiers. The zero value is ready; what members are read
+// into grows to the largest community seen and is reused. A Solver belongs to one goroutine at a
+// time and carries nothing from one call to the next except what Snapshot reads: results do not
+// depend on what was solved before.
 type Solver struct {
 	shares    []float64 // class shares of the calibration labels
 	posterior automatic // workspace of auto
@@ -120,13 +121,14 @@ func (s *Statistics) sample() float64 {
 // answer holds the estimate of a method for the unlabelled members, before the labelled
 // ones are counted in. Vectors have K entries, matrices K x K.
 type answer struct {
-	k       int
-	Share   []float64 // prevalence among the unlabelled
-	NEff    []float64 // effective labels of each class
-	Member  []float64 // variance of each share from one member
-	free    []float64 // the shares without the bounds at zero: where intervals centre
-	v       []float64 // K: variances of free
-	spreads []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
+	k      int
+	Share  []float64 // prevalence among the unlabelled
+	NEff   []float64 // effective labels of each class
+	Member []float64 // variance of each share from one member
+	free   []float64 // the shares without the bounds at zero: where intervals centre
+	v      []float64 // K: variances of free
+	// (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
+	spreads []float64
 	parts   []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
 	holds   []float64 // shares that intervals hold besides Share; nil: none
 	lambda  float64
@@ -134,16 +136,18 @@ type answer struct {
 	exact   bool    // variances from the profiles themselves, not from the stand-in
 	nothing bool    // of counts: the predictions tell nothing of the classes
 
-	logLikelihood float64   // of the members' profiles, where the method has one
-	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
+	logLikelihood float64 // of the members' profiles, where the method has one
+	// of auto: (column, k), errors of the coefficients times their effect on share k
+	influence []float64
 
 	clustered bool        // of auto: the labels are in few places
 	auto      *autoAnswer // what only auto has; nil for other methods
 
-	audited     bool      // audit labels decide, in part at least, so that every class is supported
-	auditWeight float64   // of the estimate from them alone
-	auditErrors []float64 // K: by which auto differs from that, in standard errors of the difference; nil: not compared
-	auditPoints float64   // the difference of the class where that is largest, in points
+	audited     bool    // audit labels decide, in part at least, so that every class is supported
+	auditWeight float64 // of the estimate from them alone
+	// K: by which auto differs from that, in standard errors of the difference; nil: not compared
+	auditErrors []float64
+	auditPoints float64 // the difference of the class where that is largest, in points
 }
 
 // newShares returns an answer of zeros without variances.
@@ -241,9 +245,9 @@ func trace(a []float64, n int) float64 {
 	return t
 }
 
-// AdjustedCount returns the shares q, K, on the simplex for which C q is nearest to the mean profile
-// P, with C the mean profiles of the labels of each class, which N sums (Gart and Buck, 1966; Forman,
-// 2008). shares are the shares of the labels; classes without labels get none.
+// AdjustedCount returns the shares q, K, on the simplex for which C q is nearest to the mean
+// profile P, with C the mean profiles of the labels of each class, which N sums (Gart and Buck,
+// 1966; Forman, 2008). shares are the shares of the labels; classes without labels get none.
 func AdjustedCount(c *Cells, shares []float64) []float64 {
 	k := len(shares)
 	cells := *c

@@ -101,7 +101,8 @@ func (m *confusion) ridged(weights []float64) (g []float64, ridge float64) {
 	return g, ridge
 }
 
-// invertOnSimplex returns the inverse of g, k x k, on vectors that sum to zero, and G^-1 1. It overwrites g.
+// invertOnSimplex returns the inverse of g, k x k, on vectors that sum to zero, and G^-1 1. It
+// overwrites g.
 func invertOnSimplex(g []float64, k int) (inverse, ones []float64) {
 	inverse, ones = make([]float64, k*k), make([]float64, k)
 	cholesky(g, k)
@@ -163,14 +164,14 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 	}
 }
 
-// addUntold adds the variance of shares that the profiles cannot tell apart. Row a of E = e A says how
-// far each class would move the share of class a if its own share were not known, so the share has at
-// most the standard deviation
+// addUntold adds the variance of shares that the profiles cannot tell apart. Row a of E = e A says
+// how far each class would move the share of class a if its own share were not known, so the share
+// has at most the standard deviation
 //
 //	worstDeviation (max_b E_ab - min_b E_ab).
 //
-// E vanishes where the classes have different profiles. Where all have the same one the deviation is
-// worstDeviation, as where nothing is known. Without this term the variance would be zero there:
+// E vanishes where the classes have different profiles. Where all have the same one the deviation
+// is worstDeviation, as where nothing is known. Without this term the variance would be zero there:
 // profiles that do not react to the shares do not spread them either.
 func (ans *answer) addUntold(m *confusion, pull []float64) {
 	for a, i := range m.class {
@@ -224,8 +225,8 @@ func (m *confusion) labelSpreads(h, centres []float64, squared bool) (each []flo
 	return each
 }
 
-// profile returns the profile of the label over the cells of phi: on K cells its own prediction, on K^2 the outer product
-// with the neighbours' mean, which it writes to phi.
+// profile returns the profile of the label over the cells of phi: on K cells its own prediction, on
+// K^2 the outer product with the neighbours' mean, which it writes to phi.
 func (r *Row) profile(phi []float64) []float64 {
 	if len(phi) == len(r.Own) {
 		return r.Own

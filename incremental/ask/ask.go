@@ -59,11 +59,12 @@ type Offer struct {
 // Answer is a draw and what it buys.
 type Answer struct {
 	Position event.Position `json:"position"`
-	Fresh    int            `json:"fresh"`  // vertices to be labelled; the others were before
-	Offers   []Offer        `json:"offers"` // of this draw, by community in the order of the question
-	Others   []Offer        `json:"others"` // of other numbers of labels, for comparison
-	Advice   []Advice       `json:"advice"` // which other labels would help; of a Source
-	Drawn    []Drawn        `json:"vertices"`
+	Fresh    int            `json:"fresh"` // vertices to be labelled; the others were before
+	// of this draw, by community in the order of the question
+	Offers []Offer  `json:"offers"`
+	Others []Offer  `json:"others"` // of other numbers of labels, for comparison
+	Advice []Advice `json:"advice"` // which other labels would help; of a Source
+	Drawn  []Drawn  `json:"vertices"`
 }
 
 // Ask draws from a graph.

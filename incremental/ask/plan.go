@@ -184,7 +184,8 @@ func shares(want []float64, labels float64) []float64 {
 	return pi
 }
 
-// offer returns the labels that the group gets by the present division, and the widths that they bring.
+// offer returns the labels that the group gets by the present division, and the widths that they
+// bring.
 func (p *plan) offer(g int) Offer {
 	group := &p.groups[g]
 	labels := 0.0

@@ -91,8 +91,8 @@ func OfState(
 		err = cmp.Or(
 			damage,
 			fmt.Errorf(
-				"ask: no checkpoint in %s; run writes one every checkpoint.every, and at the end of "+
-					"--exit-when-drained",
+				"ask: no checkpoint in %s; run writes one every checkpoint.every, and at the end "+
+					"of --exit-when-drained",
 				path,
 			),
 		)
@@ -121,7 +121,8 @@ func OfState(
 		return s.Ask(q)
 	}
 	for _, name := range q.Communities {
-		if id, known := s.View.FindCommunity(name); known && incremental.TooFew(floor, s.known(id)) {
+		if id, known := s.View.FindCommunity(name); known &&
+			incremental.TooFew(floor, s.known(id)) {
 			return nil, fmt.Errorf("ask: %s is below the privacy floor of %d people", name, floor)
 		}
 	}
@@ -146,13 +147,16 @@ func (s *Source) known(id graphstore.Community) (k tally.Known) {
 // WriteCSV writes the vertices as a file to fill in.
 func (a *Answer) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"vertex", "label", "role", "pi"}) // Error has it; files are read without Cell's mark
+	// Error has it; files are read without Cell's mark
+	_ = out.Write([]string{"vertex", "label", "role", "pi"})
 	for _, d := range a.Drawn {
 		label := ""
 		if d.Label != nil {
 			label = *d.Label
 		}
-		_ = out.Write([]string{tables.Cell(d.Vertex), label, d.Role, strconv.FormatFloat(d.Pi, 'g', 6, 64)})
+		_ = out.Write(
+			[]string{tables.Cell(d.Vertex), label, d.Role, strconv.FormatFloat(d.Pi, 'g', 6, 64)},
+		)
 	}
 	out.Flush()
 	return out.Error()

@@ -111,7 +111,8 @@ func (s *stratum) weigh(class int, weight float64) {
 	s.yp[class] *= weight
 }
 
-// normalise makes what is expected of a member one label, or none where nobody is predicted or labelled.
+// normalise makes what is expected of a member one label, or none where nobody is predicted or
+// labelled.
 func (s *stratum) normalise() {
 	all := 0.0
 	for _, y := range s.y {
@@ -147,7 +148,8 @@ func (p *plan) stratum(g, class int, members []*place) {
 	p.groups[g].strata = append(p.groups[g].strata, s)
 }
 
-// wants sets what every member of a group wants, in proportion to its multiplicity times 1/2 + S_h/2S.
+// wants sets what every member of a group wants, in proportion to its multiplicity times 1/2 +
+// S_h/2S.
 func (p *plan) wants(g int) {
 	group := &p.groups[g]
 	spread := make([]float64, len(group.strata))
@@ -194,7 +196,8 @@ func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 	}
 	a.Labels = max(int(math.Round(labels)), quant.AuditsMin)
 	var e quant.Estimate
-	if err := p.solver.Estimate(&e, a.Of(group.total, mean), quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}); err != nil {
+	options := quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}
+	if err := p.solver.Estimate(&e, a.Of(group.total, mean), options); err != nil {
 		panic(err) // the sums are of one shape
 	}
 	widths := make([]float64, k)

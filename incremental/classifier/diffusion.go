@@ -35,7 +35,8 @@ type Diffusion struct {
 	classes int
 	dual    *diffusion.Dual
 
-	pending []Vertex // whose prediction may change at the next emission, in no order, some more than once
+	// whose prediction may change at the next emission, in no order, some more than once
+	pending []Vertex
 	changes []diffusion.ValueChange
 	one     []float64 // K: function of a source
 	list    []graphstore.Derived
@@ -165,8 +166,8 @@ func (d *Diffusion) moved(units []uint32) bool {
 	return false
 }
 
-// State returns all that a restored classifier needs besides the graph and the predictions in it, so
-// that it goes on with the same bits: that of the dual, as long as it is not changed.
+// State returns all that a restored classifier needs besides the graph and the predictions in it,
+// so that it goes on with the same bits: that of the dual, as long as it is not changed.
 func (d *Diffusion) State() []diffusion.DualState { return d.dual.State() }
 
 // Restore makes the classifier whose state these parts are and whose graph, at that

@@ -11,13 +11,14 @@
 // the labels are sources and the other half calibrates.
 //
 // Predictions lag behind the field by at most Lag in every class and depend on the history within
-// that. Cost: that of a diffusion.Dual of K functions, and O(K) at an emission for every vertex that
-// it touched. Memory: 16K + 24 bytes a vertex.
+// that. Cost: that of a diffusion.Dual of K functions, and O(K) at an emission for every vertex
+// that it touched. Memory: 16K + 24 bytes a vertex.
 package classifier
 
 import "gqlstream/graphstore"
 
-// Name is how the classifier is configured, and the part of its model version after graphstore.DerivedPrefix.
+// Name is how the classifier is configured, and the part of its model version after
+// graphstore.DerivedPrefix.
 const Name = "diffusion"
 
 // Vertex is the store's dense vertex index.

@@ -13,15 +13,18 @@ const lanes = 4
 
 type lane = [lanes]float64
 
-// block solves for up to four functions by successive over-relaxation (Young, 1954): vertex after vertex it takes y(v) to where R(v)
-// is zero, and some way beyond. It needs no more than y, no sums over vertices, and the graph may change between its steps.
+// block solves for up to four functions by successive over-relaxation (Young, 1954): vertex after
+// vertex it takes y(v) to where R(v) is zero, and some way beyond. It needs no more than y, no sums
+// over vertices, and the graph may change between its steps.
 //
-// No eigenvalue of the Jacobi iteration is above 1-a. With the over-relaxation that is best for 1-a, and a matrix such as ours, symmetric
-// and positive definite without positive values beside the diagonal, a pass leaves in the end between overshoot and its root of the
-// error (Kahan, 1958; Varga, Matrix Iterative Analysis, theorem 4.9). The root is what a step of Chebyshev's
-// iteration leaves, and at worst one of conjugate gradients. On simulated networks, with a = .1, these took 9 to 14 passes where
-// this takes 6 to 10, none of which writes three vectors more. With a = .01 they took 14 to 20, and this 15 to 31; and
-// on uniformly random graphs, whose modes but one are short, 8 where this takes 11.
+// No eigenvalue of the Jacobi iteration is above 1-a. With the over-relaxation that is best for
+// 1-a, and a matrix such as ours, symmetric and positive definite without positive values beside
+// the diagonal, a pass leaves in the end between overshoot and its root of the error (Kahan, 1958;
+// Varga, Matrix Iterative Analysis, theorem 4.9). The root is what a step of Chebyshev's iteration
+// leaves, and at worst one of conjugate gradients. On simulated networks, with a = .1, these took 9
+// to 14 passes where this takes 6 to 10, none of which writes three vectors more. With a = .01 they
+// took 14 to 20, and this 15 to 31; and on uniformly random graphs, whose modes but one are short,
+// 8 where this takes 11.
 type block struct {
 	keep  float64
 	y     []lane   // by vertex
@@ -32,22 +35,25 @@ type block struct {
 
 func newBlock(keep float64) block { return block{keep: keep, omega: 1 + overshoot(keep)} }
 
-// overshoot returns by how much of itself a step of relaxation is longer than what takes R(v) to zero.
+// overshoot returns by how much of itself a step of relaxation is longer than what takes R(v) to
+// zero.
 func overshoot(keep float64) float64 { return 2/(1+math.Sqrt(1-keep*keep)) - 1 }
 
-// Bounds of relaxation: stepsPerDigit/sqrt(a) passes gain more than a digit, and 16 digits are all there are. What is left then is
-// in the certificate.
+// Bounds of relaxation: stepsPerDigit/sqrt(a) passes gain more than a digit, and 16 digits are all
+// there are. What is left then is in the certificate.
 const (
 	stepsPerDigit = 2
 	digits        = 18
 )
 
-// digitPasses is the number of passes that gain a digit at least, and passesMax that of those that gain all there are.
+// digitPasses is the number of passes that gain a digit at least, and passesMax that of those that
+// gain all there are.
 func digitPasses(keep float64) int { return int(math.Ceil(stepsPerDigit / math.Sqrt(1-keep))) }
 
 func passesMax(keep float64) int { return digits * digitPasses(keep) }
 
-// relax takes a step at the vertices from first to end, in order, and returns the largest |R(v)| / (a d(v)) that it met.
+// relax takes a step at the vertices from first to end, in order, and returns the largest |R(v)| /
+// (a d(v)) that it met.
 func (b *block) relax(view graphstore.View, first, end int) (most float64) {
 	alpha := 1 - b.keep
 	next, _ := slices.BinarySearch(b.at, Vertex(first))
@@ -63,8 +69,10 @@ func (b *block) relax(view graphstore.View, first, end int) (most float64) {
 		diagonal := d - b.keep
 		step := b.omega / diagonal
 		r := lane{
-			float64(b.keep*s[0]) - float64(diagonal*y[0]), float64(b.keep*s[1]) - float64(diagonal*y[1]),
-			float64(b.keep*s[2]) - float64(diagonal*y[2]), float64(b.keep*s[3]) - float64(diagonal*y[3]),
+			float64(b.keep*s[0]) - float64(diagonal*y[0]),
+			float64(b.keep*s[1]) - float64(diagonal*y[1]),
+			float64(b.keep*s[2]) - float64(diagonal*y[2]),
+			float64(b.keep*s[3]) - float64(diagonal*y[3]),
 		}
 		if next < len(b.at) && b.at[next] == v {
 			for j, f := range b.f[next] {

@@ -40,7 +40,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("tolerance is %v, want %v to 1", c.Tolerance, toleranceMin))
 	}
 	if c.Functions < 0 || c.Functions > functionsMax {
-		errs = append(errs, fmt.Errorf("functions is %d, want at most %d", c.Functions, functionsMax))
+		errs = append(errs, fmt.Errorf("functions is %d, want at most "+
+			"%d", c.Functions, functionsMax))
 	}
 	return errors.Join(errs...)
 }

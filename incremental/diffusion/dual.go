@@ -18,9 +18,10 @@ import (
 //	|R(v)| <= a Tolerance d(v) after an Update
 //
 // and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every value, because the
-// rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and those with much at
-// a vertex are pushed together: an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
-// a vertex, 4 where there are communities of many members, and 8 L for every vertex with a value.
+// rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and those with much
+// at a vertex are pushed together: an edge misses the cache once for all of them. One goroutine
+// owns a Dual. Memory: 16 L + 20 bytes a vertex, 4 where there are communities of many members, and
+// 8 L for every vertex with a value.
 type Dual struct {
 	config Config
 	alpha  float64
@@ -73,8 +74,10 @@ func NewDual(config Config) (*Dual, error) {
 	config = config.withDefaults()
 	keep := 1 - config.Alpha
 	return &Dual{
-		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
-		step: make([]float64, config.Functions), which: make([]int32, config.Functions), common: make([]float64, config.Functions),
+		config: config, keep: keep, alpha: 1 - keep, l: config.Functions,
+		stride: config.Functions + 1,
+		step:   make([]float64, config.Functions), which: make([]int32, config.Functions),
+		common: make([]float64, config.Functions),
 	}, nil
 }
 
@@ -94,8 +97,8 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 	g.reachTolerance(view)
 }
 
-// Follow is Update without its pushes: until the next Update, Values are those of before, and their error has no
-// bound. What several deltas do to a vertex is pushed once.
+// Follow is Update without its pushes: until the next Update, Values are those of before, and their
+// error has no bound. What several deltas do to a vertex is pushed once.
 func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
 	g.begin(view, delta)
 	g.stale = g.stale || bulky(view, delta)
@@ -148,7 +151,8 @@ func (g *Dual) Function(v Vertex) []float64 {
 	return g.f[(row-1)*g.l : row*g.l : row*g.l]
 }
 
-// Valued lists the vertices at which a function is not zero, or was not once; read-only, in no order.
+// Valued lists the vertices at which a function is not zero, or was not once; read-only, in no
+// order.
 func (g *Dual) Valued() []Vertex { return g.valued }
 
 // Work returns the work of the dual so far.

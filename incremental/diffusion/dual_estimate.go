@@ -12,12 +12,13 @@ import (
 // to stay near. Shares from 0.2 to 0.4 do alike.
 const nearShare = 0.3
 
-// estimate is a sum of m y(v) as it would be without residuals, to first order: several times nearer to
-// the truth than with Values, whose errors have one sign around a label. A constant c added to y takes
-// a c d(v) from every R(v), so what residuals have in common moves y by c = sum R / (a sum d), of degrees
-// over the vertices that f has reached, where y(v) is not zero: pushes lead elsewhere, if at all, with less
-// than the tolerance. No c is more than the certificate. Of the rest, R(v) / (a d(v)) - c, walks from v keep
-// nearShare. The error of one value is at most twice the certificate.
+// estimate is a sum of m y(v) as it would be without residuals, to first order: several times
+// nearer to the truth than with Values, whose errors have one sign around a label. A constant c
+// added to y takes a c d(v) from every R(v), so what residuals have in common moves y by c = sum R
+// / (a sum d), of degrees over the vertices that f has reached, where y(v) is not zero: pushes lead
+// elsewhere, if at all, with less than the tolerance. No c is more than the certificate. Of the
+// rest, R(v) / (a d(v)) - c, walks from v keep nearShare. The error of one value is at most twice
+// the certificate.
 type estimate struct {
 	near    []float64 // L: sum of m (y + nearShare R / (a d))
 	some    []float64 // L: sum of m where the function has reached v and others have not
@@ -51,9 +52,12 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 	e.sources += m
 }
 
-// Estimate returns for every function the estimate of the sum of m y over the sources of a community, and
-// of how many sources, with their multiplicities, any function has reached.
-func (g *Dual) Estimate(id graphstore.Community, view graphstore.View) (sums []float64, sources float64) {
+// Estimate returns for every function the estimate of the sum of m y over the sources of a
+// community, and of how many sources, with their multiplicities, any function has reached.
+func (g *Dual) Estimate(
+	id graphstore.Community,
+	view graphstore.View,
+) (sums []float64, sources float64) {
 	e := g.known(id)
 	if e == nil {
 		e = &newEstimates(g.l, 1)[0]
@@ -95,14 +99,18 @@ func newEstimates(functions, n int) []estimate {
 	return list
 }
 
-// gatherShare is the share of the vertices that as many members must be for one pass over all to pay.
+// gatherShare is the share of the vertices that as many members must be for one pass over all to
+// pay.
 const gatherShare = 0.25
 
-// Gather readies Estimate of these communities, until the duals change, if they have many members: it then costs next to nothing and
-// says the same. One pass in the order of the vertices costs a fraction of reading one community after the other, whose
-// members' rows are far apart.
+// Gather readies Estimate of these communities, until the duals change, if they have many members:
+// it then costs next to nothing and says the same. One pass in the order of the vertices costs a
+// fraction of reading one community after the other, whose members' rows are far apart.
 func Gather(duals []*Dual, communities []graphstore.Community, view graphstore.View) {
-	communities = slices.DeleteFunc(slices.Clone(communities), func(id graphstore.Community) bool { return duals[0].known(id) != nil })
+	communities = slices.DeleteFunc(
+		slices.Clone(communities),
+		func(id graphstore.Community) bool { return duals[0].known(id) != nil },
+	)
 	members := 0
 	for _, id := range communities {
 		vertices, _ := view.Members(id)
@@ -132,8 +140,9 @@ func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) 
 	}
 }
 
-// SumResiduals readies Estimate, until the next Update or Solve. It keeps sums over the sources of these communities, which
-// are to be those of many members, in order: what Estimate says of them costs pushes and changes, not members.
+// SumResiduals readies Estimate, until the next Update or Solve. It keeps sums over the sources of
+// these communities, which are to be those of many members, in order: what Estimate says of them
+// costs pushes and changes, not members.
 func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community) {
 	s := &g.sums
 	if !s.current || !slices.Equal(s.crowds, crowds) {
@@ -148,5 +157,6 @@ func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community)
 	}
 }
 
-// ForgetSums has the next SumResiduals count everything from nothing, as it does for a dual that is restored.
+// ForgetSums has the next SumResiduals count everything from nothing, as it does for a dual that is
+// restored.
 func (g *Dual) ForgetSums() { g.sums.current = false }

@@ -38,8 +38,9 @@ func (g *Dual) residuals(v Vertex) (d float64, r []float64) {
 	return c[0], c[1:]
 }
 
-// AppendChange appends what takes the functions at a vertex from those that a dual holds to those that are wanted; nil are
-// zero, both. Changes are computed from what is held, so that rounding does not add up.
+// AppendChange appends what takes the functions at a vertex from those that a dual holds to those
+// that are wanted; nil are zero, both. Changes are computed from what is held, so that rounding
+// does not add up.
 func AppendChange(dst []ValueChange, v Vertex, held, wanted []float64) []ValueChange {
 	for i := range max(len(held), len(wanted)) {
 		change := 0.0
@@ -72,7 +73,8 @@ func (g *Dual) addValues(changes []ValueChange) {
 		f[c.Function] += c.Change
 		size := math.Abs(f[c.Function])
 		if !(size <= math.MaxFloat64) {
-			panic(fmt.Sprintf("diffusion: function %d of vertex %d would be %v", c.Function, c.V, f[c.Function]))
+			panic(fmt.Sprintf("diffusion: function %d of vertex %d would be "+
+				"%v", c.Function, c.V, f[c.Function]))
 		}
 		g.peak = max(g.peak, size)
 		if g.stale {

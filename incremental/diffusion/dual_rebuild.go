@@ -56,7 +56,8 @@ func (g *Dual) roundingOfRebuild(view graphstore.View) float64 {
 	return float64(most+8) * g.scale()
 }
 
-// residualsOf computes R of the functions from first to end from nothing and bounds |R(v)| / (a d(v)).
+// residualsOf computes R of the functions from first to end from nothing and bounds |R(v)| / (a
+// d(v)).
 func (g *Dual) residualsOf(view graphstore.View, first, end int) (bound float64) {
 	for i := range g.rows {
 		v := Vertex(i)
@@ -86,7 +87,8 @@ func (g *Dual) residualsAt(view graphstore.View, v Vertex, first int, r []float6
 	}
 }
 
-// addNeighbors adds to dst the weighted sum of the neighbours' rows of x, each L numbers behind the last.
+// addNeighbors adds to dst the weighted sum of the neighbours' rows of x, each L numbers behind the
+// last.
 func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	weights := view.Weights(v)
 	for i, u := range view.Neighbors(v) {
@@ -100,8 +102,9 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	}
 }
 
-// iterate improves all functions by relaxation until the certificate is at most goal or rounding forbids, a block at a
-// time and blocks side by side, whose numbers are their own. R is computed from nothing after it.
+// iterate improves all functions by relaxation until the certificate is at most goal or rounding
+// forbids, a block at a time and blocks side by side, whose numbers are their own. R is computed
+// from nothing after it.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
 	g.whole, g.sums.current = true, false
 	g.touchAll(len(g.rows))
@@ -115,16 +118,28 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 			scratch[worker] = make([]lane, len(g.rows))
 		}
 		first := i * lanes
-		passes[i], left[i] = g.iterateBlock(view, scratch[worker], first, min(first+lanes, g.l), goal)
+		passes[i], left[i] = g.iterateBlock(
+			view,
+			scratch[worker],
+			first,
+			min(first+lanes, g.l),
+			goal,
+		)
 	})
 	g.work.Iterations += slices.Max(passes)
 	g.rebuilt(slices.Max(left))
 }
 
-// iterateBlock improves the functions of one block until their certificate is at most goal, or until as many passes as gain
-// a digit do not halve the residual, which rounding is the reason of. It returns how many passes that took, and the bound of |R(v)| / (a d(v)).
-// R by definition, which takes a pass too, is computed where the last pass should have brought it below the goal.
-func (g *Dual) iterateBlock(view graphstore.View, y []lane, first, end int, goal float64) (passes uint64, bound float64) {
+// iterateBlock improves the functions of one block until their certificate is at most goal, or
+// until as many passes as gain a digit do not halve the residual, which rounding is the reason of.
+// It returns how many passes that took, and the bound of |R(v)| / (a d(v)). R by definition, which
+// takes a pass too, is computed where the last pass should have brought it below the goal.
+func (g *Dual) iterateBlock(
+	view graphstore.View,
+	y []lane,
+	first, end int,
+	goal float64,
+) (passes uint64, bound float64) {
 	b := g.block(y, first, end)
 	digit, root, before := uint64(digitPasses(g.keep)), math.Sqrt(b.omega-1), math.Inf(1)
 	for int(passes) < passesMax(g.keep) {
@@ -136,7 +151,8 @@ func (g *Dual) iterateBlock(view graphstore.View, y []lane, first, end int, goal
 		}
 		if stalled || root*most <= goal {
 			g.takeValues(b, first, end)
-			if bound = g.residualsOf(view, first, end); stalled || certificate(bound, g.floor) <= goal {
+			if bound = g.residualsOf(view, first, end); stalled ||
+				certificate(bound, g.floor) <= goal {
 				return passes, bound
 			}
 		}

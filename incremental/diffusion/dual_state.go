@@ -9,14 +9,15 @@ import (
 
 // DualState is a part of all of a dual that a later Update depends on, as a row of a table, so that
 // a restored dual goes on with the same bits, as State of a field does. Each row has the next
-// vertices; what belongs to the dual as a whole is in the first. 16 L + 8 bytes a vertex, and 4 + 8 L
-// for every vertex with a value.
+// vertices; what belongs to the dual as a whole is in the first. 16 L + 8 bytes a vertex, and 4 + 8
+// L for every vertex with a value.
 type DualState struct {
 	Tolerance, Keep, Peak, DegreeSum float64
 	Bound, Rounding, Floor           float64
 	Stale                            bool
 	Work
-	Most      []float64 // largest degree of each vertex since its residual was last computed from nothing
+	// largest degree of each vertex since its residual was last computed from nothing
+	Most      []float64
 	Y, R      []float64 // L of each vertex: values and residuals
 	Valued    []Vertex  // vertices with a function
 	Functions []float64 // L of each of these
@@ -25,13 +26,15 @@ type DualState struct {
 // partNumbers is the number of values of a part, which stays far below what a column can hold.
 const partNumbers = 1 << 22
 
-// State returns the parts of the state, which share memory with the dual: they hold until the next Update or Follow.
+// State returns the parts of the state, which share memory with the dual: they hold until the next
+// Update or Follow.
 func (g *Dual) State() []DualState { return g.parts(max(1, partNumbers/g.l)) }
 
 // parts returns the state in parts of so many vertices each.
 func (g *Dual) parts(each int) []DualState {
 	parts := []DualState{{
-		Tolerance: g.config.Tolerance, Keep: g.keep, Peak: g.peak, DegreeSum: g.degreeSum, Bound: g.bound,
+		Tolerance: g.config.Tolerance, Keep: g.keep, Peak: g.peak, DegreeSum: g.degreeSum,
+		Bound:    g.bound,
 		Rounding: g.rounding, Floor: g.floor, Stale: g.stale, Work: g.work,
 	}}
 	for from := 0; from < len(g.rows); from += each {
@@ -39,7 +42,9 @@ func (g *Dual) parts(each int) []DualState {
 			parts = append(parts, DualState{})
 		}
 		p, end := &parts[len(parts)-1], min(from+each, len(g.rows))
-		p.Most, p.Y, p.R = g.most[from:end], g.y[from*g.l:end*g.l], make([]float64, 0, (end-from)*g.l)
+		p.Most = g.most[from:end]
+		p.Y = g.y[from*g.l : end*g.l]
+		p.R = make([]float64, 0, (end-from)*g.l)
 		for v := Vertex(from); v < Vertex(end); v++ {
 			_, r := g.residuals(v)
 			p.R = append(p.R, r...)
@@ -51,8 +56,8 @@ func (g *Dual) parts(each int) []DualState {
 	return parts
 }
 
-// RestoreDual makes the dual whose state these parts are and whose graph, at that time, is view. Its
-// tolerance is that of the state; alpha and the number of functions must be.
+// RestoreDual makes the dual whose state these parts are and whose graph, at that time, is view.
+// Its tolerance is that of the state; alpha and the number of functions must be.
 func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("diffusion: restore dual: no state")
@@ -66,27 +71,35 @@ func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual,
 	if g.keep != s.Keep {
 		return nil, fmt.Errorf("diffusion: restore dual: alpha was %v, is %v", 1-s.Keep, 1-g.keep)
 	}
-	g.peak, g.degreeSum, g.bound, g.rounding, g.floor = s.Peak, s.DegreeSum, s.Bound, s.Rounding, s.Floor
+	g.peak = s.Peak
+	g.degreeSum = s.DegreeSum
+	g.bound = s.Bound
+	g.rounding = s.Rounding
+	g.floor = s.Floor
 	g.stale, g.work = s.Stale, s.Work
 	g.grow(view.Vertices())
 	at := 0
 	for i := range parts {
 		if !g.restorePart(view, at, &parts[i]) {
-			return nil, fmt.Errorf("diffusion: restore dual: part %d does not fit %d functions of %d vertices", i, g.l, view.Vertices())
+			return nil, fmt.Errorf("diffusion: restore dual: part %d does not fit %d functions "+
+				"of %d vertices", i, g.l, view.Vertices())
 		}
 		at += len(parts[i].Most)
 	}
 	if at != len(g.rows) {
-		return nil, fmt.Errorf("diffusion: restore dual: %d vertices, the graph has %d", at, len(g.rows))
+		return nil, fmt.Errorf("diffusion: restore dual: %d vertices, the graph has "+
+			"%d", at, len(g.rows))
 	}
 	g.scan = true // the queue is no state
 	return g, nil
 }
 
-// restorePart takes over the vertices of a part, of which the first is at, and reports whether the part can be one.
+// restorePart takes over the vertices of a part, of which the first is at, and reports whether the
+// part can be one.
 func (g *Dual) restorePart(view graphstore.View, at int, p *DualState) bool {
 	n, l := len(p.Most), g.l
-	if at+n > len(g.rows) || len(p.Y) != n*l || len(p.R) != n*l || len(p.Functions) != len(p.Valued)*l {
+	if at+n > len(g.rows) || len(p.Y) != n*l || len(p.R) != n*l ||
+		len(p.Functions) != len(p.Valued)*l {
 		return false
 	}
 	copy(g.most[at:], p.Most)

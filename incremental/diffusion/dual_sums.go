@@ -8,12 +8,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// sums are what estimates read of all vertices, and over the sources of communities of many. They are counted from
-// nothing when they are first read after all of y and R changed. From there changes of edges, values and members
-// count their vertices anew, and a push adds what it moves, over all neighbours at once: for each of these
-// communities that is one number a neighbour, m w/d, whatever the number of functions.
+// sums are what estimates read of all vertices, and over the sources of communities of many. They
+// are counted from nothing when they are first read after all of y and R changed. From there
+// changes of edges, values and members count their vertices anew, and a push adds what it moves,
+// over all neighbours at once: for each of these communities that is one number a neighbour, m w/d,
+// whatever the number of functions.
 //
-// They hang on when they were counted in the last bits, so a checkpoint has them counted again (Dual.ForgetSums).
+// They hang on when they were counted in the last bits, so a checkpoint has them counted again
+// (Dual.ForgetSums).
 type sums struct {
 	current   bool
 	residuals []float64 // L: sum of R over all vertices
@@ -33,8 +35,8 @@ type sums struct {
 	moving  []Vertex  // scratch of Dual.Follow
 }
 
-// sumsVertices is the number of vertices up to which sums are counted from nothing at each emission where no
-// community has many members: that is cheaper than to have each push add to them.
+// sumsVertices is the number of vertices up to which sums are counted from nothing at each emission
+// where no community has many members: that is cheaper than to have each push add to them.
 const sumsVertices = 1 << 17
 
 // share is the multiplicity of a source in the community at a place of crowds.
@@ -46,9 +48,12 @@ type share struct {
 // recount counts everything from nothing.
 func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Community) {
 	*s = sums{
-		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: make([]float64, g.l), degrees: make([]float64, g.l), moving: s.moving,
-		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)), places: make([]uint32, view.Communities()),
-		sets: make([][]share, 1), named: map[string]uint32{"": 0}, weights: make([]float64, len(crowds)),
+		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: make([]float64, g.l),
+		degrees: make([]float64, g.l), moving: s.moving,
+		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)),
+		places: make([]uint32, view.Communities()),
+		sets:   make([][]share, 1), named: map[string]uint32{"": 0},
+		weights: make([]float64, len(crowds)),
 	}
 	for i, id := range crowds {
 		s.places[id] = uint32(i) + 1
@@ -85,7 +90,10 @@ func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
 	for _, m := range view.MemberOf(v) {
 		if int(m.Community) < len(s.places) && s.places[m.Community] > 0 {
 			s.shares = append(s.shares, share{s.places[m.Community] - 1, float64(m.Multiplicity)})
-			s.name = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s.name, uint32(m.Community)), m.Multiplicity)
+			s.name = binary.LittleEndian.AppendUint32(
+				binary.LittleEndian.AppendUint32(s.name, uint32(m.Community)),
+				m.Multiplicity,
+			)
 		}
 	}
 	at, known := s.named[string(s.name)]

@@ -55,16 +55,16 @@ func (g *Dual) sweep(view graphstore.View, budget int) bool {
 }
 
 // pushedShare is the share of the threshold above which a residual of a vertex is pushed along with
-// one that is above it. What is smaller waits: that saves three quarters of the functions of a push,
-// and takes no more pushes.
+// one that is above it. What is smaller waits: that saves three quarters of the functions of a
+// push, and takes no more pushes.
 const pushedShare = 0.5
 
-// excessPaid is the excess of the queue over the budget from which a sweep is not begun: where it was
-// larger, four sweeps of five did not get there.
+// excessPaid is the excess of the queue over the budget from which a sweep is not begun: where it
+// was larger, four sweeps of five did not get there.
 const excessPaid = 2
 
-// excess returns by how many thresholds the residuals of queued vertices are above theirs, by degree: two to three times
-// what pushes cost until none is.
+// excess returns by how many thresholds the residuals of queued vertices are above theirs, by
+// degree: two to three times what pushes cost until none is.
 func (g *Dual) excess() (sum float64) {
 	limit := g.alpha * g.config.Tolerance
 	for _, v := range g.queue {
@@ -122,8 +122,8 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	return len(neighbors) + pushCost
 }
 
-// spreadTogether is the number of neighbours whose degrees are read before their residuals are: the cache misses of
-// so many then overlap.
+// spreadTogether is the number of neighbours whose degrees are read before their residuals are: the
+// cache misses of so many then overlap.
 const spreadTogether = 32
 
 // spread adds step, times the weight of the edge, to the residuals of these functions at every

@@ -40,8 +40,8 @@ func lengthen[T any](s []T, n int) []T {
 	return s
 }
 
-// addSources changes the source and, unless a rebuild will, the residual. It panics if a multiplicity
-// would become negative or is not a number.
+// addSources changes the source and, unless a rebuild will, the residual. It panics if a
+// multiplicity would become negative or is not a number.
 func (f *Field) addSources(changes []SourceChange) {
 	for _, c := range changes {
 		before := f.source[c.V]

@@ -6,10 +6,12 @@ import (
 	"gqlstream/graphstore"
 )
 
-// iterate improves z by relaxation, see block, until the certificate is at most goal, or until as many passes as gain a
-// digit do not halve the residual, which rounding is the reason of. R must be right; it is again after.
+// iterate improves z by relaxation, see block, until the certificate is at most goal, or until as
+// many passes as gain a digit do not halve the residual, which rounding is the reason of. R must be
+// right; it is again after.
 //
-// It is computed from nothing, which takes a pass too, where the last pass should have brought it below the goal.
+// It is computed from nothing, which takes a pass too, where the last pass should have brought it
+// below the goal.
 func (f *Field) iterate(view graphstore.View, goal float64) {
 	bar := goal * f.alpha * f.sourceSum
 	if f.sources == 0 || f.bound() <= bar {
@@ -33,7 +35,8 @@ func (f *Field) iterate(view graphstore.View, goal float64) {
 	}
 }
 
-// relax takes a step at every vertex, in order, and returns the sum of the |R(v)| that it met. It does not change R.
+// relax takes a step at every vertex, in order, and returns the sum of the |R(v)| that it met. It
+// does not change R.
 func (f *Field) relax(view graphstore.View) (size float64) {
 	omega := 1 + overshoot(f.keep)
 	for i, d := range f.d {

@@ -11,8 +11,9 @@ import (
 
 // The kernels by name.
 const (
-	PPR          = "ppr"           // the field of this package, solved to a certificate
-	Truncated    = "truncated"     // kernelSteps steps of x <- (1-a) P x + a m from x = m, with self-loops
+	PPR = "ppr" // the field of this package, solved to a certificate
+	// kernelSteps steps of x <- (1-a) P x + a m from x = m, with self-loops
+	Truncated    = "truncated"
 	Lazy         = "lazy"          // (a I + (1-a) A D^-1)^kernelSteps m, without self-loops
 	ShortestPath = "shortest-path" // exp(-pathDecay * hops to the nearest source), 0 beyond hopsMax
 	Features     = "features"      // <x(v), sum of m(u) x(u)>, x the attributes that are numbers
@@ -36,7 +37,8 @@ const (
 // no such kernel.
 func Kernel(view graphstore.View, name string, m []float64, alpha float64) []float64 {
 	if len(m) != view.Vertices() {
-		panic(fmt.Sprintf("diffusion: source of length %d, graph of %d vertices", len(m), view.Vertices()))
+		panic(fmt.Sprintf("diffusion: source of length %d, graph of %d "+
+			"vertices", len(m), view.Vertices()))
 	}
 	switch name {
 	case Truncated:
@@ -64,7 +66,8 @@ func walk(view graphstore.View, m []float64, alpha, loop float64, steps int) []f
 	}
 	for range steps {
 		for v := range x {
-			y[v] = x[v] / (view.Degree(Vertex(v)) + loop) // not a number without edges, and not read then
+			// not a number without edges, and not read then
+			y[v] = x[v] / (view.Degree(Vertex(v)) + loop)
 		}
 		for v := range x {
 			if view.Degree(Vertex(v))+loop > 0 {
@@ -174,5 +177,6 @@ func CheckFeatures(view graphstore.View) error {
 			return nil
 		}
 	}
-	return errors.New("kernel features: no vertex has a number as an attribute; give a file of them with --vertices")
+	return errors.New("kernel features: no vertex has a number as an attribute; give a file of " +
+		"them with --vertices")
 }

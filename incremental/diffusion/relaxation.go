@@ -11,9 +11,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Relaxation solves for functions as a Dual does, but a part of a pass over the graph at a time, for who wants their sums over
-// communities once and can wait for them. The graph may change meanwhile: each step takes it as it then is, so that the last
-// passes say what the values belong to. That is also why it makes a number of passes and does not look at residuals, which are large
+// Relaxation solves for functions as a Dual does, but a part of a pass over the graph at a time,
+// for who wants their sums over communities once and can wait for them. The graph may change
+// meanwhile: each step takes it as it then is, so that the last passes say what the values belong
+// to. That is also why it makes a number of passes and does not look at residuals, which are large
 // where an edge has just come. It keeps the values alone, 8 bytes a function and vertex.
 type Relaxation struct {
 	blocks []block
@@ -21,9 +22,10 @@ type Relaxation struct {
 	left   int // passes, this one included
 }
 
-// NewRelaxation returns one of so many functions, a multiple of lanes, that are zero but at these vertices, which ascend; their
-// values there are rows of f. It makes as many passes as take the error of a value below the tolerance on graphs that mix well; on
-// others that error is at most about the root of it, see block.
+// NewRelaxation returns one of so many functions, a multiple of lanes, that are zero but at these
+// vertices, which ascend; their values there are rows of f. It makes as many passes as take the
+// error of a value below the tolerance on graphs that mix well; on others that error is at most
+// about the root of it, see block.
 func NewRelaxation(config Config, at []Vertex, f []float64) *Relaxation {
 	x, peak := &Relaxation{blocks: make([]block, config.Functions/lanes)}, 0.0
 	for i := range x.blocks {
@@ -46,8 +48,9 @@ func NewRelaxation(config Config, at []Vertex, f []float64) *Relaxation {
 // firstPasses are needed before passes leave no more than overshoot of the error.
 const firstPasses = 2
 
-// Relax goes on until it has visited so many neighbours, counting each once for a block and a vertex as vertexCost of them. It returns
-// how many it has visited, and whether all passes are done.
+// Relax goes on until it has visited so many neighbours, counting each once for a block and a
+// vertex as vertexCost of them. It returns how many it has visited, and whether all passes are
+// done.
 func (x *Relaxation) Relax(view graphstore.View, visits float64) (visited float64, done bool) {
 	n := view.Vertices()
 	for i := range x.blocks {
@@ -78,7 +81,8 @@ func (x *Relaxation) Forget(v Vertex) {
 	}
 }
 
-// Labelled returns the share of the vertices at which functions were not zero in the beginning that have a label now.
+// Labelled returns the share of the vertices at which functions were not zero in the beginning that
+// have a label now.
 func (x *Relaxation) Labelled(view graphstore.View) float64 {
 	at, n := x.blocks[0].at, 0
 	for _, v := range at {
@@ -105,8 +109,9 @@ func (x *Relaxation) Sum(id graphstore.Community, view graphstore.View) []float6
 	return sums
 }
 
-// RelaxationState is a part of a relaxation, as a row of a table: values of a block at the next vertices. What belongs to a block as
-// a whole is in its first row, and what belongs to all in the first of all.
+// RelaxationState is a part of a relaxation, as a row of a table: values of a block at the next
+// vertices. What belongs to a block as a whole is in its first row, and what belongs to all in the
+// first of all.
 type RelaxationState struct {
 	Block     uint32
 	Next      Vertex
@@ -123,7 +128,13 @@ func (x *Relaxation) State() (parts []RelaxationState) {
 	}
 	for i := range x.blocks {
 		b := &x.blocks[i]
-		part := RelaxationState{Block: uint32(i), Next: Vertex(x.next), Left: uint32(x.left), Valued: b.at, Functions: flat(b.f)}
+		part := RelaxationState{
+			Block:     uint32(i),
+			Next:      Vertex(x.next),
+			Left:      uint32(x.left),
+			Valued:    b.at,
+			Functions: flat(b.f),
+		}
 		for y := range slices.Chunk(b.y, partNumbers/lanes) {
 			part.Y = flat(y)
 			parts = append(parts, part)
@@ -133,8 +144,13 @@ func (x *Relaxation) State() (parts []RelaxationState) {
 	return parts
 }
 
-// RestoreRelaxation makes the relaxation whose state these parts are and whose graph, at that time, is view; nil of none.
-func RestoreRelaxation(alpha float64, view graphstore.View, parts []RelaxationState) (*Relaxation, error) {
+// RestoreRelaxation makes the relaxation whose state these parts are and whose graph, at that time,
+// is view; nil of none.
+func RestoreRelaxation(
+	alpha float64,
+	view graphstore.View,
+	parts []RelaxationState,
+) (*Relaxation, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
@@ -148,11 +164,16 @@ func RestoreRelaxation(alpha float64, view graphstore.View, parts []RelaxationSt
 			return nil, errors.New("diffusion: restore relaxation: blocks are not in order")
 		}
 		b := &x.blocks[p.Block]
-		b.at, b.f, b.y = append(b.at, p.Valued...), appendLanes(b.f, p.Functions), appendLanes(b.y, p.Y)
+		b.at = append(b.at, p.Valued...)
+		b.f = appendLanes(b.f, p.Functions)
+		b.y = appendLanes(b.y, p.Y)
 	}
 	for _, b := range x.blocks {
-		if len(b.y) != len(x.blocks[0].y) || len(b.y) > n || x.next > len(b.y) || len(b.f) != len(b.at) || !slices.IsSorted(b.at) {
-			return nil, fmt.Errorf("diffusion: restore relaxation: %d values and %d functions at %d vertices do not fit a graph of %d", len(b.y), len(b.f), len(b.at), n)
+		if len(b.y) != len(x.blocks[0].y) || len(b.y) > n || x.next > len(b.y) ||
+			len(b.f) != len(b.at) ||
+			!slices.IsSorted(b.at) {
+			return nil, fmt.Errorf("diffusion: restore relaxation: %d values and %d functions at "+
+				"%d vertices do not fit a graph of %d", len(b.y), len(b.f), len(b.at), n)
 		}
 	}
 	return x, nil

@@ -10,9 +10,10 @@ import "math"
 // holds, and the shift takes it all. Where it would not lower the sum of |R|, because the residuals
 // are local or the source cannot reach much of the graph, it is not added.
 //
-// What the shift adds where no walk from the source leads is in the residuals there, and pushes take
-// it away again. To keep the component of the source instead would cost a set of vertices, which
-// changes with every edge, and help only graphs that have no component of most of their edges.
+// What the shift adds where no walk from the source leads is in the residuals there, and pushes
+// take it away again. To keep the component of the source instead would cost a set of vertices,
+// which changes with every edge, and help only graphs that have no component of most of their
+// edges.
 const (
 	shiftShare = 0.1  // of Tolerance * a * M, in the absolute sum of R
 	shiftGain  = 0.05 // least fall of sum |R|, as a share of the absolute sum of R

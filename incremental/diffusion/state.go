@@ -52,10 +52,13 @@ func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) 
 	case f.keep != s.Keep:
 		return nil, fmt.Errorf("diffusion: restore field: alpha was %v, is %v", 1-s.Keep, 1-f.keep)
 	case !(s.Lift >= 1 && s.Lift <= liftMax):
-		return nil, fmt.Errorf("diffusion: restore field: bar at %v of the least, want 1 to %v", s.Lift, liftMax)
+		return nil, fmt.Errorf("diffusion: restore field: bar at %v of the least, want 1 to "+
+			"%v", s.Lift, liftMax)
 	case len(s.Z) != n || len(s.R) != n || len(s.Sources) != len(s.Multiplicities):
-		return nil, fmt.Errorf("diffusion: restore field: %d values, %d residuals and %d sources with %d multiplicities; the graph has %d vertices",
-			len(s.Z), len(s.R), len(s.Sources), len(s.Multiplicities), n)
+		return nil,
+			fmt.Errorf("diffusion: restore field: %d values, %d residuals and %d sources with %d "+
+				"multiplicities; the graph has %d vertices",
+				len(s.Z), len(s.R), len(s.Sources), len(s.Multiplicities), n)
 	}
 	f.grow(n)
 	f.z, f.r = s.Z, s.R

@@ -16,8 +16,9 @@ const (
 	leastShare = 0.95 // of the tolerance: the certificate that the least bar guarantees
 	liftStart  = 3    // of a new field; it soon finds its own
 	liftMax    = 1 << 10
-	liftCut    = 0.8 // the bar is cut by this after every sweep, until the certificate is low enough
-	excessMax  = 8   // a bar begins at most this squared above where the last one ended
+	// the bar is cut by this after every sweep, until the certificate is low enough
+	liftCut   = 0.8
+	excessMax = 8 // a bar begins at most this squared above where the last one ended
 )
 
 // Costs in units of one neighbour visited by a push, measured.
@@ -45,8 +46,8 @@ const iterateShort = 4
 // sweepGoal of that, with the highest bar that will do, because a push gains most where the
 // residual is largest for its degree. The bar begins at that of the sweep before, and higher the
 // more there is to lose: what one vertex holds must first be spread. So work comes in portions, one
-// for as many events as fill up the rest of the tolerance. Sweeps that outgrow their budget are work
-// that iteration does better.
+// for as many events as fill up the rest of the tolerance. Sweeps that outgrow their budget are
+// work that iteration does better.
 func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
 		return
@@ -93,8 +94,8 @@ func (f *Field) queueAbove(limit float64) {
 	f.rounding += float64(len(f.r)+4) * residual
 }
 
-// sweepBudget bounds the cost of sweeps before iteration is tried: a share of the cost of a recompute, which
-// takes about 1/sqrt(a) passes a digit.
+// sweepBudget bounds the cost of sweeps before iteration is tried: a share of the cost of a
+// recompute, which takes about 1/sqrt(a) passes a digit.
 func (c Config) sweepBudget(view graphstore.View, gain float64) int {
 	passes := math.Log10(4/c.Tolerance) / math.Sqrt(c.Alpha)
 	return max(sweepMin, int(sweepShare*passes*passCost(view, gain)))
@@ -130,8 +131,8 @@ func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
 	return budget
 }
 
-// readNeighbors reads the cache lines of the neighbours of vertices, and of their weights. It returns
-// a sum that means nothing, without which nothing would be read.
+// readNeighbors reads the cache lines of the neighbours of vertices, and of their weights. It
+// returns a sum that means nothing, without which nothing would be read.
 func readNeighbors(view graphstore.View, vertices []Vertex) (sum float64) {
 	const perLine, weightsPerLine = 16, 8
 	for _, v := range vertices {

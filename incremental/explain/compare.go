@@ -16,7 +16,8 @@ var kinds = [...]string{
 	quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
 }
 
-// cause is a kind of change and its facts; of what auto decided otherwise at the second state there are none.
+// cause is a kind of change and its facts; of what auto decided otherwise at the second state there
+// are none.
 type cause struct {
 	kind    string
 	groups  []group
@@ -45,14 +46,14 @@ func causesOf(a, b state) []cause {
 	return slices.DeleteFunc(causes[:], func(c cause) bool { return len(c.groups) == 0 })
 }
 
-// compare calls take for each change between a and b, with the kind of its cause. Where a is empty, take may fill it.
+// compare calls take for each change between a and b, with the kind of its cause. Where a is empty,
+// take may fill it.
 func compare(a, b state, take func(kind string, g group)) {
 	c := &comparison{
-		a: a, b: b, toA: make([]graphstore.Vertex, b.view.Vertices()),
-		inB: make(
-			[]bool,
-			a.view.Vertices(),
-		), weight: make([]float64, a.view.Vertices()), take: take,
+		a: a, b: b, take: take,
+		toA:    make([]graphstore.Vertex, b.view.Vertices()),
+		inB:    make([]bool, a.view.Vertices()),
+		weight: make([]float64, a.view.Vertices()),
 	}
 	for v := range graphstore.Vertex(b.view.Vertices()) {
 		c.toA[v] = nobody
@@ -151,8 +152,10 @@ type fact struct {
 
 // about is what a state says of a vertex.
 type about struct {
-	label        known
-	units        []uint32 // of its prediction by an event; nil: none. What a built-in classifier says follows from other facts
+	label known
+	// of its prediction by an event; nil: none. What a built-in classifier says follows from other
+	// facts
+	units        []uint32
 	rests        graphstore.Evidence
 	multiplicity uint32 // in the community
 	pair         *pairs.Pair

@@ -27,12 +27,8 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 		case quant.CausePredictions:
 			t.add(where(here, there, f.u))
 		case quant.CauseLabels:
-			t.add(
-				appeared(
-					f.about[before].label != nothingKnown,
-					f.about[after].label != nothingKnown,
-				),
-			)
+			was, is := f.about[before].label, f.about[after].label
+			t.add(appeared(was != nothingKnown, is != nothingKnown))
 			t.add(where(here, there, f.u))
 		case quant.CauseEdges:
 			t.add(appeared(f.weight[before] > 0, f.weight[after] > 0))

@@ -13,7 +13,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Place is a place in the log: of a view, or a position or a time that is asked about; the zero value is none.
+// Place is a place in the log: of a view, or a position or a time that is asked about; the zero
+// value is none.
 type Place struct {
 	Position event.Position
 	Time     event.Time
@@ -45,8 +46,8 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	return end
 }
 
-// arrive puts every cause in place and returns them with what auto decides otherwise there. From here
-// on it decides what the combinations say, not what the log would.
+// arrive puts every cause in place and returns them with what auto decides otherwise there. From
+// here on it decides what the combinations say, not what the log would.
 func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	for i := range causes {
 		if err := w.put(ctx, causes[i].groups, after, false); err != nil {
@@ -94,7 +95,8 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	return causes, w.step(ctx, true)
 }
 
-// To walks to the state of a core and returns what moved the estimate on the way. It is called once.
+// To walks to the state of a core and returns what moved the estimate on the way. It is called
+// once.
 func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Explanation, error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
 	community, known := to.View().FindCommunity(w.options.Community)

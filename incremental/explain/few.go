@@ -9,9 +9,9 @@ import (
 	"gqlstream/quant"
 )
 
-// HideFew removes from an explanation what fewer people did than the privacy floor. Causes with fewer
-// changes are put together, with the smallest others while they are still too few. A cause with a
-// detail of fewer changes loses its details. A floor of 1 hides nothing.
+// HideFew removes from an explanation what fewer people did than the privacy floor. Causes with
+// fewer changes are put together, with the smallest others while they are still too few. A cause
+// with a detail of fewer changes loses its details. A floor of 1 hides nothing.
 //
 // If few people did all that happened, the explanation still has their effect: it is the difference
 // of two published records.

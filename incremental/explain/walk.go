@@ -47,7 +47,8 @@ func (o *Options) config() incremental.Config {
 	c.Communities = []graphstore.Rule{{Name: o.Community}}
 	c.Estimates = []quant.Options{o.Estimate}
 	c.Tolerance, c.MembersMin, c.CompactEvery = tolerance, 0, -1
-	c.Emit = incremental.Emit{}                                // the second state is estimated however little has moved
+	// the second state is estimated however little has moved
+	c.Emit = incremental.Emit{}
 	c.Limits, c.Windows = event.Limits{}, graphstore.Windows{} // nothing ends on the way
 	c.Engine = incremental.EnginePrimal                        // no second moments that are old
 	return c
@@ -104,7 +105,8 @@ func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Wa
 // Close releases the copy's memory.
 func (w *Walk) Close() { w.core.Close() }
 
-// copy asserts every fact of a state, which are its changes since the copy was empty, and estimates.
+// copy asserts every fact of a state, which are its changes since the copy was empty, and
+// estimates.
 func (w *Walk) copy(ctx context.Context, s state) (err error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
 	facts := 0
@@ -166,8 +168,8 @@ func (w *Walk) put(ctx context.Context, groups []group, side int, emit bool) err
 	return w.step(ctx, emit)
 }
 
-// assert makes one side of a fact true with the next step. The label of a vertex has the pair of that
-// side, and where the label stays the same, that of the side of the prediction.
+// assert makes one side of a fact true with the next step. The label of a vertex has the pair of
+// that side, and where the label stays the same, that of the side of the prediction.
 func (w *Walk) assert(f *fact, side int) {
 	f.assert(&w.batch, w.options.Community, side)
 	same := f.about[before].label == f.about[after].label
@@ -217,7 +219,8 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 }
 
 // cheapestFirst orders causes by how dear they are to put in place: gamma concerns no vertex, a
-// prediction or a label the neighbours, members and edges move the kernel, and coefficients all posteriors.
+// prediction or a label the neighbours, members and edges move the kernel, and coefficients all
+// posteriors.
 func cheapestFirst(causes []cause) []int {
 	cost := func(j int) int {
 		switch n := len(causes[j].groups); causes[j].kind {

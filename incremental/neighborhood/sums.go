@@ -23,8 +23,9 @@ type Votes struct {
 // Sums holds the votes of every vertex. One goroutine owns it.
 type Sums struct {
 	classes int
-	width   int      // of a row: 1 + K, and K more where hard votes are kept
-	votes   []uint64 // a row for each vertex: how many vote, K sums of what they say and, if kept, K hard votes
+	width   int // of a row: 1 + K, and K more where hard votes are kept
+	// a row for each vertex: how many vote, K sums of what they say and, if kept, K hard votes
+	votes   []uint64
 	changed []Vertex
 	before  []uint64 // rows of those in changed, before the last Update
 	seen    []uint32 // n: 1 + index into changed, 0 when the vertex is unchanged
@@ -109,7 +110,8 @@ func (s *Sums) grow(n int) {
 	}
 }
 
-// vote is add for a prediction that may be missing; it remembers the votes of v before their first change.
+// vote is add for a prediction that may be missing; it remembers the votes of v before their first
+// change.
 func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 	if units == nil {
 		return
@@ -172,7 +174,11 @@ func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
 }
 
 // PredictionBefore returns the prediction of v before delta, and its model version.
-func PredictionBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) (units []uint32, version uint32) {
+func PredictionBefore(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	v Vertex,
+) (units []uint32, version uint32) {
 	p := changeOf(delta.Predictions, v, func(c graphstore.PredictionChange) Vertex { return c.V })
 	if p != nil {
 		return p.Before, p.VersionBefore
@@ -195,7 +201,11 @@ func LabelChange(delta *graphstore.Delta, v Vertex) *graphstore.LabelChange {
 
 // changeOf looks v up in changes that are sorted by vertex.
 func changeOf[T any](changes []T, v Vertex, vertex func(T) Vertex) *T {
-	i, found := slices.BinarySearchFunc(changes, v, func(c T, v Vertex) int { return cmp.Compare(vertex(c), v) })
+	i, found := slices.BinarySearchFunc(
+		changes,
+		v,
+		func(c T, v Vertex) int { return cmp.Compare(vertex(c), v) },
+	)
 	if !found {
 		return nil
 	}

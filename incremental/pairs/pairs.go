@@ -69,7 +69,13 @@ type Pairs struct {
 // New returns the pairs of an empty graph with K classes. hard has them keep the neighbours'
 // majority class, as neighborhood.New.
 func New(classes int, hard bool) *Pairs {
-	return &Pairs{classes: classes, hard: hard, frozen: map[Vertex]*Pair{}, waits: map[Vertex]uint32{}, active: noVersion}
+	return &Pairs{
+		classes: classes,
+		hard:    hard,
+		frozen:  map[Vertex]*Pair{},
+		waits:   map[Vertex]uint32{},
+		active:  noVersion,
+	}
 }
 
 // noVersion is the index of no model version.

@@ -27,7 +27,8 @@ type Row struct {
 	Walks      []uint32   // K: labels two steps away by the walks there, in units of 2^-16
 }
 
-// Rows returns the labels whose pairs are frozen, or wait, by vertex: all that Restore needs beside the graph.
+// Rows returns the labels whose pairs are frozen, or wait, by vertex: all that Restore needs beside
+// the graph.
 func (p *Pairs) Rows() []Row {
 	rows := make([]Row, 0, len(p.frozen)+len(p.waits))
 	for v, n := range p.waits {
@@ -37,7 +38,8 @@ func (p *Pairs) Rows() []Row {
 	}
 	for v, pair := range p.frozen {
 		row := Row{
-			Vertex: uint32(v), Waits: p.waits[v], Observed: pair.Observed, Version: pair.Version, Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
+			Vertex: uint32(v), Waits: p.waits[v], Observed: pair.Observed, Version: pair.Version,
+			Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
 			Neighbours: pair.Neighbours, Next: pair.Next, Labels: pair.Labels, Walks: pair.Walks,
 		}
 		if pair.Votes.Count > 0 {
@@ -72,8 +74,10 @@ func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, 
 			continue
 		}
 		p.frozen[Vertex(row.Vertex)] = &Pair{
-			Version: row.Version, Time: row.Time, Observed: row.Observed, Own: row.Own, Votes: p.votesOf(row),
-			Neighbours: row.Neighbours, Next: row.Next, Labels: row.Labels, Walks: row.Walks, Fresh: row.Fresh,
+			Version: row.Version, Time: row.Time, Observed: row.Observed, Own: row.Own,
+			Votes:      p.votesOf(row),
+			Neighbours: row.Neighbours, Next: row.Next, Labels: row.Labels, Walks: row.Walks,
+			Fresh: row.Fresh,
 		}
 	}
 	if active, known := view.ActiveVersion(); known {

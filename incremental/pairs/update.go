@@ -69,7 +69,12 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 }
 
 // follow brings the pair of v, and what its neighbours count of it, to the present.
-func (p *Pairs) follow(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
+func (p *Pairs) follow(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	sums *neighborhood.Sums,
+	v Vertex,
+) {
 	p.correct(view, delta, v)
 	was, pair := p.weights[v], p.frozen[v]
 	change := Change{V: v, Before: was, Fresh: p.freshBefore(view, delta, v)}
@@ -116,7 +121,8 @@ func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	}
 }
 
-// waitOne has a corrected label wait for one prediction less. It reports false where it need not wait.
+// waitOne has a corrected label wait for one prediction less. It reports false where it need not
+// wait.
 func (p *Pairs) waitOne(v Vertex) bool {
 	n := p.waits[v]
 	if n > 1 {
@@ -139,7 +145,12 @@ func (p *Pairs) freshBefore(view graphstore.View, delta *graphstore.Delta, v Ver
 }
 
 // next returns the frozen pair that v has from now on, nil for none.
-func (p *Pairs) next(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) *Pair {
+func (p *Pairs) next(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	sums *neighborhood.Sums,
+	v Vertex,
+) *Pair {
 	if view.Label(v).Class == event.NoClass {
 		return nil
 	}
@@ -210,7 +221,12 @@ func distance(a, b event.Time) uint64 {
 
 // freeze returns the pair of v with what was said before delta. The labels around it, and what is
 // said two steps away, are read at the end of the update.
-func (p *Pairs) freeze(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) *Pair {
+func (p *Pairs) freeze(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	sums *neighborhood.Sums,
+	v Vertex,
+) *Pair {
 	units, version := neighborhood.PredictionBefore(view, delta, v)
 	evidence := evidenceBefore(view, delta, v)
 	return &Pair{

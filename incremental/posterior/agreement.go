@@ -2,18 +2,20 @@ package posterior
 
 import "gqlstream/graphstore"
 
-// agreementVertices is the number of open vertices, or up to twice as many, that say how far neighbours agree if there
-// are more.
+// agreementVertices is the number of open vertices, or up to twice as many, that say how far
+// neighbours agree if there are more.
 const agreementVertices = 512
 
-// agreement returns how far the classes of vertices one step apart covary given all that is known of them, as a part of
-// their variances, and those two steps apart, where that is as much as the label of the one would weigh in c2 of the other.
-// It is in no residual of a label, since labels that are near enough are inputs of each other's posterior. But the posterior
-// says what the label of a neighbour tells: with one of class l more in c1, or in c2, that of v is pi^l, so that
+// agreement returns how far the classes of vertices one step apart covary given all that is known
+// of them, as a part of their variances, and those two steps apart, where that is as much as the
+// label of the one would weigh in c2 of the other. It is in no residual of a label, since labels
+// that are near enough are inputs of each other's posterior. But the posterior says what the label
+// of a neighbour tells: with one of class l more in c1, or in c2, that of v is pi^l, so that
 //
 //	tr Cov = sum_l pi_l (pi_l^l - sum_m pi_m pi_l^m).
 //
-// That is a mean over open vertices. Those whose labels would tell against each other count as independent.
+// That is a mean over open vertices. Those whose labels would tell against each other count as
+// independent.
 func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
 	one, two, variance, weights, vertices := 0.0, 0.0, 0.0, 0.0, 0.0
 	pi := make([]float64, len(e.B))
@@ -45,8 +47,8 @@ func twoSteps(view graphstore.View, v Vertex) float64 {
 	return ratio(float64(len(view.Neighbors(v))), float64(ends))
 }
 
-// covariance returns tr Cov of the class of the vertex that was read last with that of a vertex whose label adds so
-// much to counts.
+// covariance returns tr Cov of the class of the vertex that was read last with that of a vertex
+// whose label adds so much to counts.
 func (r *Reader) covariance(pi []float64, c *counts, weight float64) (sum float64) {
 	k, all := len(pi), c.all
 	with, mean := make([]float64, k), make([]float64, k)

@@ -17,7 +17,8 @@ const (
 	cellsPerClass = 8
 	// cellRounds is the number of rounds of Lloyd's algorithm.
 	cellRounds = 6
-	// cellSample is the number of open vertices, or up to twice as many, that centres are found from.
+	// cellSample is the number of open vertices, or up to twice as many, that centres are found
+	// from.
 	cellSample = 2048
 	// meanUnit is one in the units in which posteriors are summed: integers, so that the order of
 	// the vertices does not show.
@@ -138,7 +139,8 @@ func (c *Cells) nearest(p, root []float64) (cell int) {
 	return c.nearestOf(root, second*cellsPerClass, cellsPerClass, cell, far)
 }
 
-// nearestOf returns the nearest of n cells from one on, or this other cell if none is nearer than far.
+// nearestOf returns the nearest of n cells from one on, or this other cell if none is nearer than
+// far.
 func (c *Cells) nearestOf(root []float64, from, n, other int, far float64) int {
 	for z := from; z < from+n; z++ {
 		if d := c.distance(root, z); d < far {
@@ -257,7 +259,9 @@ func (c *Cells) setViews(sampled []Vertex, sample []float64, reader *Reader) {
 	k := reader.classes
 	size := Views * k
 	c.Views = make([]float64, len(c.Roots)/k*size)
-	counts, views, root := make([]float64, len(c.Roots)/k), make([]float64, size), make([]float64, k)
+	counts := make([]float64, len(c.Roots)/k)
+	views := make([]float64, size)
+	root := make([]float64, k)
 	for n, v := range sampled {
 		z := c.cell(sample[n*k:(n+1)*k], root)
 		counts[z]++

@@ -2,10 +2,11 @@
 // calibration labels it computes for every vertex v the probabilities pi(v) of the
 // classes, and what the edges say about how a community was selected.
 //
-// L is the calibration labels whose vertices have a prediction, Y their classes, one-hot, and pi0 their
-// shares with .1 added to each count. With f(v) the prediction, g its mean over the neighbours, h that of g over
-// them, c1(v) the labels among the neighbours by class, and c2(v) the labels two steps away, each
-// weighted by the walks that lead there and without the label of v itself,
+// L is the calibration labels whose vertices have a prediction, Y their classes, one-hot, and pi0
+// their shares with .1 added to each count. With f(v) the prediction, g its mean over the
+// neighbours, h that of g over them, c1(v) the labels among the neighbours by class, and c2(v) the
+// labels two steps away, each weighted by the walks that lead there and without the label of v
+// itself,
 //
 //	pi_i(v) = softmax_i( log pi0_i + b_i + sum_j theta_j x_ji(v) )
 //

@@ -33,22 +33,28 @@ type Epoch struct {
 	Covariance []float64  // (Views+K)²: of theta, then b
 	Prior      []float64  // K: pi0
 	Labels     float64    // N: their number, or the sum of their weights
-	Shares     []float64  // K: q_G, the shares of the graph that posteriors are corrected to; see judge
-	Atypical   float64    // T: how far labels are from typical, in standard errors; see judge
-	Said       []float64  // K x K: mean posteriors of the labels by class, sums over them; see judge
-	SaidNoise  []float64  // K: variances of the mean posterior of the labels
+	// K: q_G, the shares of the graph that posteriors are corrected to; see judge
+	Shares   []float64
+	Atypical float64 // T: how far labels are from typical, in standard errors; see judge
+	// K x K: mean posteriors of the labels by class, sums over them; see judge
+	Said      []float64
+	SaidNoise []float64 // K: variances of the mean posterior of the labels
 
-	Mass      []float64 // K: sum of pi over the unlabelled vertices
-	Pairs     []float64 // K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours
+	Mass []float64 // K: sum of pi over the unlabelled vertices
+	// K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours
+	Pairs     []float64
 	Vertices  float64   // how many unlabelled vertices have a posterior
 	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
-	Agreement []float64 // 2: how far classes one step apart covary given what is known of them, and two steps apart; see agreement
+	// 2: how far classes one step apart covary given what is known of them, and two steps apart;
+	// see agreement
+	Agreement []float64
 }
 
 // Same reports whether two epochs give every vertex the same posterior, bit for bit.
 func (e *Epoch) Same(other *Epoch) bool {
-	return slices.Equal(e.Theta, other.Theta) && slices.Equal(e.B, other.B) && slices.Equal(e.Prior, other.Prior)
+	return slices.Equal(e.Theta, other.Theta) && slices.Equal(e.B, other.B) &&
+		slices.Equal(e.Prior, other.Prior)
 }
 
 // Weight returns the weight of a calibration label; nil is one for each.
@@ -90,7 +96,10 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (s *State) measure(view graphstore.View, open []uint64) {
 	e, k, b := s.epoch, s.classes, len(open)
 	e.Edges = uint64(view.Edges())
-	e.Mass, e.Pairs, e.Tops, e.Vertices = make([]float64, k), make([]float64, k*k), make([]float64, k), 0
+	e.Mass = make([]float64, k)
+	e.Pairs = make([]float64, k*k)
+	e.Tops = make([]float64, k)
+	e.Vertices = 0
 	for z, n := range open {
 		e.Vertices += float64(n)
 		for i, p := range e.Means[z*k : (z+1)*k] {

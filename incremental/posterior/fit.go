@@ -13,8 +13,9 @@ const (
 	// newtonRoundsMax bounds the Newton steps; three or four are usual. When it is hit the
 	// coefficients are those of the last step, which are no worse than any before.
 	newtonRoundsMax = 50
-	// newtonTolerance is the largest entry of a Newton step that ends the iteration. Near the maximum a step is
-	// about the square of the one before, so that coefficients are within 1e-5 of it, a thousandth of their errors or less.
+	// newtonTolerance is the largest entry of a Newton step that ends the iteration. Near the
+	// maximum a step is about the square of the one before, so that coefficients are within 1e-5 of
+	// it, a thousandth of their errors or less.
 	newtonTolerance = 1e-3
 	// halvingsMax bounds how often a step that does not raise the objective is halved.
 	halvingsMax = 30
@@ -51,14 +52,16 @@ type problem struct {
 //
 //	sum log pi_y(v) + farWeight sum log pi'_y(v) - (|theta|² + |b|²)/2,
 //
-// where pi' is the posterior of the same vertex far from every label, and returns the
-// coefficients with their covariance, the inverse of the negative Hessian (Laplace). The maximum is unique, and
+// where pi' is the posterior of the same vertex far from every label, and returns the coefficients
+// with their covariance, the inverse of the negative Hessian (Laplace). The maximum is unique, and
 // the coefficients of the last epoch, if there was one, are a start near it.
 func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	k, n := s.classes, Views+s.classes
 	p := &problem{
-		sample: s, at: make([]float64, n), gradient: make([]float64, n), hessian: make([]float64, n*n),
-		scores: make([]float64, k), pi: make([]float64, k), means: make([]float64, Views), far: make([]float64, Views*k),
+		sample: s, at: make([]float64, n), gradient: make([]float64, n),
+		hessian: make([]float64, n*n),
+		scores:  make([]float64, k), pi: make([]float64, k), means: make([]float64, Views),
+		far: make([]float64, Views*k),
 	}
 	if last != nil {
 		copy(p.at[copy(p.at, last.Theta):], last.B)
@@ -80,7 +83,8 @@ func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	if err := factor.InverseTo(inverse); err != nil {
 		panic(err)
 	}
-	return Coefficients{Theta: p.at[:Views], B: p.at[Views:]}, mat.DenseCopyOf(inverse).RawMatrix().Data
+	coefficients := Coefficients{Theta: p.at[:Views], B: p.at[Views:]}
+	return coefficients, mat.DenseCopyOf(inverse).RawMatrix().Data
 }
 
 // advance moves along step as far as that raises the objective, and reports whether
@@ -169,8 +173,8 @@ func addViews(scores, theta, views []float64) {
 	}
 }
 
-// softmax writes the distribution proportional to exp(scores) to dst, and returns the largest score and the sum of
-// exp(scores) over the exponential of it.
+// softmax writes the distribution proportional to exp(scores) to dst, and returns the largest score
+// and the sum of exp(scores) over the exponential of it.
 func softmax(dst, scores []float64) (most, sum float64) {
 	most = scores[0]
 	for _, x := range scores {

@@ -35,7 +35,8 @@ type Histogram struct {
 	tops    []uint64 // K: by the class that the prediction is for
 	all     []uint64 // B, in units of 1/massWhole: whether a label says what a member is or not
 	squares [2]uint64
-	learned []int64 // B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
+	// B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
+	learned []int64
 }
 
 // Cells returns the multiplicities by cell, B.
@@ -97,7 +98,11 @@ func (h *Histogram) equal(o *Histogram) bool {
 // newHistogram returns the histogram of a community without members.
 func newHistogram(classes int) *Histogram {
 	b := cellsOf(classes)
-	return &Histogram{cells: make([]uint64, b), tops: make([]uint64, classes), all: make([]uint64, b)}
+	return &Histogram{
+		cells: make([]uint64, b),
+		tops:  make([]uint64, classes),
+		all:   make([]uint64, b),
+	}
 }
 
 // Histogram returns that of a community as of the last Ready or Flush. It is read-only.

@@ -29,10 +29,11 @@ func (s *State) spoken(view graphstore.View, p graphstore.PredictionChange) {
 	s.hubs[p.V] += apart / event.One
 }
 
-// Hubs calls visit for every community that vertices with many neighbours moved since the last call,
-// and for each of these vertices: how many members it replaced, as it were, because their posteriors
-// move together with its prediction. computed are vertices whose posteriors moved, by as much as
-// moves says. A prediction moves the mean of d neighbours' predictions by 1/d of its own way.
+// Hubs calls visit for every community that vertices with many neighbours moved since the last
+// call, and for each of these vertices: how many members it replaced, as it were, because their
+// posteriors move together with its prediction. computed are vertices whose posteriors moved, by as
+// much as moves says. A prediction moves the mean of d neighbours' predictions by 1/d of its own
+// way.
 func (s *State) Hubs(
 	view graphstore.View, computed []Vertex, moves []float64,
 	visit func(c graphstore.Community, members float64),

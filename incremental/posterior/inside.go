@@ -213,9 +213,13 @@ func (n *inside) wasIn(
 	start := len(n.pool)
 	n.pool = append(n.pool, view.MemberOf(v)...)
 	list := slices.DeleteFunc(n.pool[start:], func(m membership) bool {
-		_, changed := slices.BinarySearchFunc(changes, m.Community, func(c graphstore.MemberChange, id graphstore.Community) int {
-			return cmp.Compare(c.Community, id)
-		})
+		_, changed := slices.BinarySearchFunc(
+			changes,
+			m.Community,
+			func(c graphstore.MemberChange, id graphstore.Community) int {
+				return cmp.Compare(c.Community, id)
+			},
+		)
 		return changed
 	})
 	for _, c := range changes {

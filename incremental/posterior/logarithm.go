@@ -2,8 +2,8 @@ package posterior
 
 import "math"
 
-// logarithms holds, for the numbers of [1, 2) that agree in the first logarithmBits bits, the inverse of
-// one of them and its logarithm.
+// logarithms holds, for the numbers of [1, 2) that agree in the first logarithmBits bits, the
+// inverse of one of them and its logarithm.
 var logarithms = func() (table [1 << logarithmBits]struct{ inverse, log float64 }) {
 	for i := range table {
 		middle := 1 + (float64(i)+0.5)/float64(len(table))
@@ -15,13 +15,17 @@ var logarithms = func() (table [1 << logarithmBits]struct{ inverse, log float64 
 
 const logarithmBits = 7
 
-// logarithm returns log x within 2e-12 of the larger of it and 1, for x positive and normal, in a third of the
-// time of math.Log: posteriors take K times five or more of every vertex.
+// logarithm returns log x within 2e-12 of the larger of it and 1, for x positive and normal, in a
+// third of the time of math.Log: posteriors take K times five or more of every vertex.
 func logarithm(x float64) float64 {
 	bits := math.Float64bits(x)
 	near := &logarithms[bits>>(52-logarithmBits)&(1<<logarithmBits-1)]
 	r := float64(math.Float64frombits(bits&(1<<52-1)|1023<<52)*near.inverse) - 1 // at most 2^-8
-	return float64(float64(int64(bits>>52)-1023)*math.Ln2) + near.log + r - float64(r*r)*(0.5-float64(r*(1./3-r/4)))
+	return float64(
+		float64(int64(bits>>52)-1023)*math.Ln2,
+	) + near.log + r - float64(
+		r*r,
+	)*(0.5-float64(r*(1./3-r/4)))
 }
 
 // exponentials holds the powers 2^(i/128).

@@ -20,7 +20,8 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
-	// listedPart is the part of all vertices above which those that were touched are found by a look at all.
+	// listedPart is the part of all vertices above which those that were touched are found by a
+	// look at all.
 	listedPart = 64
 )
 
@@ -37,7 +38,9 @@ type State struct {
 	labels  func() []Vertex // L, sorted
 	drawn   Drawn           // how labels were drawn, as a user declares
 	inside  inside
-	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
+	// since the last fit: labels that came, went or changed, predictions of labels by their
+	// distance; in 1/event.One
+	changed uint64
 
 	massesAt   event.Time // when the masses of predictions were read last
 	massesHeld bool       // whether they stay, see HoldMasses
@@ -48,13 +51,15 @@ type State struct {
 	kept    []kept               // n: how communities count the vertex
 	labelPi map[Vertex][]float64 // K each: posteriors of the labels
 
-	spoke    []causes           // n: why g or c1/d may be another one than at the last Flush
-	dirty    []causes           // n: why the posterior may be another one than was computed, 0: it is not
-	hubs     map[Vertex]float64 // vertices with many neighbours: how far their predictions moved since Hubs
-	touched  []Vertex           // those that are dirty
-	computed []Vertex           // by the last computeTouched
-	moves    []float64          // how far each of them moved
-	pi, root []float64          // scratch
+	spoke []causes // n: why g or c1/d may be another one than at the last Flush
+	// n: why the posterior may be another one than was computed, 0: it is not
+	dirty []causes
+	// vertices with many neighbours: how far their predictions moved since Hubs
+	hubs     map[Vertex]float64
+	touched  []Vertex  // those that are dirty
+	computed []Vertex  // by the last computeTouched
+	moves    []float64 // how far each of them moved
+	pi, root []float64 // scratch
 }
 
 // New returns the state of an empty graph with K classes. labels lists L, the calibration labels
@@ -69,7 +74,12 @@ func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
-func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
+func (s *State) Rebuild(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	weight Weight,
+	now event.Time,
+) {
 	version, at, held := s.version, s.massesAt, s.massesHeld
 	*s = *New(s.classes, s.drawn, s.pairs, s.labels)
 	s.version, s.massesAt, s.massesHeld = version, at, held
@@ -107,7 +117,12 @@ func (s *State) model(view graphstore.View) (version uint32) {
 }
 
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
-func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
+func (s *State) begin(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	weight Weight,
+	now event.Time,
+) {
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums, func() {
@@ -148,7 +163,9 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums, sort func
 // sortVertices sorts all vertices into the cells that there are.
 func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
 	parallel.Ranges(view.Vertices(), func(from, to int) {
-		reader, pi, root := s.Reader(view, sums), make([]float64, s.classes), make([]float64, s.classes)
+		reader := s.Reader(view, sums)
+		pi := make([]float64, s.classes)
+		root := make([]float64, s.classes)
 		for v := Vertex(from); v < Vertex(to); v++ {
 			if reader.Posterior(pi, v) {
 				s.kept[v] = s.keep(view, v, pi, root)
@@ -157,16 +174,19 @@ func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
 	})
 }
 
-// due reports whether the log wants another epoch: a tenth of the labels, or of what is
-// predicted of them, is another, open vertices or edges are a tenth more or fewer, most labels have a prediction of another model version, or an hour
-// has passed.
+// due reports whether the log wants another epoch: a tenth of the labels, or of what is predicted
+// of them, is another, open vertices or edges are a tenth more or fewer, most labels have a
+// prediction of another model version, or an hour has passed.
 func (s *State) due(view graphstore.View, now event.Time) bool {
 	e := s.epoch
 	if s.held || e == nil {
 		return !s.held && len(s.labels()) > 0
 	}
-	return float64(s.changed) > movedShare*event.One*float64(e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
-		s.model(view) != e.Model || now-e.Began >= event.Time(epochMax)
+	return float64(s.changed) > movedShare*event.One*float64(e.Count) ||
+		moved(s.inside.open, e.Open) ||
+		moved(view.Edges(), e.Edges) ||
+		s.model(view) != e.Model ||
+		now-e.Began >= event.Time(epochMax)
 }
 
 // moved reports whether a count differs by movedShare from what it was.
@@ -176,8 +196,9 @@ func moved(now int, then uint64) bool {
 
 // Ready computes the posteriors of labels and of members of communities where their inputs changed.
 // It returns those vertices, valid until the next call, whether an epoch began, with which all
-// were, and whether predictions have aged, so that members of any community count otherwise. ends is called before an epoch ends, when all counts are still those of its cells, with the
-// vertices that were computed under it.
+// were, and whether predictions have aged, so that members of any community count otherwise. ends
+// is called before an epoch ends, when all counts are still those of its cells, with the vertices
+// that were computed under it.
 func (s *State) Ready(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 	ends func(computed []Vertex),
@@ -197,8 +218,8 @@ func (s *State) Ready(
 	return nil, true, aged
 }
 
-// sortTouched sorts what was touched, so that memory is read from front to back. Where that is a good part of all vertices
-// a look at each takes a tenth of the time.
+// sortTouched sorts what was touched, so that memory is read from front to back. Where that is a
+// good part of all vertices a look at each takes a tenth of the time.
 func (s *State) sortTouched() {
 	if len(s.touched)*listedPart < len(s.dirty) {
 		slices.Sort(s.touched)
@@ -236,8 +257,8 @@ func (s *State) touch(v Vertex, why causes) {
 	s.dirty[v] |= why
 }
 
-// computeTouched computes the posteriors that are read of what was touched. One that is not read is touched again when it
-// becomes a label or a member.
+// computeTouched computes the posteriors that are read of what was touched. One that is not read is
+// touched again when it becomes a label or a member.
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	s.computed, s.moves = s.computed[:0], s.moves[:0]
 	s.sortTouched()
@@ -310,7 +331,13 @@ func (s *State) Epochs() []Epoch {
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
-func Restore(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex, e Epoch, view graphstore.View,
+func Restore(
+	classes int,
+	drawn Drawn,
+	pairs *pairs.Pairs,
+	labels func() []Vertex,
+	e Epoch,
+	view graphstore.View,
 	sums *neighborhood.Sums,
 ) (*State, error) {
 	s := New(classes, drawn, pairs, labels)
@@ -320,10 +347,12 @@ func Restore(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Verte
 		return s, nil
 	}
 	side := Views + classes
-	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
-		len(e.Roots) != cellsOf(classes)*classes || len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
-		len(e.Mass) != classes || len(e.Shares) != classes ||
-		len(e.Said) != classes*classes || len(e.SaidNoise) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
+	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views ||
+		len(e.Covariance) != side*side || len(e.Roots) != cellsOf(classes)*classes ||
+		len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
+		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Said) != classes*classes ||
+		len(e.SaidNoise) != classes || len(e.Tops) != classes ||
+		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed

@@ -29,13 +29,19 @@ const correctionLeast = 1e-3
 
 // judge says whether the calibration labels are typical of the open vertices, whose mean posterior
 // is given, and corrects the posteriors for what they are not. With T the largest difference of a
-// class between that mean and the mean posterior of the labels, in standard errors of the latter, the shares of the graph are taken to be
+// class between that mean and the mean posterior of the labels, in standard errors of the latter,
+// the shares of the graph are taken to be
 //
 //	q_G = pi0 + (1 - 1/T²) (q - pi0),   0 in place of the factor if T is below 1,
 //
 // with q the adjusted count of the posteriors. A posterior is multiplied by q_G/pi0, and a label of
 // class y weighs as much. It reports whether that changes anything.
-func (s *State) judge(view graphstore.View, sums *neighborhood.Sums, open []float64, weight Weight) bool {
+func (s *State) judge(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	open []float64,
+	weight Weight,
+) bool {
 	k, e := s.classes, s.epoch
 	mean, squares := make([]float64, k), make([]float64, k)
 	e.Said, e.SaidNoise = make([]float64, k*k), make([]float64, k)
@@ -72,7 +78,10 @@ func (s *State) judge(view graphstore.View, sums *neighborhood.Sums, open []floa
 
 // correction returns the shares q_G and T for a mean posterior of the open vertices before any
 // correction, and whether the shares are others than the prior; see judge.
-func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, atypical float64, corrects bool) {
+func (e *Epoch) correction(
+	open []float64,
+	drawn Drawn,
+) (shares []float64, atypical float64, corrects bool) {
 	shares = append([]float64(nil), e.Prior...)
 	n, k := total(e.Said), len(shares)
 	if !(n > 0) || !(total(open) > 0) {
@@ -143,9 +152,9 @@ func (s *State) Followed(view graphstore.View, sums *neighborhood.Sums) *Epoch {
 	return &e
 }
 
-// openByCell counts the open vertices in each cell. The posteriors of those that are in no community
-// are computed here: what was kept of them is as old as the last time when it was read, and a restart
-// does not know when that was.
+// openByCell counts the open vertices in each cell. The posteriors of those that are in no
+// community are computed here: what was kept of them is as old as the last time when it was read,
+// and a restart does not know when that was.
 func (s *State) openByCell(view graphstore.View, sums *neighborhood.Sums) []uint64 {
 	open := make([]uint64, len(s.epoch.Means)/s.classes)
 	var lock sync.Mutex

@@ -64,11 +64,17 @@ type counts struct {
 }
 
 // newReader returns a reader for these coefficients, which only posteriors need.
-func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior []float64, coefficients *Coefficients) *Reader {
+func (s *State) newReader(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	prior []float64,
+	coefficients *Coefficients,
+) *Reader {
 	k := len(prior)
 	row := func() []float64 { return make([]float64, k) }
 	in := &Reader{
-		coefficients: coefficients, view: view, sums: sums, pairs: s.pairs, classes: k, prior: prior,
+		coefficients: coefficients, view: view, sums: sums, pairs: s.pairs, classes: k,
+		prior: prior,
 		means: make([]uint32, k), walks: make([]uint32, k), scores: row(), logPrior: row(),
 		own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
@@ -245,28 +251,40 @@ func (in *Reader) mix(dst []float64, c *counts, m, logM float64) {
 	}
 }
 
-// score writes to dst numbers whose exponentials pi of the vertex that was read last is proportional to: log pi0 + b + the
-// views times theta. Terms that all classes share are left out, such as the sums that f, g and h are divided by.
+// score writes to dst numbers whose exponentials pi of the vertex that was read last is
+// proportional to: log pi0 + b + the views times theta. Terms that all classes share are left out,
+// such as the sums that f, g and h are divided by.
 func (in *Reader) score(dst []float64) {
 	far, t := in.far(), in.coefficients.Theta
 	own := t[viewOwn] + float64(far*t[viewFar]) + float64(in.often*t[viewOften])
 	near, next := t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
 	rest := 1 - own - near - next
 	for i, b := range in.coefficients.B[:len(dst)] {
-		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(near*logarithm(in.near[i])) + float64(next*logarithm(in.next[i]))
+		dst[i] = b + float64(
+			rest*in.logPrior[i],
+		) + float64(
+			own*logarithm(in.own[i]),
+		) + float64(
+			near*logarithm(in.near[i]),
+		) + float64(
+			next*logarithm(in.next[i]),
+		)
 	}
 	in.scoreMixed(dst, &in.one, t[viewLabels], t[viewLabels+2])
 	in.scoreMixed(dst, &in.two, t[viewLabels+1], t[viewLabels+3])
 }
 
-// scoreMixed adds both views of label counts to scores, less what they are for a class without a label; see mix.
+// scoreMixed adds both views of label counts to scores, less what they are for a class without a
+// label; see mix.
 func (in *Reader) scoreMixed(dst []float64, c *counts, most, least float64) {
 	none := float64(least * logMixingLeast) // the logarithm of mixingMost is 0
 	for i, count := range c.each[:len(dst)] {
 		if count > 0 {
 			prior := in.prior[i]
 			dst[i] += float64(most*logarithm(count+float64(mixingMost*prior))) +
-				float64(least*logarithm(count+float64(mixingLeast*prior))) - float64((most+least)*in.logPrior[i]) - none
+				float64(
+					least*logarithm(count+float64(mixingLeast*prior)),
+				) - float64((most+least)*in.logPrior[i]) - none
 		}
 	}
 }

@@ -74,7 +74,8 @@ func (m *Monitor) find(version uint32) (int, bool) {
 // it, and reports whether Degraded has changed.
 func (m *Monitor) Judge(version uint32, units []uint32, label event.Class) bool {
 	if len(units) != m.classes || int(label) >= m.classes {
-		panic(fmt.Sprintf("prequential: %d units and label %d of %d classes", len(units), label, m.classes))
+		panic(fmt.Sprintf("prequential: %d units and label %d of %d "+
+			"classes", len(units), label, m.classes))
 	}
 	m.judged++
 	v := m.version(version)
@@ -111,7 +112,11 @@ func (m *Monitor) version(version uint32) *Version {
 		m.versions = slices.Delete(m.versions, oldest, oldest+1)
 		i, _ = m.find(version)
 	}
-	m.versions = slices.Insert(m.versions, i, Version{Version: version, Classes: make([]Class, m.classes)})
+	m.versions = slices.Insert(
+		m.versions,
+		i,
+		Version{Version: version, Classes: make([]Class, m.classes)},
+	)
 	return &m.versions[i]
 }
 
@@ -190,13 +195,20 @@ func Restore(classes int, rows []Row) (*Monitor, error) {
 		return nil, fmt.Errorf("prequential: %d rows of %d classes", len(rows), classes)
 	}
 	for ; len(rows) > 0; rows = rows[classes:] {
-		v := Version{Version: rows[0].Version, Last: rows[0].Last, Drift: rows[0].Drift, Degraded: rows[0].Degraded}
+		v := Version{
+			Version:  rows[0].Version,
+			Last:     rows[0].Last,
+			Drift:    rows[0].Drift,
+			Degraded: rows[0].Degraded,
+		}
 		if n := len(m.versions); n > 0 && m.versions[n-1].Version >= v.Version {
-			return nil, fmt.Errorf("prequential: version %d after %d", v.Version, m.versions[n-1].Version)
+			return nil, fmt.Errorf("prequential: version %d after "+
+				"%d", v.Version, m.versions[n-1].Version)
 		}
 		for _, row := range rows[:classes] {
 			if row.Version != v.Version {
-				return nil, fmt.Errorf("prequential: rows of version %d and %d are mixed", v.Version, row.Version)
+				return nil, fmt.Errorf("prequential: rows of version %d and %d are "+
+					"mixed", v.Version, row.Version)
 			}
 			v.Classes = append(v.Classes, row.Class)
 		}

@@ -10,7 +10,8 @@ import (
 //	w = m / pi   and   c = m² (1 - pi) / pi²,
 //
 // m the multiplicity and pi the probability of having been drawn: each alone, by class, and times
-// every p_j of the prediction, and c also times p_j of the class and times every p_j². What has no prediction has p = 0.
+// every p_j of the prediction, and c also times p_j of the class and times every p_j². What has no
+// prediction has p = 0.
 
 // Scales of the sums, which bring the largest sensible weights below the bound of a term.
 const (
@@ -65,7 +66,8 @@ func (c *community) audits() *quant.Audit {
 		return quant.AuditSums{Sum: read(1, scale)[0], Y: read(k, scale), P: read(k, scale)}
 	}
 	return &quant.Audit{
-		Labels: int(c.audited), SquaredW: read(1, squaredScale)[0], Weights: moments(weightScale), Noise: moments(squaredScale),
+		Labels: int(c.audited), SquaredW: read(1, squaredScale)[0], Weights: moments(weightScale),
+		Noise:   moments(squaredScale),
 		NoiseYP: read(k, squaredScale), NoisePP: read(k, squaredScale),
 	}
 }

@@ -25,10 +25,10 @@ const (
 	HalfLifeMax = 20 * 365 * 24 * time.Hour
 )
 
-// Why not weigh labels by their age at each emission, as one would on paper? Then the dual, which holds
-// the weights, would be another one at each emission, however little had happened.
-// Why not drop the old ones at a bound? A label that leaves at once moves an estimate by
-// more than its weight is worth, and the record would speak of a change that nobody made.
+// Why not weigh labels by their age at each emission, as one would on paper? Then the dual, which
+// holds the weights, would be another one at each emission, however little had happened. Why not
+// drop the old ones at a bound? A label that leaves at once moves an estimate by more than its
+// weight is worth, and the record would speak of a change that nobody made.
 
 // decay says from when the ages of labels are measured; 0 without a half-life.
 type decay struct {

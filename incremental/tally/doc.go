@@ -34,8 +34,9 @@
 //     the vertices. A field moves most of them between two emissions, and what else an emission
 //     reads of a community takes all labels too, so nothing is gained by following each;
 //   - with one dual for all communities there are no masses by label, and of whole classes alone.
-//     DualStatistics reads A1 as sums of its values over the members. A2 is not linear in the members. Sketch estimates its ratio to
-//     the square of A1 by class, now and then, and in between that stands still.
+//     DualStatistics reads A1 as sums of its values over the members. A2 is not linear in the
+//     members. Sketch estimates its ratio to the square of A1 by class, now and then, and in
+//     between that stands still.
 //
 // With ClassMasses fields are read of whole classes alone, too.
 //

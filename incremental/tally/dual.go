@@ -23,20 +23,38 @@ func (t *Tallies) TouchSources(view graphstore.View, changed []Vertex) {
 // DualStatistics is Statistics of a community whose first moments are read from a
 // dual that is up to date with the last Update, and whose second moments are those of
 // sketches, brought to the level of the first; see secondMoments.
-func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
+func (t *Tallies) DualStatistics(
+	id CommunityID,
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	dual *diffusion.Dual,
+	exact bool,
+) *quant.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
 	s := t.statistics(id, [families]masses{whole: t.secondMoments(t.each[id].spread, first)})
-	s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
+	s.MassMin = errorShare * dual.Certificate() * sources * float64(
+		t.classes,
+	) / max(
+		t.LabelMass(),
+		1,
+	)
 	if exact && !t.keep.Means { // nobody reads their masses
-		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, func(Vertex) float64 { return 0 }, visit) }
+		s.Rows = func(visit func(quant.Row)) {
+			t.visitRows(view, sums, func(Vertex) float64 { return 0 }, visit)
+		}
 	}
 	return s
 }
 
-// firstMoments returns A1 by class: the sum of m y over the sources for the first K functions of the dual, and how many sources a function has
-// reached: the others are exactly right, as no walk from there ends at a label. What an error of the
-// dual leaves below zero, or where there is no label, is zero.
-func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) (a1 []float64, sources float64) {
+// firstMoments returns A1 by class: the sum of m y over the sources for the first K functions of
+// the dual, and how many sources a function has reached: the others are exactly right, as no walk
+// from there ends at a label. What an error of the dual leaves below zero, or where there is no
+// label, is zero.
+func (t *Tallies) firstMoments(
+	id CommunityID,
+	view graphstore.View,
+	dual *diffusion.Dual,
+) (a1 []float64, sources float64) {
 	a1, sources = dual.Estimate(id, view)
 	a1 = a1[:t.classes]
 	for i, n := range t.counts()[whole].A1 {

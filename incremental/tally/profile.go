@@ -20,8 +20,8 @@ type Families struct {
 	Hard     bool // K cells: own class
 	HardPair bool // K^2 cells: own class, majority class of the neighbours
 
-	// ClassMasses says that nobody reads kernel masses by cell, so that they are summed of whole classes
-	// alone, and A1 and A2 of cells are zero.
+	// ClassMasses says that nobody reads kernel masses by cell, so that they are summed of whole
+	// classes alone, and A1 and A2 of cells are zero.
 	ClassMasses bool
 
 	// Means says that of cells only the mean of the members' predictions is read: the
@@ -31,7 +31,8 @@ type Families struct {
 	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age
 }
 
-// family is one kind of cells; the soft own prediction (K cells) and the class itself are always kept.
+// family is one kind of cells; the soft own prediction (K cells) and the class itself are always
+// kept.
 type family uint8
 
 const (
@@ -120,9 +121,10 @@ const turnedParts = 1 << 12
 
 // Progress counts the changes of a community since it was last estimated.
 type Progress struct {
-	Moved  bool    `json:"moved"`  // some statistic of it may have changed
-	Joined float64 `json:"joined"` // squared multiplicities of profiled members that came or changed
-	Left   float64 `json:"left"`   // of those that went or changed
+	Moved bool `json:"moved"` // some statistic of it may have changed
+	// squared multiplicities of profiled members that came or changed
+	Joined float64 `json:"joined"`
+	Left   float64 `json:"left"` // of those that went or changed
 }
 
 // turn counts one member whose squared multiplicities were and are the given ones. One

@@ -11,15 +11,18 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Spread says how unevenly the kernel of a community lies over the labels of each class, beside a dual: what the last
-// SketchRounds sketches of each said.
+// Spread says how unevenly the kernel of a community lies over the labels of each class, beside a
+// dual: what the last SketchRounds sketches of each said.
 type Spread struct {
-	Time   event.Time // of the last sketch
-	Uneven []float64  // K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where nothing was said yet
+	Time event.Time // of the last sketch
+	// K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where
+	// nothing was said yet
+	Uneven []float64
 }
 
-// SketchRounds is the number of sketches of a class of which signs differ. Then they begin again, so that estimates are wrong
-// in the same way from one time to the next, and do not move where nothing does.
+// SketchRounds is the number of sketches of a class of which signs differ. Then they begin again,
+// so that estimates are wrong in the same way from one time to the next, and do not move where
+// nothing does.
 const SketchRounds = 4
 
 // unevenMoved is the part of A2 by which a sketch must change it for the community to have moved.
@@ -35,10 +38,15 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 	return s == nil || len(s.Uneven) == t.classes*SketchRounds
 }
 
-// Signs returns the functions of a sketch, by its number one of the classes in turn: at each of the labels of that, in order, a random
-// sign times the label's weight g, less what makes the sum over the labels zero if all have one mass. It also returns the sum of g².
-// Where no label of the class has weight there are none.
-func (t *Tallies) Signs(view graphstore.View, sketch uint64, functions int) (at []Vertex, f []float64, n2 float64) {
+// Signs returns the functions of a sketch, by its number one of the classes in turn: at each of the
+// labels of that, in order, a random sign times the label's weight g, less what makes the sum over
+// the labels zero if all have one mass. It also returns the sum of g². Where no label of the class
+// has weight there are none.
+func (t *Tallies) Signs(
+	view graphstore.View,
+	sketch uint64,
+	functions int,
+) (at []Vertex, f []float64, n2 float64) {
 	class := t.sketched(sketch)
 	n, n2 := t.labelsOf(class)
 	if n == 0 {
@@ -77,11 +85,20 @@ func signOf(v Vertex, function uint64) float64 {
 	return 1 - 2*float64(x>>63)
 }
 
-// Sketch takes in a sketch for one community: sums over its sources of what solves for the functions of Signs, which were of labels with this
-// sum of g². The mean mass of the labels is that of the first moments, from the dual of classes. Labels that came since are
-// taken to be as uneven as those. The community has moved once no bound stands for a sketch, and when its labels turn out to be less or
-// more uneven than they seemed.
-func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual *diffusion.Dual, sums []float64, n2 float64, sketch uint64, now event.Time) {
+// Sketch takes in a sketch for one community: sums over its sources of what solves for the
+// functions of Signs, which were of labels with this sum of g². The mean mass of the labels is that
+// of the first moments, from the dual of classes. Labels that came since are taken to be as uneven
+// as those. The community has moved once no bound stands for a sketch, and when its labels turn out
+// to be less or more uneven than they seemed.
+func (t *Tallies) Sketch(
+	id CommunityID,
+	view graphstore.View,
+	dual *diffusion.Dual,
+	sums []float64,
+	n2 float64,
+	sketch uint64,
+	now event.Time,
+) {
 	c, class := t.each[id], t.sketched(sketch)
 	a1, _ := t.firstMoments(id, view, dual)
 	n, _ := t.labelsOf(class)
@@ -97,14 +114,17 @@ func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual *diffusion.D
 		uneven += float64(x * x)
 	}
 	before := c.spread.uneven(class)
-	c.spread.Time, c.spread.Uneven[class*SketchRounds+int(sketch/uint64(t.classes)%SketchRounds)] = now, uneven/float64(len(sums))/even
-	if math.IsInf(before, 1) && !c.spread.Bounds(a1) || math.Abs(c.spread.uneven(class)-before) > unevenMoved*(1+before) {
+	round := int(sketch / uint64(t.classes) % SketchRounds)
+	c.spread.Time = now
+	c.spread.Uneven[class*SketchRounds+round] = uneven / float64(len(sums)) / even
+	if math.IsInf(before, 1) && !c.spread.Bounds(a1) ||
+		math.Abs(c.spread.uneven(class)-before) > unevenMoved*(1+before) {
 		t.Touch(id)
 	}
 }
 
-// Bounds reports whether the most that it can be stands for the second moment of a class, which was never sketched, though the
-// community reaches labels of it as these first moments say.
+// Bounds reports whether the most that it can be stands for the second moment of a class, which was
+// never sketched, though the community reaches labels of it as these first moments say.
 func (s *Spread) Bounds(a1 []float64) bool {
 	for i, a := range a1 {
 		if a*a > 0 && math.IsInf(s.uneven(i), 1) { // else no sketch can say anything
@@ -159,7 +179,12 @@ func (t *Tallies) countRows(view graphstore.View, sums *neighborhood.Sums) {
 }
 
 // weighAll counts the masses of a kernel by all kinds of cells, or of whole classes alone.
-func (t *Tallies) weighAll(view graphstore.View, sums *neighborhood.Sums, mass Mass, classes bool) (m [families]masses) {
+func (t *Tallies) weighAll(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	mass Mass,
+	classes bool,
+) (m [families]masses) {
 	for kind := range family(families) {
 		if t.keep.has(kind) && (kind == whole || !classes) {
 			m[kind] = t.weigh(view, sums, mass, kind)
@@ -168,8 +193,14 @@ func (t *Tallies) weighAll(view graphstore.View, sums *neighborhood.Sums, mass M
 	return m
 }
 
-// weigh counts the masses of a kernel over the calibration rows by cell. Whole classes take no sums.
-func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass, kind family) masses {
+// weigh counts the masses of a kernel over the calibration rows by cell. Whole classes take no
+// sums.
+func (t *Tallies) weigh(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	mass Mass,
+	kind family,
+) masses {
 	cells := make([]float64, kind.cells(t.classes))
 	m := t.newMasses(len(cells) * t.classes)
 	for _, v := range t.rows {
@@ -201,9 +232,10 @@ func (t *Tallies) Calibrates(v Vertex) bool {
 	return is
 }
 
-// secondMoments returns A1 with A2, and G2A where labels age, for which age and mass are taken to have nothing to do with one
-// another. A2 is that of labels of one mass, at the level of now, and larger as sketches said. What was never sketched is taken as if
-// one label had all the mass of its class, the most that A2 can be.
+// secondMoments returns A1 with A2, and G2A where labels age, for which age and mass are taken to
+// have nothing to do with one another. A2 is that of labels of one mass, at the level of now, and
+// larger as sketches said. What was never sketched is taken as if one label had all the mass of its
+// class, the most that A2 can be.
 func (t *Tallies) secondMoments(s *Spread, a1 []float64) masses {
 	m := t.newMasses(t.classes)
 	copy(m.A1, a1)

@@ -25,8 +25,8 @@ type Known struct {
 	Sum, Squares float64
 }
 
-// Effective returns how many members of equal multiplicity would weigh as evenly: (sum m)²/(sum m²).
-// If it is 4 or more, nobody weighs more than half.
+// Effective returns how many members of equal multiplicity would weigh as evenly: (sum m)²/(sum
+// m²). If it is 4 or more, nobody weighs more than half.
 func (k Known) Effective() float64 {
 	if k.Squares == 0 {
 		return 0
@@ -66,7 +66,13 @@ type Mass func(v Vertex) float64
 // Statistics returns the statistics of one community, the caller's to keep, with the masses of
 // its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
 // reads view, sums and masses when called, which must be as in the last Update.
-func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool) *quant.Statistics {
+func (t *Tallies) Statistics(
+	id CommunityID,
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	mass Mass,
+	exact bool,
+) *quant.Statistics {
 	s := t.statistics(id, t.weighAll(view, sums, mass, t.keep.ClassMasses))
 	if exact && !t.keep.Means {
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, mass, visit) }
@@ -74,12 +80,14 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 	return s
 }
 
-// statistics returns the statistics of one community whose kernel has these masses by kind of cells.
+// statistics returns the statistics of one community whose kernel has these masses by kind of
+// cells.
 func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statistics {
 	c := t.each[id]
 	s := &quant.Statistics{
 		K: t.classes, Members: float64(c.members), Profiled: c.predicted(),
-		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: slices.Clone(t.counts()[whole].A1),
+		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes),
+		ClassN:  slices.Clone(t.counts()[whole].A1),
 		ClassA1: m[whole].A1, ClassA2: m[whole].A2, Audit: c.audits(),
 	}
 	for i, n := range c.anchored {
@@ -142,7 +150,12 @@ func variance(c *community, p []float64) []float64 {
 	return v
 }
 
-func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass Mass, visit func(quant.Row)) {
+func (t *Tallies) visitRows(
+	view graphstore.View,
+	sums *neighborhood.Sums,
+	mass Mass,
+	visit func(quant.Row),
+) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	weight := t.LabelWeights(view)
 	for _, v := range t.rows {
@@ -153,7 +166,15 @@ func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass 
 		then := t.then(view, sums, v)
 		ownMean(own, then.own)
 		neighbors = then.neighborMean(neighbors[:0])
-		visit(quant.Row{Class: int(view.Label(v).Class), A: mass(v), G: g, Own: own, Neighbors: neighbors})
+		visit(
+			quant.Row{
+				Class:     int(view.Label(v).Class),
+				A:         mass(v),
+				G:         g,
+				Own:       own,
+				Neighbors: neighbors,
+			},
+		)
 	}
 }
 

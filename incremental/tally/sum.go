@@ -34,7 +34,8 @@ func (s *Sum) Add(x float64, sign int) {
 
 // Float returns the sum, rounded.
 func (s Sum) Float() float64 {
-	return float64(float64(s.hi)*0x1p-16) + float64(float64(s.lo)*0x1p-80) // both products are exact
+	// both products are exact
+	return float64(float64(s.hi)*0x1p-16) + float64(float64(s.lo)*0x1p-80)
 }
 
 // fixed returns x in units of 2^-80, cut towards zero. NaN and negative numbers give 0.

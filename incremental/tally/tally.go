@@ -31,12 +31,13 @@ type Tallies struct {
 	classes int
 	keep    Families
 	pairs   *pairs.Pairs
-	rows    []Vertex                // calibration rows: labels of role calibrate that have a prediction, sorted
-	counts  func() [families]masses // of the rows: A1 and A2 at masses of one, which are N and G2
-	decay   decay
-	each    []*community
-	status  []status // by community
-	all     bool     // a statistic that all communities share may have changed: all are touched
+	// calibration rows: labels of role calibrate that have a prediction, sorted
+	rows   []Vertex
+	counts func() [families]masses // of the rows: A1 and A2 at masses of one, which are N and G2
+	decay  decay
+	each   []*community
+	status []status // by community
+	all    bool     // a statistic that all communities share may have changed: all are touched
 
 	resourced []CommunityID // communities whose sources this step changed
 	changed   []rowChange   // calibration rows that the last Update changed
@@ -48,23 +49,25 @@ type Tallies struct {
 
 // community is the part of the statistics that belongs to one community.
 type community struct {
-	members, labelled, profiled uint64       // the last one in units of 1/pairs.Whole
-	known                       uint64       // different members with a label or a prediction
-	knownSquares                Sum          // of their multiplicities, times squareScale
-	squares                     Sum          // of the profiled members' multiplicities, times squareScale
-	anchored                    []uint64     // K, in units of 1/pairs.Whole
-	versions                    []uint64     // profiled multiplicity by model version
-	p                           [whole][]Sum // Z
-	ownSquare                   []Sum        // K: sum of m own²; nil where means are all
-	sources                     []diffusion.SourceChange
-	progress                    Progress
-	spread                      *Spread // nil before the first sketch, and without a dual
-	audited                     uint64  // members with an audit label, each once
-	audit                       []Sum   // over them, see countAudit; nil before the first
+	members, labelled, profiled uint64 // the last one in units of 1/pairs.Whole
+	known                       uint64 // different members with a label or a prediction
+	knownSquares                Sum    // of their multiplicities, times squareScale
+	// of the profiled members' multiplicities, times squareScale
+	squares   Sum
+	anchored  []uint64     // K, in units of 1/pairs.Whole
+	versions  []uint64     // profiled multiplicity by model version
+	p         [whole][]Sum // Z
+	ownSquare []Sum        // K: sum of m own²; nil where means are all
+	sources   []diffusion.SourceChange
+	progress  Progress
+	spread    *Spread // nil before the first sketch, and without a dual
+	audited   uint64  // members with an audit label, each once
+	audit     []Sum   // over them, see countAudit; nil before the first
 }
 
-// New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
-// twin that tests hold Update against. Every community's Sources then lists its whole kernel.
+// New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core,
+// and the twin that tests hold Update against. Every community's Sources then lists its whole
+// kernel.
 func New(
 	classes int, keep Families, view graphstore.View, sums *neighborhood.Sums, pairs *pairs.Pairs,
 ) *Tallies {
@@ -128,13 +131,15 @@ func (t *Tallies) Touch(c CommunityID) { t.status[c] = touched }
 
 // TouchPosterior notes that the cell of v moved by this much, 1 where it had none or has none any
 // more: its communities are touched. A member that stays has turned by as much, whatever its own
-// prediction did. One new prediction moves the cells of neighbours in the same direction as its own,
-// so that their sum moves by more than if each were drawn alone, with the squares of the moves.
+// prediction did. One new prediction moves the cells of neighbours in the same direction as its
+// own, so that their sum moves by more than if each were drawn alone, with the squares of the
+// moves.
 func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	if by == 0 {
 		return
 	}
-	stays := by < 1 && view.Label(v).Class == event.NoClass // joins and leaves count with the members
+	// joins and leaves count with the members
+	stays := by < 1 && view.Label(v).Class == event.NoClass
 	for _, member := range view.MemberOf(v) {
 		c, m := member.Community, float64(member.Multiplicity)
 		t.status[c] = touched
@@ -144,8 +149,8 @@ func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	}
 }
 
-// TouchTogether notes that one prediction moved members of a community together, as if so many of them
-// had been replaced at once.
+// TouchTogether notes that one prediction moved members of a community together, as if so many of
+// them had been replaced at once.
 func (t *Tallies) TouchTogether(c CommunityID, members float64) {
 	t.each[c].progress.turn(members*members, members*members, 1)
 }
@@ -206,13 +211,17 @@ func (s *state) labelled() bool { return s.label.Class != event.NoClass }
 
 func (s *state) audited() bool { return s.audit.Class != event.NoClass }
 
-// known reports whether an estimate can say something of the vertex: it has a label or a prediction.
+// known reports whether an estimate can say something of the vertex: it has a label or a
+// prediction.
 func (s *state) known() bool { return s.labelled() || s.profile.own != nil }
 
-// alike reports whether a member counts the same in both states, whatever is predicted of one that is not audited.
+// alike reports whether a member counts the same in both states, whatever is predicted of one that
+// is not audited.
 func (s *state) alike(o *state) bool {
-	return s.label == o.label && s.fresh == o.fresh && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version &&
-		s.audit == o.audit && (!s.audited() || slices.Equal(s.profile.own, o.profile.own))
+	return s.label == o.label && s.fresh == o.fresh &&
+		(s.profile.own == nil) == (o.profile.own == nil) &&
+		s.version == o.version && s.audit == o.audit &&
+		(!s.audited() || slices.Equal(s.profile.own, o.profile.own))
 }
 
 func (t *Tallies) stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {

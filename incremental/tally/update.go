@@ -20,8 +20,8 @@ type shift struct {
 }
 
 // Update follows labels, profiles and members from the graph before delta to the graph of view;
-// sums and pairs have been updated for the same delta. A step may bring several deltas, one after the other,
-// after Begin: afterwards Sources tells what all of them did to a kernel.
+// sums and pairs have been updated for the same delta. A step may bring several deltas, one after
+// the other, after Begin: afterwards Sources tells what all of them did to a kernel.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
@@ -98,16 +98,26 @@ func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
 	t.vertices = append(t.vertices, votes...)
 	for _, m := range delta.Members {
 		t.vertices = append(t.vertices, m.V)
-		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
+		t.shifts = append(
+			t.shifts,
+			shift{v: m.V, community: m.Community, before: m.Before, after: m.After},
+		)
 	}
 	slices.Sort(t.vertices)
 	t.vertices = slices.Compact(t.vertices)
-	slices.SortFunc(t.shifts, func(a, b shift) int { return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community)) })
+	slices.SortFunc(t.shifts, func(a, b shift) int {
+		return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community))
+	})
 }
 
 // changeMember moves v from its state before to its state after in every
 // community that it is, or was, a member of. shifts are v's, by community.
-func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
+func (t *Tallies) changeMember(
+	view graphstore.View,
+	v Vertex,
+	before, after *state,
+	shifts []shift,
+) {
 	if len(view.MemberOf(v))+len(shifts) == 0 {
 		return // as most vertices of a large graph
 	}
@@ -115,8 +125,10 @@ func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *st
 	for _, s := range shifts {
 		t.recount(s, before, after, turned)
 	}
+	byCommunity := func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) }
 	for _, m := range view.MemberOf(v) {
-		if _, counted := slices.BinarySearchFunc(shifts, m.Community, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) }); !counted {
+		_, counted := slices.BinarySearchFunc(shifts, m.Community, byCommunity)
+		if !counted {
 			t.recount(shift{v, m.Community, m.Multiplicity, m.Multiplicity}, before, after, turned)
 		}
 	}
@@ -164,8 +176,8 @@ type rowChange struct {
 	was, is bool
 }
 
-// changeRow follows one vertex whose label or profile changed. All communities read the rows; where means are all that
-// is read of cells, they read the labels of each class alone.
+// changeRow follows one vertex whose label or profile changed. All communities read the rows; where
+// means are all that is read of cells, they read the labels of each class alone.
 func (t *Tallies) changeRow(c rowChange, before, after *state) {
 	if !c.was && !c.is {
 		return
@@ -200,7 +212,10 @@ func (t *Tallies) mergeRows() {
 // rebuildMembers counts the members of one community from nothing; its Sources
 // then list the whole kernel.
 func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
-	empty := state{label: graphstore.Label{Class: event.NoClass}, audit: graphstore.Audit{Class: event.NoClass}}
+	empty := state{
+		label: graphstore.Label{Class: event.NoClass},
+		audit: graphstore.Audit{Class: event.NoClass},
+	}
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		s := t.stateOf(view, sums, v)
 		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)

@@ -135,7 +135,8 @@ func divideChange(d *quant.Estimate, fresh [2][]*quant.Estimate) {
 			if e.Method != d.Method {
 				continue
 			}
-			if len(e.Moved) != k || len(e.SEChange) != k || len(e.Revised) != k || len(e.SERevised) != k {
+			if len(e.Moved) != k || len(e.SEChange) != k || len(e.Revised) != k ||
+				len(e.SERevised) != k {
 				return
 			}
 			for i := range k {
