@@ -36,7 +36,8 @@ type watchCmd struct {
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page.
 --filter, --sort and --flagged choose those that fit the terminal; without a terminal all are
-printed.
+printed. The column moved is the change since the record before, with its standard error: what
+happened to the community, without what was learned about the classifier.
 
 Examples:
   gqlstream watch
@@ -153,9 +154,7 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 		return seen, err
 	}
 	query := url.Values{
-		"sort": {
-			w.Sort,
-		},
+		"sort":   {w.Sort},
 		"limit":  {"all"},
 		"class":  {strconv.Itoa(seen.class)},
 		"q":      {w.Filter},
@@ -182,24 +181,28 @@ func (w *watch) lines() []string {
 	var rows []communityRow
 	for _, r := range w.list.Communities {
 		e := &r.Estimate
-		rows = append(
-			rows,
-			communityRow{
-				name:     r.Name,
-				members:  int(e.Members),
-				estimate: e,
-				class:    w.class,
-				further: fmt.Sprintf("%v\t%s", max(now.Sub(r.Updated), 0).Truncate(time.Second),
-					harmless(strings.Join(e.Flags, " "))),
-			},
-		)
+		rows = append(rows, communityRow{
+			name: r.Name, members: int(e.Members), estimate: e, class: w.class,
+			further: fmt.Sprintf("%s\t%v\t%s", movedCell(e, w.class),
+				max(now.Sub(r.Updated), 0).Truncate(time.Second),
+				harmless(strings.Join(e.Flags, " "))),
+		})
 	}
 	lines := []string{
 		"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.base,
 		w.state(),
 		"",
 	}
-	return append(lines, communityTable(class, "age\tflags", rows)...)
+	return append(lines, communityTable(class, "moved\tage\tflags", rows)...)
+}
+
+// movedCell says by how much the share of a class moved since the record before, with its standard
+// error; what was only learned about the classifier is left out. It is empty for a first record.
+func movedCell(e *quant.Estimate, class int) string {
+	if class >= min(len(e.Moved), len(e.SEChange)) {
+		return ""
+	}
+	return fmt.Sprintf("%+.3f ±%.3f", e.Moved[class], e.SEChange[class])
 }
 
 // state says how the pipeline does, or why that is not known.

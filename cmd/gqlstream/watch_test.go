@@ -247,6 +247,8 @@ func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 				Prevalence: []float64{0.2, 0.8},
 				Low:        []float64{0.1, 0.7},
 				High:       []float64{0.3, 1},
+				Moved:      []float64{-0.012, 0.012},
+				SEChange:   []float64{0.004, 0.004},
 				Members:    1e6,
 				Flags:      []string{"thin:0"},
 			},
@@ -254,7 +256,8 @@ func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 		{Name: "small", Estimate: quant.Estimate{Suppressed: true}},
 	}
 	text := strings.Join(w.lines(), "\n")
-	for _, want := range []string{"share of left", "a?         1,000,000  0.200          [0.100 0.300]  0s", "thin:0", "small      suppressed"} {
+	row := "a?         1,000,000  0.200          [0.100 0.300]  -0.012 ±0.004  0s"
+	for _, want := range []string{"share of left", row, "thin:0", "small      suppressed"} {
 		if !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
 			t.Errorf("no %q in\n%s", want, text)
 		}
