@@ -22,10 +22,11 @@ type info struct {
 	Display  Display    `json:"display"`
 	Flags    []flagInfo `json:"flags"`
 	Quiet    float64    `json:"quiet_seconds"`
-	Public   []string   `json:"public"`  // communities whose chart anybody may embed
-	Answers  bool       `json:"answers"` // the page takes labels
-	State    string     `json:"state"`   // directory, for commands that the page shows
-	NATS     string     `json:"nats"`    // address of the server, for commands that the page shows
+	Public   []string   `json:"public"`   // communities whose chart anybody may embed
+	Answers  bool       `json:"answers"`  // the page takes labels
+	Silences bool       `json:"silences"` // the page takes silences and acknowledgements
+	State    string     `json:"state"`    // directory, for commands that the page shows
+	NATS     string     `json:"nats"`     // address of the server, for commands that the page shows
 }
 
 func askInfo(_ context.Context, s *Server, _ *params) (any, error) {
@@ -34,7 +35,8 @@ func askInfo(_ context.Context, s *Server, _ *params) (any, error) {
 		Started: s.started.UTC(), Classes: s.config.Classes,
 		Display: s.config.Display, Flags: flagInfos(),
 		Quiet: s.config.Quiet.Seconds(), NATS: s.config.NATS,
-		Public: s.config.Public, Answers: s.config.Publish != nil, State: s.config.State,
+		Public: s.config.Public, Answers: s.config.Publish != nil,
+		Silences: s.config.Note != nil, State: s.config.State,
 	}
 	return out, nil
 }

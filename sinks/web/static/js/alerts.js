@@ -4,12 +4,14 @@ import { get } from "./api.js";
 import { h, setText } from "./dom.js";
 import { community, link } from "./address.js";
 import { count, label, named, time } from "./format.js";
+import { silences } from "./silence.js";
 
 const refreshEvery = 2000;
 
 export function alertsPage(info) {
   const active = h("tbody"), past = h("tbody"), rules = h("tbody"), targets = h("tbody");
   const notice = h("p", { class: "note", hidden: true });
+  const quiet = silences(info);
   const table = (title, heads, body, empty, kind = "") => {
     const note = h("p", { class: "quiet" }, empty);
     const grid = h(
@@ -67,6 +69,7 @@ export function alertsPage(info) {
     h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")),
     notice,
     now.card,
+    quiet.card,
     counts.card,
     before.card,
     told.card,
@@ -160,9 +163,11 @@ export function alertsPage(info) {
         label(x.class),
         x.since ? time(x.since) : "",
         x.state === "firing" ? x.text : "",
-        x.now,
+        [x.now, info.silences && h("button", { type: "button", class: "plain",
+          onclick: () => quiet.pick(x) }, "Silence …")],
       ]),
     );
+    quiet.draw(a.silences ?? []);
     fill(
       before,
       past,
