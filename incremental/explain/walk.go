@@ -118,7 +118,10 @@ func (w *Walk) copy(ctx context.Context, s state) (err error) {
 			facts, err = 0, w.step(ctx, false)
 		}
 	})
-	return cmp.Or(err, w.step(ctx, true))
+	if err != nil {
+		return err
+	}
+	return w.step(ctx, true)
 }
 
 // endOfTime is the log's time on a walk whose labels age: no label is younger than the

@@ -121,16 +121,11 @@ func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	}
 }
 
-// waitOne has a corrected label wait for one prediction less. It reports false where it need not
-// wait.
-func (p *Pairs) waitOne(v Vertex) bool {
-	n := p.waits[v]
-	if n > 1 {
-		p.waits[v] = n - 1
-	} else {
+// passOver notes that the pair of a corrected label was not frozen by a prediction.
+func (p *Pairs) passOver(v Vertex) {
+	if p.waits[v]--; p.waits[v] == 0 {
 		delete(p.waits, v)
 	}
-	return n > 0
 }
 
 // freshBefore returns the freshness of the label that v had before delta.
@@ -160,7 +155,11 @@ func (p *Pairs) next(
 	_, renamed := slices.BinarySearch(delta.Reused, v)
 	pair, renewed := p.frozen[v], neighborhood.LabelChange(delta, v) != nil
 	if pair == nil || renewed {
-		if pair = nil; renamed || !p.freezes(view, delta, v) || p.waitOne(v) {
+		if renamed || !p.freezes(view, delta, v) {
+			return nil
+		}
+		if p.waits[v] > 0 {
+			p.passOver(v)
 			return nil
 		}
 		pair = p.freeze(view, delta, sums, v)

@@ -19,8 +19,8 @@ type kept struct {
 	mass uint16 // of its prediction, in units of 1/massWhole; see massOf
 }
 
-// massWhole is the mass of a prediction that does not age, or was made lately. The least is one
-// unit of it: of members who have all been silent for long the last predictions stand.
+// massWhole is the mass of a recent prediction, and of one that does not age. A mass is at least
+// one unit, so that a community whose members are all silent keeps its last predictions.
 const massWhole = 1 << 8
 
 // unit is one member in the counts of cells.
@@ -199,8 +199,8 @@ func (s *State) massOf(view graphstore.View, v Vertex) uint16 {
 	return max(1, uint16(massWhole*view.Mass(v, s.massesAt)+0.5))
 }
 
-// readMasses has every member count with the mass that its prediction has now, if that is a step of
-// age later than when masses were read last. It reports whether one counts otherwise than before.
+// readMasses updates the masses of all members once in each step of age. It returns whether a mass
+// changed.
 func (s *State) readMasses(view graphstore.View, now event.Time) (changed bool) {
 	step := view.AgeStep()
 	if step == 0 || s.massesHeld || now-now%step == s.massesAt {
@@ -212,13 +212,14 @@ func (s *State) readMasses(view graphstore.View, now event.Time) (changed bool) 
 // MassesAt returns the log time as of which predictions have their masses.
 func (s *State) MassesAt() event.Time { return s.massesAt }
 
-// HoldMasses has predictions keep the masses that they have at a time, whatever Ready is told.
+// HoldMasses fixes the masses of all predictions at a time. Ready then leaves them as they are.
 func (s *State) HoldMasses(view graphstore.View, at event.Time) {
 	s.massesHeld = true
 	s.setMasses(view, at)
 }
 
-// setMasses has every member count with the mass that its prediction has at a time.
+// setMasses counts every member with the mass of its prediction at a time. It returns whether a
+// mass changed.
 func (s *State) setMasses(view graphstore.View, at event.Time) (changed bool) {
 	s.massesAt = at
 	for v := range s.kept {

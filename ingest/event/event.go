@@ -188,8 +188,8 @@ type Prediction struct {
 	Position Position
 	Index    uint32
 
-	// Rests is what the prediction rests on where it is copied from another state, which no wire
-	// form can say. The zero value means one observation of Time.
+	// Rests is the evidence behind a prediction that is copied from another state. No wire form
+	// has this field. The zero value means one observation at Time.
 	Rests Evidence
 }
 

@@ -11,9 +11,8 @@ type Evidence struct {
 	Time    Time   // own time of the newest observation
 	Changed Time   // log time of the last observation
 
-	// Observations is how many different predictions, and posts, the model version in use has
-	// made of the vertex. A plain prediction may rest on all that a person ever wrote, so that
-	// the tenth says more than the first.
+	// Observations counts the different predictions and the posts of the model version in use. A
+	// later plain prediction usually summarises more words of its author than the first one did.
 	Observations uint32
 }
 
