@@ -36,6 +36,9 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	if err := checkStoredSchema(source); err != nil {
 		return nil, err
 	}
+	if err := checkChunks(source, info.Size()); err != nil {
+		return nil, err
+	}
 	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{}, memory)
 	if err != nil {
 		return nil, fmt.Errorf("not a Parquet file: %w", err)
@@ -84,6 +87,9 @@ type parquetBatches struct {
 func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted []int, err error) {
 	schema, err := reader.Schema()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSchema(schema); err != nil {
 		return nil, err
 	}
 	slots, err := c.setHeader(fieldNames(schema))
