@@ -26,7 +26,8 @@ type shownStatus struct {
 	countedTo  event.Position
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
-	mu         sync.Mutex      // guards the fields below
+	coverage   coverage
+	mu         sync.Mutex // guards the fields below
 	last       web.Status
 }
 
@@ -49,6 +50,7 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 		{Name: "publish", Seconds: took[1].Seconds()},
 	}
 	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}
+	s.Evidence = f.status.coverage.count(view, result.Position, f.settings.Classes)
 	s.Mismatches, s.Models = f.definitions.misses, f.models()
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())

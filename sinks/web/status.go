@@ -46,6 +46,7 @@ type Status struct {
 
 	Checkpoint *Checkpoint `json:"checkpoint"` // nil: none was tried
 	Graph      Graph       `json:"graph"`
+	Evidence   Evidence    `json:"evidence"`
 	Models     []Model     `json:"models"`
 }
 
@@ -79,6 +80,30 @@ type Checkpoint struct {
 type Graph struct {
 	Vertices uint64 `json:"vertices"`
 	Edges    uint64 `json:"edges"`
+}
+
+// Evidence counts the vertices of which something is known, as of Position, and how many of them
+// have an edge: labels, predictions or members that hardly ever have one carry other ids than the
+// edges.
+type Evidence struct {
+	Position      uint64            `json:"position"` // 0: not counted yet
+	Labels        Meeting           `json:"labels"`   // without audit labels
+	LabelsByClass map[string]uint64 `json:"labels_by_class"`
+	Predictions   Meeting           `json:"predictions"`
+	Members       Meeting           `json:"members"` // of at least one community
+}
+
+// Meeting counts vertices, and those of them that have an edge.
+type Meeting struct {
+	Vertices uint64 `json:"vertices"`
+	WithEdge uint64 `json:"with_edge"`
+}
+
+// Add counts a vertex.
+func (m *Meeting) Add(edge bool) {
+	if m.Vertices++; edge {
+		m.WithEdge++
+	}
 }
 
 const (
@@ -219,6 +244,7 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 	// never nil, which is null in JSON
 	out.Events, out.Refused = maps.Collect(maps.All(
 		status.Events)), maps.Collect(maps.All(status.Refused))
+	out.Evidence.LabelsByClass = maps.Collect(maps.All(status.Evidence.LabelsByClass))
 	out.Ready, _ = s.ready(now)
 	out.Headline, out.Explaining = s.headline(now), s.journal.progressOfExplanation()
 	if !at.IsZero() {

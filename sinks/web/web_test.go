@@ -112,6 +112,9 @@ func runningStatus(steps uint64) Status {
 		Graph: Graph{
 			Vertices: 10,
 			Edges:    20,
+		}, Evidence: Evidence{
+			Position: 899, Labels: Meeting{5, 4}, LabelsByClass: map[string]uint64{"left": 2, "right": 3},
+			Predictions: Meeting{9, 9}, Members: Meeting{8, 7},
 		}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
 		Quarantine: Quarantine{Entries: 3, Bytes: 30, BytesMax: 120, Removed: 5},
 	}

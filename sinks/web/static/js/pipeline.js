@@ -38,6 +38,14 @@ export function remember(s) {
     for (const list of [past.time, past.lag, ...Object.values(past.rates)]) list.shift();
 }
 
+// meeting shows how many vertices have a label, say, and how many of these have an edge: few do if
+// the files have other ids than the edges.
+function meeting({ vertices, with_edge: edges }) {
+  if (vertices === 0) return none;
+  const doubt = 2 * edges < vertices ? ": are the ids the same as those of the edges?" : "";
+  return `${count(vertices)}, ${count(edges)} with an edge${doubt}`;
+}
+
 export function pipeline(info) {
   const state = { status: null };
   const tiles = new Map();
@@ -270,6 +278,8 @@ export function pipeline(info) {
       ["Failed", count(c?.failed ?? 0)],
     ]);
     pairs(graph, [["Vertices", count(s.graph.vertices)], ["Edges", count(s.graph.edges)],
+      ["Labels", meeting(s.evidence.labels)], ["Predictions", meeting(s.evidence.predictions)],
+      ["Members", meeting(s.evidence.members)],
       ["Position", count(s.position)], ["Log time", s.log_time ? time(s.log_time) : none]]);
     drawCharts();
   }
