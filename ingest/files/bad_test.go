@@ -373,7 +373,7 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 		e.Position != 1 {
 		t.Errorf("edge %+v", e)
 	}
-	if w := source.Warnings(); len(w) != 1 || w[0] != path+": ignored columns src, type, ts" {
+	if w := source.Warnings(); len(w) != 2 || w[0] != path+": ignored columns src, type, ts" {
 		t.Errorf("warnings %q", w)
 	}
 }

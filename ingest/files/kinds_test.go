@@ -289,6 +289,27 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 	}
 }
 
+// Labels and predictions that contradict each other are warned of, unless their times say which holds.
+func TestContradictionsAreWarnedOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"labels": {map[string]string{"label.csv": "vertex,label\na,0\nb,1\na,1\n"}, "1 rows contradict an earlier label"},
+		"predictions": {
+			map[string]string{"prediction.csv": "vertex,p0,p1\na,1,0\na,0,1\n"}, "1 rows contradict an earlier prediction",
+		},
+		"times": {map[string]string{"label.csv": "vertex,label,time\na,0,1714564800\nb,1,\na,1,1714564801\n"}, ""},
+		"again": {map[string]string{"label.csv": "vertex,label\na,0\nb,1\na,0\n"}, ""},
+	} {
+		_, source := readTables(t, Config{}, test.files)
+		w := strings.Join(source.Warnings(), "\n")
+		if !strings.Contains(w, test.want) || test.want == "" && strings.Contains(w, "contradict") {
+			t.Errorf("%s: %q", name, w)
+		}
+	}
+}
+
 // The weights of edges that are given again add up where they are to.
 func TestWeightsAddUp(t *testing.T) {
 	b, _ := readTables(t, Config{Sum: true}, map[string]string{"edge.csv": "src,dst,weight\na,b,1\nb,a,2\na,c,\na,b,0.5\n"})

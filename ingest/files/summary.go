@@ -187,6 +187,8 @@ func (s *Source) Warnings() (all []string) {
 	} {
 		all = append(all, s.strangers(of)...)
 	}
+	all = append(all, s.contradictions(event.KindLabel, &s.survey.labels, "class")...)
+	all = append(all, s.contradictions(event.KindPrediction, &s.survey.predicts, "one")...)
 	if v := s.survey; v.postNames > 0 && 2*v.postNames > v.answers+v.reposts {
 		all = append(all, fmt.Sprintf("%s of %s answers and reposts name a post and no author: "+
 			"--map reply_to=COLUMN with a column of authors, or --map reply_to= for none",
@@ -229,13 +231,38 @@ func (s *Source) strangers(of partner) (all []string) {
 	return all
 }
 
+// contradictedShare is the share of contradicted elements from which on there is a warning: one in
+// so many.
+const contradictedShare = 20
+
+// contradictions warns if files without times contradict themselves: the order of their rows
+// decides then.
+func (s *Source) contradictions(kind event.Kind, of *sample, what string) []string {
+	things, _, other := of.totals()
+	for _, in := range s.inputs {
+		if in.columns == nil || in.input.Kind == kind && in.columns.has(in.columns.slot("time")) {
+			return nil
+		}
+	}
+	if other == 0 || other*contradictedShare < things {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s rows contradict an earlier %v of the same vertex: the last %s "+
+		"stands; if it changed, give a column of times", of.count(other), kind, what)}
+}
+
 // guesses describes how times were read.
 func (s *Source) guesses() (all []string) {
 	g := s.decoder.Guesses()
 	if g.Scaled > 0 {
 		all = append(all,
 			fmt.Sprintf("%s times are too large for Unix seconds, and were read as milliseconds "+
-				"or finer units by their size", grouped(g.Scaled)))
+				"or finer units by their size, %s", grouped(g.Scaled), g.ScaledFirst))
+	}
+	if g.Small > 0 {
+		all = append(all, fmt.Sprintf("%s times are numbers that were read as seconds since 1970, "+
+			"%s: if they are dates, years or days, write them as 2024-05-01T12:00:00Z",
+			grouped(g.Small), g.SmallFirst))
 	}
 	if g.Assumed > 0 {
 		all = append(all, fmt.Sprintf("%s timestamps without a time zone were read as UTC; "+

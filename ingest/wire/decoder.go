@@ -99,10 +99,14 @@ func (d *Decoder) SetZone(zone *time.Location) {
 
 // Guesses counts the times of files that had to be interpreted.
 type Guesses struct {
-	// Unix times in milliseconds, microseconds or nanoseconds
-	Scaled  int
-	Zoned   int // times without a zone, read in the zone of SetZone
-	Assumed int // timestamps of typed files without a zone, read as UTC
+	// Unix times in milliseconds, microseconds or nanoseconds, and the first one
+	Scaled      int
+	ScaledFirst string
+	// Unix times before 1973, which may be no seconds, and the first one
+	Small      int
+	SmallFirst string
+	Zoned      int // times without a zone, read in the zone of SetZone
+	Assumed    int // timestamps of typed files without a zone, read as UTC
 }
 
 // Guesses returns the counts so far.

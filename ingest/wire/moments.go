@@ -25,7 +25,7 @@ func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 	switch {
 	case err != nil && f >= fileForm:
 		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds, "+
-			"nor another form of one moment", c.String())
+			"nor another form of one moment: write it as 2024-05-01T12:00:00Z", c.String())
 	case err != nil:
 		return t,
 			event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())

@@ -66,6 +66,28 @@ func TestTimesThatAreNoMomentAreRefused(t *testing.T) {
 	}
 }
 
+// Numbers that may be no seconds are counted, and the first one is told with its meaning.
+func TestTimesThatMayMeanSomethingElseAreCounted(t *testing.T) {
+	for text, want := range map[string]Guesses{
+		"45413.5":       {Small: 1, SmallFirst: `"45413.5" as 1970-01-01T12:36:53Z`}, // Excel
+		"2013":          {Small: 1, SmallFirst: `"2013" as 1970-01-01T00:33:33Z`},
+		"20240501":      {Small: 1, SmallFirst: `"20240501" as 1970-08-23T06:21:41Z`},
+		"202405011200":  {Scaled: 1, ScaledFirst: `"202405011200" as 1976-05-31T15:36:51Z`},
+		"1714564800000": {Scaled: 1, ScaledFirst: `"1714564800000" as 2024-05-01T12:00:00Z`},
+		"1714564800":    {},
+		"0":             {},
+	} {
+		d := new(Decoder)
+		if _, p := d.moment(textForm, &Cell{Kind: TextCell, Text: text}); p != nil || d.Guesses() != want {
+			t.Errorf("%s: %+v, %v", text, d.Guesses(), p)
+		}
+	}
+	d := new(Decoder)
+	if _, p := d.moment(jsonForm, &Cell{Kind: TextCell, Text: "2013"}); p != nil || d.Guesses() != (Guesses{}) {
+		t.Errorf("a message: %+v, %v", d.Guesses(), p)
+	}
+}
+
 // A time zone for files is that of their clocks, with its summer time.
 func TestTimesWithoutAZoneAreReadInTheOneNamed(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -41,9 +41,12 @@ func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 			}
 			if unit > 0 {
 				scaled, _ := c.Float()
-				v, ok = scaledNanos(c, scaled, unit)
-				d.guessed.Scaled++
+				if v, ok = scaledNanos(c, scaled, unit); ok {
+					firstOf(&d.guessed.Scaled, &d.guessed.ScaledFirst, c, v)
+				}
 			}
+		} else if f >= fileForm && v != 0 && v < smallTime && v > -smallTime {
+			firstOf(&d.guessed.Small, &d.guessed.SmallFirst, c, v)
 		}
 	}
 	if !ok || v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
@@ -52,6 +55,19 @@ func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 			c.String())
 	}
 	return event.Time(v), nil
+}
+
+// smallTime bounds the Unix times, in nanoseconds, that may be no seconds since 1970: 1e8 s is a
+// day of 1973. Day numbers of spreadsheets, years, dates such as 20240501 and seconds since another
+// start are smaller.
+const smallTime = 1e8 * int64(time.Second)
+
+// firstOf counts a time that had to be interpreted. first becomes the first of them, with its
+// meaning.
+func firstOf(count *int, first *string, c *Cell, nanos int64) {
+	if *count++; *count == 1 {
+		*first = c.String() + " as " + time.Unix(0, nanos).UTC().Format(time.RFC3339)
+	}
 }
 
 // lifetime reads a time to live: seconds in decimal, or a Go duration like
