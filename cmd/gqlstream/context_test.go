@@ -22,6 +22,30 @@ func TestServersOfNATSUsers(t *testing.T) {
 	if err != nil || c.NATS.URL != "nats://ann:a%2Fb@broker:4223" || c.NATS.CAFile != "/ca.pem" || c.NATS.Domain != "leaf" {
 		t.Errorf("%v %+v", err, c.NATS)
 	}
+	for text, want := range map[string]string{
+		`{"url":"nats://a:1, nats://b:2","user":"ann","password":"pw"}`: "nats://ann:pw@a:1,nats://ann:pw@b:2",
+		`{"url":"nats://me:x@a:1,tls://b:2","token":"t"}`:               "nats://me:x@a:1,tls://t@b:2",
+		`{"token":"t"}`: "nats://t@127.0.0.1:4222",
+		`{"url":"nats://a:1","nsc":"nsc://op/account/user"}`:  "nsc generate creds",
+		`{"url":"nats://a:1","user_jwt":"x","user_seed":"y"}`: "user_jwt is not read here",
+		`{"url":"nats://a:1","jetstream_api_prefix":"x"}`:     "use jetstream_domain",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "nats", "context", "x.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := (&serverFlags{Context: "x"}).load()
+		if c.NATS.URL != want && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %q %v, want %q", text, c.NATS.URL, err, want)
+		}
+	}
+	t.Setenv("HOME", "/home/ann")
+	text = `{"url":"nats://a:1","creds":"~/nats/ann.creds"}`
+	if err := os.WriteFile(filepath.Join(dir, "nats", "context", "x.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := (&serverFlags{Context: "x"}).load(); err != nil || c.NATS.Credentials != "/home/ann/nats/ann.creds" {
+		t.Errorf("%v %+v", err, c.NATS)
+	}
 	if c, err := (&serverFlags{Context: "lab", NATS: "nats://other:1"}).load(); err != nil || c.NATS.URL != "nats://other:1" {
 		t.Errorf("a flag: %v %+v", err, c.NATS)
 	}

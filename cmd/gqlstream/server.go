@@ -47,6 +47,7 @@ func (f *serverFlags) AfterApply() (err error) {
 func (f *serverFlags) load() (config.Settings, error) {
 	c, err := config.Load(f.Config)
 	c.NATS.URL = cmp.Or(f.NATS, c.NATS.URL)
+	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
 	if f.Context != "" && err == nil {
 		err = applyContext(f.Context, &c.NATS.ConnectConfig)
 	}
@@ -54,7 +55,6 @@ func (f *serverFlags) load() (config.Settings, error) {
 		c.NATS.URL = cmp.Or(c.NATS.URL, os.Getenv("NATS_URL"))
 	}
 	c.NATS.Prefix = cmp.Or(f.Prefix, c.NATS.Prefix)
-	c.NATS.Credentials = cmp.Or(f.Credentials, c.NATS.Credentials)
 	c.State = cmp.Or(f.State, c.State)
 	if strings.HasPrefix(c.State, "~/") {
 		err = cmp.Or(err,
