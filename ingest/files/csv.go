@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -62,7 +63,7 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	head, _ := in.Peek(1)
 	quoted := string(head) == `"`
 	t := newCSVRows(in, separator, quoted)
-	t.numbered = quoted && f.format != csvFile
+	t.numbered = quoted
 	t.columns = c
 	t.skipped = p.lines
 	t.commas = separator == ';'
@@ -124,11 +125,17 @@ func (t *csvTable) header(p preamble, given []string) (names []string, err error
 		switch {
 		case wire.TrimText(row[len(row)-1]) == "":
 			return append(names, ""), nil
-		case t.numbered && row[0] == "1":
+		case t.numbered && isWhole(row[0]):
 			return append([]string{""}, names...), nil
 		}
 	}
 	return names, nil
+}
+
+// isWhole reports whether text is a number of a row.
+func isWhole(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
 }
 
 func cloneAll(values []string) []string {
@@ -159,7 +166,8 @@ func (t *csvTable) next(row *fileRow) error {
 		}
 	}
 	if len(values) != len(t.slots) {
-		return event.Problemf(event.Malformed, "%d columns, the header has %d",
+		return event.Problemf(event.Malformed, "%d columns, the header has %d; if all rows have "+
+			"as many, give their names with --columns, an empty one for a column to skip",
 			len(values), len(t.slots))
 	}
 	return nil

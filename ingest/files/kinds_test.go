@@ -57,6 +57,7 @@ func TestEdgesAsProgramsWriteThem(t *testing.T) {
 		"edge-csv2.csv":       "\"\";\"src\";\"dst\";\"weight\"\n\"1\";1;2;0,5\n\"2\";2;3;0,75\n",
 		"edge-excel.csv":      "sep=;\r\nSrc;Dst\r\n1;2\r\n2;3\r\n",
 		"edge-table.txt":      "\"from\" \"to\"\n\"1\" \"1\" \"2\"\n\"2\" \"2\" \"3\"\n",
+		"edge-part.csv":       "\"from\",\"to\"\n\"7\",\"1\",\"2\"\n\"9\",\"2\",\"3\"\n",
 		"edge-pandas.csv":     ",src,dst\n0,1,2\n1,2,3\n",
 		"edge-missing.csv":    "src,dst\n1.0,2\n2.0,3\n",
 		"edge-windows.csv":    "src,dst\r\r\n1,2\r\r\n2,3\r\r\n",
