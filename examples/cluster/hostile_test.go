@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,8 +65,98 @@ var operatorSubjects = []string{
 	"gqlest.query.explain", "$SRV.PING",
 }
 
-// attack has one client publish, ask and reply at random until the time is over.
-func attack(t *testing.T, url, role string, seed uint64, until time.Time) (sent int) {
+// lagMax is how many messages of the log the run may be behind before hostile clients wait for it.
+const lagMax = 1000
+
+// pace is open while hostile clients may send. Without it an hour of them leaves a log that takes
+// hours to follow and to replay, and nothing is compared.
+type pace struct {
+	open    atomic.Bool
+	bursts  int
+	working time.Duration // of the run: from the first message of a burst to the last that it took
+	logged  uint64        // messages in the log at the end
+}
+
+// keep opens the pace for a second, or until the run is lagMax messages behind. Then it waits until
+// the run has taken what the log holds, and rests as long as both took. So the run works at most half of
+// the time, and a replay takes no longer. An operator has the communities configured again before
+// each burst, so that there is something to estimate.
+func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
+	operator := connect(t, url, "operator")
+	stream, err := operator.js.Stream(t.Context(), "GQL")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	last := func() uint64 {
+		info, err := stream.Info(t.Context())
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		return info.State.LastSeq
+	}
+	for time.Now().Before(until) && !t.Failed() {
+		begun := time.Now()
+		configure(t, operator.js)
+		publish(t, operator.js, 4)
+		p.open.Store(true)
+		for last() < position(t, page)+lagMax && time.Since(begun) < time.Second {
+			time.Sleep(10 * time.Millisecond)
+		}
+		p.open.Store(false)
+		time.Sleep(50 * time.Millisecond) // messages on their way
+		for p.logged = last(); position(t, page) < p.logged; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > 5*time.Minute {
+				t.Errorf("the run is at position %d of %d after 5 minutes", position(t, page), p.logged)
+				return
+			}
+		}
+		p.bursts++
+		p.working += time.Since(begun)
+		time.Sleep(min(time.Since(begun), time.Until(until)))
+	}
+}
+
+// position returns the position of a run by its metrics.
+func position(t *testing.T, page string) uint64 {
+	t.Helper()
+	reply, err := http.Get(page + "/metrics")
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	_, after, found := strings.Cut(string(body), "\ngqlstream_position ")
+	if err != nil || !found {
+		t.Errorf("no position in the metrics: %v", err)
+		return 0
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	at, err := strconv.ParseFloat(line, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	return uint64(at)
+}
+
+// configure has the communities of the beginning configured, and returns the position of that.
+func configure(t *testing.T, js jetstream.JetStream) uint64 {
+	t.Helper()
+	const communities = `{"op": "configure", "config": {"communities": [
+		{"name": "everyone", "everyone": true}, {"name": "berlin"}]}}`
+	ack, err := js.Publish(t.Context(), "gql.control", []byte(communities))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+// attack has one client publish, ask and reply at random while the pace is open, until the time is over.
+func attack(
+	t *testing.T, url, role string, seed uint64, p *pace, until time.Time,
+) (sent int) {
 	c := connect(t, url, role)
 	r := rand.New(rand.NewPCG(seed, 47))
 	subjects := hostileSubjects
@@ -70,6 +164,10 @@ func attack(t *testing.T, url, role string, seed uint64, until time.Time) (sent 
 		subjects = operatorSubjects
 	}
 	for time.Now().Before(until) {
+		if !p.open.Load() {
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
 		m := &nats.Msg{Subject: subjects[r.IntN(len(subjects))], Header: nats.Header{}}
 		if role != "operator" && r.IntN(3) > 0 {
 			m.Reply = hostileSubjects[r.IntN(len(hostileSubjects))]
@@ -102,12 +200,7 @@ func catchUp(t *testing.T, url string, patience time.Duration) {
 	t.Helper()
 	operator := connect(t, url, "operator")
 	publish(t, operator.js, 2)
-	const communities = `{"op": "configure", "config": {"communities": [
-		{"name": "everyone", "everyone": true}, {"name": "berlin"}]}}`
-	ack, err := operator.js.Publish(t.Context(), "gql.control", []byte(communities))
-	if err != nil {
-		t.Fatal(err)
-	}
+	configured := configure(t, operator.js)
 	publish(t, operator.js, 3)
 	for end := time.Now().Add(patience); ; {
 		m, err := operator.Request("gqlest.query.latest", []byte(`{"community": "everyone"}`), 10*time.Second)
@@ -117,11 +210,11 @@ func catchUp(t *testing.T, url string, patience time.Duration) {
 			} `json:"estimates"`
 		}
 		if err == nil && json.Unmarshal(m.Data, &answer) == nil && len(answer.Estimates) > 0 &&
-			answer.Estimates[0].Position > ack.Sequence {
+			answer.Estimates[0].Position > configured {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("waited %v for an estimate after position %d: %v", patience, ack.Sequence, m)
+			t.Fatalf("waited %v for an estimate after position %d: %v", patience, configured, m)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -164,6 +257,7 @@ func TestHostileClientsChangeNothingOfTheHistory(t *testing.T) {
 	config := write(t, filepath.Join(dir, "gqlstream.yaml"), `
 classes: [left, right]
 step: {every: 100ms, emit_every: 100ms}
+emit: {threshold: 0}
 communities: [{name: everyone, everyone: true}, {name: berlin}]
 state: `+filepath.Join(dir, "state")+`
 privacy: {min_members: 2}
@@ -176,27 +270,31 @@ nats:
 http: {listen: "127.0.0.1:0"}
 `)
 	run := startProgram(t, "run", "--config", config)
-	run.page(t)
+	page := run.page(t)
 	copyStreams(t, url)
 	publish(t, connect(t, url, "operator").js, 1)
 	seconds := campaign.Size(t, "GQLSTREAM_HOSTILE_SECONDS", hostileSeconds)
 	until := time.Now().Add(time.Duration(seconds) * time.Second)
-	sent := make(chan int)
+	sent, p := make(chan int), pace{}
 	roles := []string{"producer", "reader", "answers", "copies", "operator"}
 	for i, role := range roles {
-		go func() { sent <- attack(t, url, role, campaign.Seed(t, 0)+uint64(i), until) }()
+		go func() { sent <- attack(t, url, role, campaign.Seed(t, 0)+uint64(i), &p, until) }()
 	}
+	p.keep(t, url, page, until)
 	n := 0
 	for range roles {
 		n += <-sent
 	}
-	catchUp(t, url, time.Minute+time.Duration(seconds)*time.Second/4)
+	t.Logf("%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s", n, p.bursts,
+		p.logged, p.working.Round(time.Millisecond), seconds)
+	catchUp(t, url, 2*time.Minute)
 	if err := run.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	run.ended(t)
 	replay := exec.Command(program, "replay", "--config", config)
 	var said bytes.Buffer
+	begun := time.Now()
 	replay.Stderr = &said
 	replayed, err := replay.Output()
 	if err != nil {
@@ -216,5 +314,6 @@ http: {listen: "127.0.0.1:0"}
 	if from := len(estimates) - len(kept); from < 0 || !slices.Equal(kept, estimates[from:]) {
 		t.Errorf("the log out holds %d records, the file %d, and they differ", len(kept), len(estimates))
 	}
-	t.Logf("%d hostile messages, %d records equal to the replay", n, len(published))
+	t.Logf("%d records equal to the replay, which took %v", len(published),
+		time.Since(begun).Round(time.Millisecond))
 }
