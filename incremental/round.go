@@ -11,9 +11,34 @@ import (
 // roundMax is the coarsest unit of published shares.
 const roundMax = 0.25
 
+// RoundExplanation rounds the shares at both ends of an explanation and the contributions of its
+// causes. Settle must follow: the contributions and Numerical then sum to Change again.
+func RoundExplanation(x *quant.Explanation, unit float64) {
+	if unit <= 0 {
+		return
+	}
+	n := math.Round(1 / unit)
+	for _, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
+		round(&end.Estimate, unit)
+	}
+	effects := [][]float64{}
+	for _, c := range x.Causes {
+		effects = append(effects, c.Contribution)
+		for _, e := range c.Largest {
+			effects = append(effects, e.Effect)
+		}
+	}
+	for _, list := range effects {
+		for k, effect := range list {
+			list[k] = math.Round(float64(effect*n)) / n
+		}
+	}
+}
+
 // round makes the shares of a record multiples of a unit of which 1 is a multiple, so that they
 // still sum to one. Bounds move outwards, so that an interval holds what it held. The parts of a
-// change are rounded too. A unit of 0 leaves the record as it is. Nothing inside a core is rounded.
+// change are rounded too, and errors are rounded up: the variance of a count is a function of its
+// share. A unit of 0 leaves the record as it is. Nothing inside a core is rounded.
 func round(e *quant.Estimate, unit float64) {
 	if unit <= 0 {
 		return
@@ -25,6 +50,7 @@ func round(e *quant.Estimate, unit float64) {
 		to   func(float64) float64
 	}{
 		{e.Low, math.Floor}, {e.High, math.Ceil}, {e.Moved, math.Round}, {e.Revised, math.Round},
+		{e.SE, math.Ceil}, {e.SEChange, math.Ceil}, {e.SERevised, math.Ceil},
 	} {
 		for k, x := range bound.list {
 			bound.list[k] = bound.to(float64(x*n)) / n

@@ -3,6 +3,8 @@ package incremental
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	"gqlstream/quant"
@@ -42,6 +44,45 @@ func TestRoundedSharesSumToOne(t *testing.T) {
 		}
 		if math.Abs(sum-1) > 1e-9 {
 			t.Fatalf("shares sum to %v", sum)
+		}
+	}
+}
+
+// Every list of figures of a record must be multiples of the unit, but for those that say nothing of
+// one share: a list that is added to records must be rounded, or named here.
+func TestEveryFigureOfARecordIsRounded(t *testing.T) {
+	const unit = 0.05
+	plain := []string{"NEff", "Influence"}
+	e := quant.Estimate{}
+	fields := reflect.ValueOf(&e).Elem()
+	for i := range fields.NumField() {
+		if list, is := fields.Field(i).Interface().([]float64); is && list == nil {
+			fields.Field(i).Set(reflect.ValueOf([]float64{0.1234, 0.8766}))
+		}
+	}
+	x := quant.Explanation{
+		From: quant.ExplanationEnd{Estimate: e}, To: quant.ExplanationEnd{Estimate: e},
+		Causes: []quant.Cause{{Contribution: []float64{0.0712, -0.0712}}},
+	}
+	x.From.Estimate.Prevalence = []float64{0.3, 0.7}
+	round(&e, unit)
+	whole := func(list []float64) bool {
+		return !slices.ContainsFunc(list, func(x float64) bool {
+			return math.Abs(x/unit-math.Round(x/unit)) > 1e-9
+		})
+	}
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		list, is := fields.Field(i).Interface().([]float64)
+		if is && !slices.Contains(plain, name) && !whole(list) {
+			t.Errorf("%s is %v", name, list)
+		}
+	}
+	RoundExplanation(&x, unit)
+	x.Settle()
+	for _, list := range [][]float64{x.Causes[0].Contribution, x.Change, x.Numerical} {
+		if !whole(list) {
+			t.Errorf("the explanation has %v", list)
 		}
 	}
 }

@@ -103,6 +103,9 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 		}
 	}
 	explain.HideFew(x, e.Floor)
+	if e.Floor > 0 {
+		incremental.RoundExplanation(x, e.Config.Round)
+	}
 	x.Settle()
 	return x, nil
 }

@@ -441,6 +441,34 @@ func TestForeignMessagesArePassedOver(t *testing.T) {
 	}
 }
 
+// While somebody floods the subject of a shard, a writer that looks for the newest mark again must not
+// read all foreign messages again: it could never catch up with them.
+func TestAFloodOfForeignMessagesIsReadOnce(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	l.publish(w, emissionAt(1, 2))
+	flood := func(n int) {
+		for range n {
+			if _, err := l.js.Publish(t.Context(), "gqlest.shard.0", []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	known := Mark{}
+	for _, n := range []int{300, 5} {
+		flood(n)
+		before := l.nc.Stats().OutMsgs
+		var err error
+		if known, err = lastMark(t.Context(), l.js, DefaultNames(), 0, known); err != nil {
+			t.Fatal(err)
+		}
+		asked := l.nc.Stats().OutMsgs - before
+		if known.Position != 1 || asked > uint64(n)+10 {
+			t.Errorf("after %d foreign messages: position %d, %d requests", n, known.Position, asked)
+		}
+	}
+}
+
 // A stream that is deleted or emptied under a run is noticed by the next audit and by
 // the next emission, and a new writer begins from nothing.
 func TestStreamDeletedUnderARunIsMadeAgain(t *testing.T) {

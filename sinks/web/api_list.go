@@ -149,7 +149,9 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 		if plain := c.find(string(quant.PCC)); plain != nil && !plain.latest.estimate.Suppressed {
 			row.Plain = plain.latest.estimate.Prevalence
 		}
-		row.Trend = ser.trend(q.class, q.trend)
+		if !row.Estimate.Suppressed {
+			row.Trend = ser.trend(q.class, q.trend)
+		}
 		if !ser.evident.IsZero() {
 			row.Evident = new(ser.evident.UTC())
 		}
