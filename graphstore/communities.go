@@ -11,7 +11,8 @@ import (
 // SetCommunities replaces the configured communities by rules. A rule that is configured already
 // keeps its community. A new rule with the name of an explicit community takes that community over.
 // A community whose rule is missing, or changed under the same name, is removed. Communities that
-// member events created stay.
+// member events created stay while they have members. Empty ones are removed, and make room under
+// the limit of communities.
 //
 // Indices change: the communities that stay come first, in their order, then those of the other
 // rules, in theirs. Every View and Delta becomes invalid. An error changes nothing.
@@ -28,7 +29,8 @@ func (s *Store) SetCommunities(rules []Rule) error {
 	for i := range s.members.communities {
 		c := &s.members.communities[i]
 		rule, configured := wanted[c.rule.Name]
-		if rule == c.rule || !configured && !c.configured {
+		members := !configured && !c.configured && len(c.vertices) > 0
+		if rule == c.rule || members {
 			stay, free = append(stay, c), free-len(c.vertices)-c.rule.egoMembersMax()
 			stays[c.rule.Name] = true
 		}

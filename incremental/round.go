@@ -49,8 +49,13 @@ func round(e *quant.Estimate, unit float64) {
 		list []float64
 		to   func(float64) float64
 	}{
-		{e.Low, math.Floor}, {e.High, math.Ceil}, {e.Moved, math.Round}, {e.Revised, math.Round},
-		{e.SE, math.Ceil}, {e.SEChange, math.Ceil}, {e.SERevised, math.Ceil},
+		{e.Low, math.Floor},
+		{e.High, math.Ceil},
+		{e.Moved, math.Round},
+		{e.Revised, math.Round},
+		{e.SE, math.Ceil},
+		{e.SEChange, math.Ceil},
+		{e.SERevised, math.Ceil},
 	} {
 		for k, x := range bound.list {
 			bound.list[k] = bound.to(float64(x*n)) / n

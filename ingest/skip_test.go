@@ -2,10 +2,13 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -161,6 +164,50 @@ func TestAMessageSkipsNothing(t *testing.T) {
 	for _, step := range drain(t, b.open(JetStreamConfig{UntilLast: true, Step: singles})) {
 		if strings.Contains(step, "skipped") {
 			t.Errorf("passed over: %s", step)
+		}
+	}
+}
+
+// Whoever can publish must not take the ids of a group's ticks, so that the broker drops the ticks and
+// the log's time stands still.
+func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
+	b := startBroker(t, "")
+	const every = 20 * time.Millisecond
+	secret, err := TickSecret(t.Context(), b.js, "GQL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := TickSecret(t.Context(), b.js, "GQL")
+	if err != nil || again != secret || len(secret) < 20 {
+		t.Errorf("the secrets %q and %q, %v: another worker must have the same one", secret, again, err)
+	}
+	slot := time.Now().UnixNano() / int64(every)
+	for i := range int64(1500) { // half a minute of guesses
+		for _, format := range []string{"tick/%d", "tick//%d", "tick/GQL/%d"} {
+			m := nats.NewMsg("gql.edge")
+			m.Data = []byte(`{"src": 1, "dst": 2}`)
+			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf(format, slot+i))
+			if err := b.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last := func() uint64 {
+		stream, err := b.js.Stream(t.Context(), "GQL")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.LastSeq
+	}
+	before := last()
+	for range 2 { // both workers of a group, whose ticks are one
+		ticker := StartTicker(testContext(t), b.js,
+			TickerConfig{Every: every, Secret: secret, Pending: func() bool { return true }})
+		defer ticker.Stop()
+	}
+	for begun := time.Now(); last() < before+3; time.Sleep(every) {
+		if time.Since(begun) > 15*time.Second {
+			t.Fatalf("%d ticks are in the log after %v", last()-before, time.Since(begun))
 		}
 	}
 }

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -89,12 +91,15 @@ func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
 		return
 	}
 	last := func() uint64 {
-		info, err := stream.Info(t.Context())
-		if err != nil {
-			t.Error(err)
-			return 0
+		for {
+			info, err := stream.Info(t.Context())
+			if err == nil {
+				return info.State.LastSeq
+			}
+			if t.Context().Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
 		}
-		return info.State.LastSeq
 	}
 	for time.Now().Before(until) && !t.Failed() {
 		begun := time.Now()
@@ -107,8 +112,8 @@ func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
 		p.open.Store(false)
 		time.Sleep(50 * time.Millisecond) // messages on their way
 		for p.logged = last(); position(t, page) < p.logged; time.Sleep(10 * time.Millisecond) {
-			if time.Since(begun) > 5*time.Minute {
-				t.Errorf("the run is at position %d of %d after 5 minutes", position(t, page), p.logged)
+			if time.Since(begun) > 10*time.Minute {
+				t.Errorf("the run is at position %d of %d after 10 minutes", position(t, page), p.logged)
 				return
 			}
 		}
@@ -146,11 +151,15 @@ func configure(t *testing.T, js jetstream.JetStream) uint64 {
 	t.Helper()
 	const communities = `{"op": "configure", "config": {"communities": [
 		{"name": "everyone", "everyone": true}, {"name": "berlin"}]}}`
-	ack, err := js.Publish(t.Context(), "gql.control", []byte(communities))
-	if err != nil {
-		t.Fatal(err)
+	for {
+		ack, err := js.Publish(t.Context(), "gql.control", []byte(communities))
+		if err == nil {
+			return ack.Sequence
+		}
+		if t.Context().Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
 	}
-	return ack.Sequence
 }
 
 // attack has one client publish, ask and reply at random while the pace is open, until the time is over.
@@ -287,7 +296,7 @@ http: {listen: "127.0.0.1:0"}
 	}
 	t.Logf("%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s", n, p.bursts,
 		p.logged, p.working.Round(time.Millisecond), seconds)
-	catchUp(t, url, 2*time.Minute)
+	catchUp(t, url, 5*time.Minute)
 	if err := run.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -185,6 +185,25 @@ func TestNamesThatLookAlikeAreMarked(t *testing.T) {
 	}
 }
 
+// A table for people must hold no cell that a spreadsheet takes for a formula: whoever publishes
+// members names the communities.
+func TestTablesHoldNoFormulas(t *testing.T) {
+	s := serve(t, nil)
+	for _, name := range []string{"=1+1", "+1", "-1", "@sum(a1)", "\ta", "plain"} {
+		write(t, s, estimate(name, "auto", 1, 0.5))
+	}
+	got := map[string]bool{}
+	for _, row := range rows(t, s, "/api/v1/communities?format=csv&limit=all")[1:] {
+		got[row[1]] = true
+		if strings.ContainsAny(row[1][:1], "=+-@\t") {
+			t.Errorf("a cell begins a formula: %q", row[1])
+		}
+	}
+	if !got["'=1+1"] || !got["plain"] || len(got) != 6 {
+		t.Errorf("the communities are %v", got)
+	}
+}
+
 // Names are hostile: each must come back from its own address, unchanged.
 func TestEveryNameHasAnAddress(t *testing.T) {
 	s := serve(t, nil)
