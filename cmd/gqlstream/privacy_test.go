@@ -56,8 +56,8 @@ http:
   answers: true
 `
 
-// privateRun is a pipeline with the usual privacy floor, everything that it can write to, and what it
-// wrote there.
+// privateRun is a pipeline with the usual privacy floor, everything that it can write to, and what
+// it wrote there.
 type privateRun struct {
 	*eraseRun
 	page  string
@@ -245,8 +245,8 @@ func (r *privateRun) judge(output string, value any, hidden bool, key string) {
 	}
 }
 
-// look judges what an output said, as text and as JSON if it is that. hidden says that all of it is of
-// a hidden community.
+// look judges what an output said, as text and as JSON if it is that. hidden says that all of it is
+// of a hidden community.
 func (r *privateRun) look(output string, data []byte, hidden bool) {
 	if at := bytes.Index(data, []byte(personPrefix)); at >= 0 {
 		r.leak(output, fmt.Sprintf("a person: %q", data[max(0, at-80):min(len(data), at+40)]))
