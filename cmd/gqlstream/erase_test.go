@@ -232,6 +232,14 @@ func TestErasedPersonIsGone(t *testing.T) {
 		filesHold(t, checkpoints, erasedSecret) == "" {
 		t.Fatal("the checkpoints do not hold what is to be erased")
 	}
+	subject, err := questions(t.Context(), r.js, broker.DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := fmt.Sprintf(`{"vertex": %q, "communities": ["readers"]}`, erasedName)
+	if _, err := r.js.Publish(t.Context(), subject, []byte(question)); err != nil {
+		t.Fatal(err)
+	}
 	r.publish(event.KindVertex, erasure(minute+20))
 	r.publish(event.KindControl, tick("tick", minute+61)) // the first minute is over
 	r.publish(event.KindControl, tick("tick", minute+70)) // and its step
@@ -267,7 +275,8 @@ func TestErasedPersonIsGone(t *testing.T) {
 func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 	r.t.Helper()
 	names := broker.DefaultStreamNames()
-	for _, stream := range []string{names.Log, names.Quarantine} {
+	asked := questionStream(names.Log)
+	for _, stream := range []string{names.Log, names.Quarantine, asked} {
 		if messageHolds(r.t, r.js, stream, erasedName) == 0 {
 			r.t.Fatalf("stream %s does not hold what is to be erased", stream)
 		}
@@ -275,12 +284,15 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 	code, said := purge("--quarantine")
 	if code != exitFine || !strings.Contains(said, "deleted messages 1 to ") ||
 		!strings.Contains(said, "deleted 3 entries of the quarantine") ||
+		!strings.Contains(said, "deleted 1 questions about erased people") ||
 		!strings.Contains(said, "done: the log holds no data from before the erasure at 22") ||
 		!strings.Contains(said, "may still hold it: the broker's newest file of the log") ||
 		strings.Contains(said, "may still hold it: the quarantine") {
 		r.t.Errorf("the purge: exit %d, %s", code, said)
 	}
-	for _, stream := range []string{names.Log, names.Quarantine, defaultNames().Estimates, "KV_" + defaultNames().Latest} {
+	for _, stream := range []string{
+		names.Log, names.Quarantine, asked, defaultNames().Estimates, "KV_" + defaultNames().Latest,
+	} {
 		for _, text := range []string{erasedName, erasedSecret} {
 			if sequence := messageHolds(r.t, r.js, stream, text); sequence != 0 {
 				r.t.Errorf("message %d of stream %s holds %s", sequence, stream, text)
