@@ -34,6 +34,7 @@ var hostileSubjects = []string{
 	"gql.skip.2-9", "gql.x", "gqlest.shard.0", "gqlest.shard.1", "gqlest.estimate.berlin.auto",
 	"gqlest.alert.a.b", "gqlest.history.day.berlin.auto", "gqlq.edge", "$KV.gql_estimates.berlin.auto",
 	"gqlest.query.info", "gqlest.query.list", "gqlest.query.latest", "gqlest.query.history",
+	"gqlest.query.explain",
 	"$SRV.PING", "$SRV.INFO", "$SRV.STATS.gqlstream", "$JS.API.STREAM.INFO.GQL",
 	"$JS.API.STREAM.PURGE.GQL", "$JS.API.STREAM.DELETE.GQL_ESTIMATES", "$JS.API.STREAM.UPDATE.GQL",
 	"$JS.API.CONSUMER.CREATE.GQL_ESTIMATES", "$JS.API.CONSUMER.DELETE.GQL_ALERTS.webhook-ops",
