@@ -239,6 +239,9 @@ func (r *privateRun) judge(output string, value any, hidden bool, key string) {
 			r.judge(output, inner, hidden, key)
 		}
 	case float64:
+		if few := v > 0 && v < 11; few && (key == "changes" || key == "count") {
+			r.leak(output, fmt.Sprintf("a cause of fewer than 11 changes: %q: %v", key, v))
+		}
 		if hidden && v != 0 && !slices.Contains(plainFields, key) {
 			r.leak(output, fmt.Sprintf("the number %q: %v of a hidden community", key, v))
 		}
