@@ -102,12 +102,17 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 			end.Published, end.Certificate = p.Prevalence, p.Certificate
 		}
 	}
+	e.hide(x)
+	return x, nil
+}
+
+// hide removes from an explanation what the privacy floor and the rounding of shares keep back.
+func (e *Explainer) hide(x *quant.Explanation) {
 	explain.HideFew(x, e.Floor)
 	if e.Floor > 0 {
 		incremental.RoundExplanation(x, e.Config.Round)
 	}
 	x.Settle()
-	return x, nil
 }
 
 func (e *Explainer) options(method string) quant.Options {

@@ -104,6 +104,9 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 			p = nil
 		}
 	}()
+	if err = settings.Validate(); err != nil {
+		return p, err
+	}
 	if p.Config, err = settings.Core(); err != nil {
 		return p, err
 	}

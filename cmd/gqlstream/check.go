@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,14 +72,11 @@ func (c *checkCmd) checkConfiguration(con console) (classes config.Classes, err 
 	if loadErr != nil && !errors.As(loadErr, new(config.UnknownKeysError)) {
 		return nil, loadErr
 	}
-	conf, err := settings.Core()
-	rules, alertsErr := settings.AlertRules()
-	targets, notifyErr := settings.NotifyTargets()
-	steps, _ := settings.Steps() // whose error is one of the core's
-	_, _, namesErr := settings.Names()
-	_, _, listenErr := broker.ListenAddress(cmp.Or(settings.NATS.Listen, "127.0.0.1:0"))
-	err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr,
-		settings.HTTP.Validate())
+	err = settings.Validate()
+	conf, _ := settings.Core() // the error is one of Validate, as those that follow
+	rules, _ := settings.AlertRules()
+	targets, _ := settings.NotifyTargets()
+	steps, _ := settings.Steps()
 	if !c.Elsewhere {
 		err = errors.Join(err, settings.HTTP.ValidateFiles(), targets.ValidateFiles(),
 			settings.NATS.ValidateFiles())
