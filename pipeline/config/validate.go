@@ -16,6 +16,10 @@ func (c Settings) Validate() error {
 	steps, _ := c.Steps() // whose error is one of the core's
 	_, _, namesErr := c.Names()
 	_, _, listenErr := broker.ListenAddress(cmp.Or(c.NATS.Listen, "127.0.0.1:0"))
-	return errors.Join(coreErr, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr,
+	err := errors.Join(coreErr, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr,
 		c.HTTP.Validate())
+	if err != nil {
+		return Usagef("%w", err)
+	}
+	return nil
 }
