@@ -144,6 +144,8 @@ func TestPagesFitEveryWidth(t *testing.T) {
 			)
 			p.fits()
 			p.axe()
+			p.until("labels that hardly meet an edge", `document.querySelector(".pipeline-page").innerText
+				.includes("4,000, 1,999 with an edge: are the ids the same")`)
 			p.shot("pipeline-" + size.name)
 			p.tallShot("pipeline-tall-"+size.name, size.width)
 			p.quiet()

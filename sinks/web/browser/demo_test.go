@@ -191,6 +191,10 @@ func (d *demo) status() web.Status {
 			Bytes: 188 << 20,
 		},
 		Graph: web.Graph{Vertices: 168_114, Edges: 6_797_557},
+		Evidence: web.Evidence{
+			Position: 1, Labels: web.Meeting{Vertices: 4_000, WithEdge: 1_999},
+			Predictions: web.Meeting{Vertices: 160_000, WithEdge: 159_000},
+		},
 	}
 }
 
