@@ -16,8 +16,8 @@ import (
 
 // constantsIn are the folders whose constants decide results.
 var constantsIn = []string{
-	"quant", "incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",
-	"incremental/prequential", "incremental/classifier", "sinks/alerts",
+	"graphstore", "quant", "incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",
+	"incremental/prequential", "incremental/classifier", "incremental/ask", "sinks/alerts",
 }
 
 // declared holds the expressions of the constants of one package by name.

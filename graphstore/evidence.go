@@ -11,8 +11,9 @@ import (
 const (
 	// edgeTTLDefault is how long an edge holds that a post asserts.
 	edgeTTLDefault = 30 * 24 * time.Hour
-	// postHalfLifeDefault is the half-life of posts. A plain prediction has none by default.
-	postHalfLifeDefault = 24 * time.Hour
+	// postHalfLifeDefault is the half-life of posts: half of what is counted was said in the last
+	// twelve hours, as of the posts of one day. A plain prediction has none by default.
+	postHalfLifeDefault = 12 * time.Hour
 	// ageless is the epoch of evidence that does not age.
 	ageless = math.MinInt64
 )
@@ -152,6 +153,20 @@ func (l *labelling) Mass(v Vertex, at event.Time) float64 {
 		return 0
 	}
 	return l.config.Evidence.mass(l.evidence.at(v), at)
+}
+
+// MassWhole is the mass of recent evidence, and of evidence that does not age, in the units of
+// MassUnits.
+const MassWhole = 1 << 8
+
+// MassUnits returns what Mass returns of a vertex with this evidence and a prediction, in units of
+// 1/MassWhole. It is at least one unit, so that where everybody is silent their last predictions
+// remain.
+func (l *labelling) MassUnits(e Evidence, at event.Time) uint16 {
+	if e.Epoch == ageless || e.Weight == 0 {
+		return MassWhole
+	}
+	return max(1, uint16(MassWhole*l.config.Evidence.mass(e, at)+0.5))
 }
 
 // AgeStep returns the log time after which masses are worth reading again: an eighth of the

@@ -30,6 +30,7 @@ type Core struct {
 	time     event.Time
 	erasures erasures
 	holds    []hold // of the next step; see HoldPair
+	massHeld bool   // whether evidence keeps its mass; see HoldMasses
 
 	// selectedBy holds the selections that the configuration, or the last configure event,
 	// declares.
@@ -81,6 +82,7 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.republishAll()
 	}
 	c.classify(view, delta, b.Emit)
+	c.age(view)
 	c.followMasses(view, delta)
 	if b.Emit && c.loadsHistory(b.EmitAll) {
 		result.Behind = true

@@ -141,7 +141,8 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 			for side, core := range cores {
 				for _, e := range core.Step(batch).Estimates {
 					e.Config, e.Certificate, e.SEChange, e.Position, e.Time, e.Engine = "", 0, nil, 0, "", ""
-					e.Moved, e.Revised, e.SERevised = nil, nil, nil
+					e.Moved, e.Revised, e.SERevised, e.SELag = nil, nil, nil, nil
+					e.EvidenceAge, e.LabelAge = 0, 0
 					e.Flags = slices.DeleteFunc(e.Flags, func(f string) bool { return quant.FlagName(f) == quant.FlagShift }) // a test at a bar
 					estimates[side][e.Community+" "+e.Method] = e
 				}

@@ -41,6 +41,7 @@ type publication struct {
 	// snapshots lists the estimates of the last record in the order of the configuration; none
 	// before the first record with shares.
 	snapshots []*quant.Snapshot
+	drifts    []drift // of each of them
 }
 
 // says reports whether the last record says what is to be said now.
@@ -159,6 +160,7 @@ func (c *Core) overdue(id graphstore.Community) bool {
 func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 	read := c.masses.Statistics(id, view)
 	read.Posterior = c.posteriors.of(id, view, read.Statistics)
+	read.evidenceAge = c.tallies.EvidenceAge(id, c.time)
 	return read
 }
 
@@ -196,11 +198,12 @@ func (c *Core) solve(
 	read, header := c.read(id, view), c.header(id, view)
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	snapshots := make([]*quant.Snapshot, len(records))
+	drifts := make([]drift, len(records))
 	for i, options := range c.config.Estimates {
 		records[i] = header
 		var before *quant.Snapshot
 		if len(last.snapshots) > 0 {
-			before = last.snapshots[i]
+			before, drifts[i] = last.snapshots[i], last.drifts[i].at(c.time, read.evidenceAge)
 		}
 		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
 			p.Last, p.Turnover = before, turnover
@@ -209,16 +212,19 @@ func (c *Core) solve(
 			panic(err) // the configuration was validated and the tallies have its cells
 		}
 		snapshots[i] = solver.Snapshot()
+		solver.Divide(&records[i], read.Statistics, options, before, turnover)
+		drifts[i] = drifts[i].moved(records[i].Moved)
+		solver.Widen(&records[i], read.Statistics, options, drifts[i].lag())
+		c.addAges(&records[i], id, view, options)
 		if before != nil {
 			publish = publish || solver.Distance(before) > c.config.Emit.Threshold
 		}
-		solver.Divide(&records[i], read.Statistics, options, before, turnover)
 		c.addFlags(&records[i], read, options, now, before)
 	}
 	if !publish {
 		return nil
 	}
-	last.gate, last.snapshots = now, snapshots
+	last.gate, last.snapshots, last.drifts = now, snapshots, drifts
 	for i := range records {
 		round(&records[i], c.config.Round)
 	}
@@ -233,6 +239,9 @@ func (c *Core) addFlags(
 	if read.KernelSum > 0 && options.Method.UsesKernel() {
 		read.varianceAge(c.time, record)
 	}
+	if record.RestsOnOldEvidence() {
+		record.Flags = append(record.Flags, quant.FlagOldEvidence)
+	}
 	if before != nil && before.Posterior != record.Posterior {
 		record.Flags = append(record.Flags, quant.FlagNewPosterior)
 	}
@@ -244,6 +253,7 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),
 		Position: uint64(c.position), Kernel: c.config.Kernel,
 		Members: c.tallies.Members(id), Certificate: c.masses.Certificate(id), Config: c.digest,
+		EvidenceAge: c.tallies.EvidenceAge(id, c.time).Seconds(), LabelAge: c.labelAge(),
 	}
 	if c.time != 0 {
 		record.Time = c.time.String()

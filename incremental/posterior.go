@@ -73,22 +73,6 @@ func (c *Core) Hold(r Reading) {
 	c.republishAll()
 }
 
-// MassesAt returns the log time as of which predictions have the masses that auto counts them with.
-func (c *Core) MassesAt() event.Time {
-	if c.posteriors == nil {
-		return 0
-	}
-	return c.posteriors.state.MassesAt()
-}
-
-// HoldMasses makes auto count predictions with the masses of this time, whatever the log's time.
-func (c *Core) HoldMasses(at event.Time) {
-	if c.posteriors != nil {
-		c.posteriors.state.HoldMasses(c.View(), at)
-		c.republishAll()
-	}
-}
-
 // Coefficients returns the epoch of the last emission, nil if auto read none.
 func (c *Core) Coefficients() *posterior.Epoch {
 	if c.posteriors == nil {
@@ -115,7 +99,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		return
 	}
 	weights := p.core.tallies.LabelWeights(view)
-	computed, began, aged := p.state.Ready(view, p.core.sums, weights, p.core.time,
+	computed, began := p.state.Ready(view, p.core.sums, weights, p.core.time,
 		func(computed []graphstore.Vertex) {
 			p.touch(view, computed)
 			p.learn(view)
@@ -123,9 +107,6 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		})
 	if began {
 		p.core.republishAll()
-	}
-	if aged {
-		p.core.tallies.TouchAll()
 	}
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.sample = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
@@ -228,13 +209,13 @@ func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *quan
 	edges, distinct, degrees := p.state.Inside(id)
 	return &quant.Posterior{
 		Version: e.Version, Prior: e.Shares, LabelGate: e.LabelGate, Gamma: p.gamma,
-		LabelWeights: e.LabelWeights(), Atypical: e.Atypical,
+		LabelWeights: e.LabelWeights(), Atypical: e.Atypical, PriorNoise: e.SharesNoise,
 		Selected: p.core.selectedBy[view.CommunityName(id)],
 		Means:    e.Means, Views: e.Views, Counts: h.Cells(), All: h.All(), Squares: h.Squares(),
 		Predicted: h.Tops(),
 		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
 		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected,
-		Agreement:    e.Agreement,
+		Agreement: e.Agreement, Stale: 1 - p.core.pairs.Freshness(),
 		Coefficients: e.Covariance, Shared: posterior.Views,
 	}
 }

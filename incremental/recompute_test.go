@@ -134,7 +134,7 @@ func checkRefused(t *testing.T, seed uint64, batch int, b *event.Batch, refused 
 // checkCore recomputes every operator from nothing.
 func checkCore(c *Core) error {
 	view := c.store.View()
-	anew := neighborhood.Recount(view, c.config.Classes, c.config.families().HardPair)
+	anew := neighborhood.Recount(view, c.config.Classes, c.config.families().HardPair, c.sums.At())
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if got, want := c.sums.Votes(v), anew.Votes(v); !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("vertex %d has votes %v, a recount gives %v", v, got, want)

@@ -61,6 +61,7 @@ type publishedRow struct {
 	ofCommunity
 	Place uint32 // the estimate's place in the configuration
 	quant.Snapshot
+	drift
 }
 
 // Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
@@ -143,7 +144,7 @@ func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 				if s != nil {
 					published = append(
 						published,
-						publishedRow{ofCommunity{uint32(id)}, uint32(i), *s},
+						publishedRow{ofCommunity{uint32(id)}, uint32(i), *s, last.drifts[i]},
 					)
 				}
 			}
@@ -283,8 +284,9 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 		last := &c.published[p.Community]
 		if last.snapshots == nil {
 			last.snapshots = make([]*quant.Snapshot, len(c.config.Estimates))
+			last.drifts = make([]drift, len(c.config.Estimates))
 		}
-		last.snapshots[p.Place] = &p.Snapshot
+		last.snapshots[p.Place], last.drifts[p.Place] = &p.Snapshot, p.drift
 	}
 	return nil
 }
@@ -334,7 +336,8 @@ func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.store.Release()
 	c.store = store
 	keepHard := c.config.families().HardPair
-	c.sums = neighborhood.Recount(store.View(), c.config.Classes, keepHard)
+	at := massesAt(store.View(), state.Time)
+	c.sums = neighborhood.Recount(store.View(), c.config.Classes, keepHard, at)
 	rows, err := readRows[pairs.Row](sections, pairsSection)
 	if err == nil {
 		c.pairs, err = pairs.Restore(c.config.Classes, keepHard, rows, store.View())

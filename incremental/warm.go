@@ -2,6 +2,8 @@ package incremental
 
 import (
 	"math"
+	"sync"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -20,6 +22,7 @@ type live struct {
 	posteriors *posteriors           // where an estimate reads them
 	published  []publication         // by community
 	loading    bool                  // whether a history is being read; see loadsHistory
+	labelAge   func() float64        // seconds, as of the last emission; see quant.Estimate
 }
 
 // warm reports whether the core follows every step.
@@ -62,6 +65,9 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	}
 	c.posteriors.ready(view, all)
 	c.masses.Ready(view)
+	c.labelAge = sync.OnceValue(func() float64 {
+		return c.tallies.LabelAge(view, c.time).Seconds()
+	})
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
@@ -137,6 +143,8 @@ type reading struct {
 	engine string // EngineDual, or nothing
 	// of a dual: the second moments that it rests on; nil: a bound stands for them
 	spread *tally.Spread
+	// how long ago the members were observed, on average
+	evidenceAge time.Duration
 }
 
 // reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts

@@ -356,36 +356,3 @@ func (a *answer) divideAmongLabels(s *Statistics, scale float64) {
 		}
 	}
 }
-
-// shareOfLabels returns the shares of calibration labels, which are weighed where they are not
-// typical of the graph.
-func (p *Posterior) shareOfLabels(labels []float64) []float64 {
-	shares := slices.Clone(labels)
-	if p.LabelWeights != nil && p.Atypical > atypicalAbove { // else the labels' own are surer
-		floats.Mul(shares, p.LabelWeights)
-	}
-	scaleTo(shares, 1/sum(shares), shares)
-	return shares
-}
-
-// leanOnLabels mixes the shares of the calibration labels into ans where the community is more than
-// half of the vertices that the labels were drawn from. Of a share c of them, the labels' own
-// shares miss what makes the rest different, which has the weight 1 - c; they rest on no model.
-// Labels and members are draws of the same, so that both are noise of the distance between their
-// shares, and move with the coefficients as most vertices do, so that the influence stays.
-func (w *Solver) leanOnLabels(ans *answer, s *Statistics) {
-	p := s.Posterior
-	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
-		return
-	}
-	odds := (p.Vertices - p.Distinct) / p.Distinct
-	lean := p.LabelGate * (1 - odds*odds)
-	ans.auto.lean = lean
-	labels, shares := sum(s.ClassN), p.shareOfLabels(s.ClassN)
-	for a, x := range shares {
-		sampling := x * (1 - x) * (1/labels + 1/p.Distinct)
-		apart := square(ans.Share[a] - x)
-		ans.v[a] = (1-lean)*(1-lean)*ans.v[a] + lean*lean*sampling + lean*(1-lean)*apart
-		ans.Share[a] += lean * (x - ans.Share[a])
-	}
-}

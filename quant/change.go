@@ -16,6 +16,7 @@ type Snapshot struct {
 	Share    []float64 // K: prevalence among the unlabelled
 	SE       []float64 // K: of the prevalence
 	NEff     []float64 // K
+	Lag      []float64 // K: the part of SE that stands for being behind; none: nothing moved
 	Labels   []float64 // K: variance of all shares together from the labels of each class
 	Member   []float64 // K: variance of each share from one member
 
@@ -33,6 +34,7 @@ type Snapshot struct {
 	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
 	ToLabels  float64   // weight of the labels' own shares in the answer
 	Counted   []float64 // K: calibration labels, each with its weight
+	Stale     float64   // part of them that no longer said what its vertex was
 	Evidence  float64   // for a selection by class, averaged over Seen records; see settled
 	Seen      float64
 	CoefficientError
@@ -74,7 +76,7 @@ func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
 		kept.Posterior, kept.Gamma = uint64(s.Posterior.Version), a.reading.gamma
 		kept.Likely, kept.Residual = a.reading.likely, a.residual
 		kept.Lean, kept.ToLabels = (1-a.lean)*(1-ans.auditWeight), a.lean*(1-ans.auditWeight)
-		kept.Counted = slices.Clone(s.ClassN)
+		kept.Counted, kept.Stale = slices.Clone(s.ClassN), s.Posterior.Stale
 		kept.Evidence, kept.Seen = a.reading.evidence, a.reading.seen
 		kept.CoefficientError = a.CoefficientError
 	}

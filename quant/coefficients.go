@@ -111,6 +111,7 @@ func (x *automatic) errorOf(
 		ErrorAt: at, ErrorVariance: make([]float64, k),
 		ErrorInfluence: influence(k, p.Coefficients, g),
 	}
+	p.addPriorError(e.ErrorVariance, g)
 	labels := p.Labels()
 	p.Residuals.addSlope(g, (x.reading.gamma-1)*(1-a.ownWeight), weights, labels)
 	if p.Own != nil {
@@ -119,6 +120,25 @@ func (x *automatic) errorOf(
 	addForms(e.ErrorVariance, 1, g, p.Coefficients)
 	x.addSpread(e.ErrorVariance, p, labels)
 	return e
+}
+
+// addPriorError adds to noise the variances that the error of Prior makes in the shares: it
+// multiplies all posteriors, as an error of the intercepts does. g is the derivative of the shares
+// by the coefficients, K x (Shared + K).
+func (p *Posterior) addPriorError(noise, g []float64) {
+	if len(p.PriorNoise) == 0 {
+		return
+	}
+	k := len(p.Prior)
+	size := p.Shared + k
+	relative, intercepts := make([]float64, k*k), make([]float64, k*k)
+	for i, x := range p.Prior {
+		for j, y := range p.Prior {
+			relative[i*k+j] = p.PriorNoise[i*k+j] / (x * y)
+		}
+		copy(intercepts[i*k:(i+1)*k], g[i*size+p.Shared:(i+1)*size])
+	}
+	addForms(noise, 1, intercepts, relative)
 }
 
 // LabelSample is some calibration labels of each class, with sums over all.

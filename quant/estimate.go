@@ -26,12 +26,23 @@ type Estimate struct {
 	SEChange     []float64 `json:"se_change,omitempty"` // standard error of Moved
 	Moved        []float64 `json:"moved,omitempty"`     // since the record before
 	// the same, by labels, coefficients or a model version
-	Revised      []float64 `json:"revised,omitempty"`
-	SERevised    []float64 `json:"se_revised,omitempty"` // standard error of Revised
-	NEff         []float64 `json:"n_eff"`
-	Confidence   float64   `json:"confidence,omitempty"`   // of the intervals
-	Simultaneous bool      `json:"simultaneous,omitempty"` // the intervals hold together
-	Variance     string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
+	Revised   []float64 `json:"revised,omitempty"`
+	SERevised []float64 `json:"se_revised,omitempty"` // standard error of Revised
+	// standard error of how far the shares may be behind, a part of SE: members who have not been
+	// heard since may have moved as the others did
+	SELag []float64 `json:"se_lag,omitempty"`
+	// seconds since a member was observed last, on average
+	EvidenceAge float64 `json:"evidence_age,omitempty"`
+	// mean mass of the members' predictions where these age: 1 if all are of now
+	Fresh float64 `json:"fresh,omitempty"`
+	// median age of the calibration labels, in seconds
+	LabelAge float64 `json:"label_age,omitempty"`
+	// auto: how far these labels still say what their vertices are, 1 for all
+	LabelFreshness float64   `json:"label_freshness,omitempty"`
+	NEff           []float64 `json:"n_eff"`
+	Confidence     float64   `json:"confidence,omitempty"`   // of the intervals
+	Simultaneous   bool      `json:"simultaneous,omitempty"` // the intervals hold together
+	Variance       string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
 	// dual when one structure served the kernels of all communities
 	Engine string `json:"engine,omitempty"`
 	// seconds of log time since something was last learned of the kernel's second moments

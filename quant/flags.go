@@ -26,6 +26,7 @@ const (
 	FlagMixedModel     = "mixed-model"
 	FlagModelSwitching = "model-switching"
 	FlagAtypical       = "labels-not-typical"
+	FlagOldEvidence    = "old-evidence"
 	FlagNewPosterior   = "new-posterior"
 	FlagVarianceBound  = "variance-bound"
 	FlagDrift          = "classifier-drift"
@@ -37,6 +38,9 @@ const (
 	atypicalAbove = 3.0  // standard errors of the mean posterior of the labels
 	thinBelow     = 30.0 // effective labels per class
 	coverageLow   = 0.8  // share of unlabelled members with a prediction
+	recentBelow   = 0.25 // mean mass of the members' predictions
+	freshBelow    = 0.5  // mean freshness of the calibration labels
+	lagAbove      = 0.5  // part of a variance that is how far shares may be behind
 	blurredBelow  = 0.1  // smallest singular value of C on vectors that sum to zero
 	// shiftConfidence is the confidence that sis and diff disagree, over all
 	// classes together, from which on it is flagged.
@@ -150,6 +154,14 @@ var flagDocs = []FlagDoc{
 		"draw labels at random (see ask), or declare labels.drawn",
 	},
 	{
+		FlagOldEvidence,
+		"the predictions of most members are old, or the labels no longer say what their " +
+			"vertices are, or shares have moved so far that members who have not spoken " +
+			"since decide",
+		"predict members anew, and label some that ask draws; the interval allows for the " +
+			"movement that was seen",
+	},
+	{
 		FlagNewPosterior,
 		"auto has fitted the coefficients of its posterior since the last estimate",
 		"nothing: a part of the change comes from the fit; see revised and se_revised",
@@ -177,6 +189,17 @@ var flagDocs = []FlagDoc{
 			" nothing else is published",
 		"enlarge the community, or let more of its members have predictions",
 	},
+}
+
+// RestsOnOldEvidence reports whether an estimate is to be flagged with FlagOldEvidence.
+func (e *Estimate) RestsOnOldEvidence() bool {
+	for i, lag := range e.SELag {
+		if lag*lag > lagAbove*e.SE[i]*e.SE[i] {
+			return true
+		}
+	}
+	return e.Fresh > 0 && e.Fresh < recentBelow ||
+		e.LabelFreshness > 0 && e.LabelFreshness < freshBelow
 }
 
 // FlagDocs returns every flag with its meaning and what to do about it.

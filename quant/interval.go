@@ -49,8 +49,32 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	case solved:
 		e.Variance = VarianceDiagonal
 	}
-	open := s.open()
-	e.Influence = shortened(w.ans.influence, open)
+	e.Influence = shortened(w.ans.influence, s.open())
+	w.intervals(e, s, r, o, solved)
+	w.last = w.snapshot(e, s, solved)
+}
+
+// Widen widens the intervals of the estimate that was made just before by how far its shares may be
+// behind: lag has a standard error for each class, K, or is nil for none. What audit labels say of
+// the community is not behind.
+func (w *Solver) Widen(e *Estimate, s *Statistics, o Options, lag []float64) {
+	if w.ans.auto == nil || !w.last.Solved || len(lag) == 0 || s.open() == 0 {
+		return
+	}
+	lag = slices.Clone(lag)
+	for i := range lag {
+		lag[i] *= 1 - w.ans.auditWeight
+		w.ans.v[i] += square(lag[i] / s.open())
+	}
+	r, _ := o.Method.recipe()
+	w.intervals(e, s, r, o.withDefaults(r), true)
+	w.last.SE = slices.Clone(e.SE)
+	e.SELag, w.last.Lag = lag, slices.Clone(lag)
+}
+
+// intervals fills the shares of all members with their standard errors and intervals.
+func (w *Solver) intervals(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
+	k, open := s.K, s.open()
 	z := 0.0
 	if solved {
 		z = o.quantile(k)
@@ -75,7 +99,6 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		e.High[i] = clamp(max(s.prevalence(i, high), share))
 		e.SE[i] = open * min(se, worstDeviation)
 	}
-	w.last = w.snapshot(e, s, solved)
 }
 
 // open returns the share of the members that is estimated, not counted.

@@ -119,7 +119,20 @@ func (w *Solver) Carry(p *Posterior, members float64, last *Snapshot) []float64 
 			moved[i] += last.Carried[i]
 		}
 	}
+	p.leaveLabels(moved, last)
 	return moved
+}
+
+// leaveLabels adds to moved how far the answer has left the labels' own shares, since what is said
+// of their vertices is no longer what it was then.
+func (p *Posterior) leaveLabels(moved []float64, last *Snapshot) {
+	if !(last.ToLabels > 0 && p.Stale > last.Stale && len(last.Residual) == len(moved)) {
+		return
+	}
+	left := last.ToLabels * (p.Stale - last.Stale) / (1 - last.Stale)
+	for i, x := range p.shareOfLabels(last.Counted) {
+		moved[i] += left * (last.Flow[i] + (1-last.Gamma)*last.Residual[i] - x)
+	}
 }
 
 // CarryCorrection returns the same where the correction for labels that are not typical has

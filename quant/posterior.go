@@ -27,6 +27,7 @@ type Posterior struct {
 	// K: pi0, the shares of the graph that the posteriors suppose, none of them 0
 	Prior        []float64
 	LabelWeights []float64 // K: by how much a label of each class weighs; nil: one
+	PriorNoise   []float64 // K x K: covariance of the error of Prior; nil: it is not corrected
 	Atypical     float64   // how far the labels are from typical of the graph, in standard errors
 	// how far the calibration labels are scattered, as edges between them tell
 	LabelGate float64
@@ -76,6 +77,8 @@ type Posterior struct {
 	// nothing.
 	Last     *Snapshot
 	Turnover Turnover
+
+	Stale float64 // part of the calibration labels that no longer says what its vertex is
 }
 
 // Residuals are sums over calibration labels of r = y - pi, label less posterior, times powers of

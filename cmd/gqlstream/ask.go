@@ -166,6 +166,13 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 		fmt.Fprintf(out, "%s: %d labels, the widest %.0f %% interval is ±%.3f\n",
 			o.Community, o.Labels, 100*c.Confidence, o.HalfWidth)
 	}
+	for _, t := range list.When {
+		due := "no need to label now"
+		if t.Now {
+			due = "label now"
+		}
+		fmt.Fprintf(out, "%s: %s: %s\n", t.Community, due, t.Reason)
+	}
 	for _, a := range list.Advice {
 		fmt.Fprintf(out,
 			"%s: calibration: %.0f %% of the variance comes from labels of class %s (%.0f "+

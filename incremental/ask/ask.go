@@ -64,6 +64,7 @@ type Answer struct {
 	Offers []Offer  `json:"offers"`
 	Others []Offer  `json:"others"` // of other numbers of labels, for comparison
 	Advice []Advice `json:"advice"` // which other labels would help; of a Source
+	When   []When   `json:"when"`   // whether it is time to ask; of a Source
 	Drawn  []Drawn  `json:"vertices"`
 }
 
@@ -76,7 +77,7 @@ func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, err
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Position: q.Position, Others: p.compare(), Advice: []Advice{}}
+	answer := &Answer{Position: q.Position, Others: p.compare(), Advice: []Advice{}, When: []When{}}
 	if q.Count > 0 {
 		for _, c := range p.candidates {
 			if c.before.Class != event.NoClass {
@@ -111,6 +112,42 @@ func (p *plan) compare() (offers []Offer) {
 		}
 	}
 	return offers
+}
+
+// When says whether it is time to label members of a community, and why.
+type When struct {
+	Community string `json:"community"`
+	Now       bool   `json:"now"`
+	Reason    string `json:"reason"`
+}
+
+const (
+	lagMost   = 0.5 // of the variance of an estimate: more is time to ask
+	staleMost = 0.5 // of the calibration labels
+)
+
+// whenOf says whether it is time to ask about a community with this estimate.
+func whenOf(s *quant.Snapshot) (now bool, reason string) {
+	all, lag := 0.0, 0.0
+	for _, x := range s.SE {
+		all += x * x
+	}
+	for _, x := range s.Lag {
+		lag += x * x
+	}
+	switch {
+	case !s.Solved:
+		return true, "there is no estimate yet, and labels of members drawn at random give one"
+	case lag > lagMost*all:
+		return true, "opinions have moved lately, and members who have not spoken since decide " +
+			"how far"
+	case s.Stale > staleMost:
+		return true, fmt.Sprintf("%.0f %% of what the labels say is no longer true of the "+
+			"predictions of the same people", 100*s.Stale)
+	case s.Audits == 0:
+		return true, "no label of a member drawn at random tests the estimate yet"
+	}
+	return false, "the labels are fresh and nothing has moved by more than the interval allows for"
 }
 
 // Advice names the calibration labels that would make the present interval of a community

@@ -46,7 +46,7 @@ func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err e
 // Ask draws from the source, and says which calibration labels would help besides.
 func (s *Source) Ask(q Question) (*Answer, error) {
 	q.Position, q.Shares = s.Position, map[string][]float64{}
-	list := []Advice{}
+	list, when := []Advice{}, []When{}
 	for _, name := range q.Communities {
 		id, known := s.View.FindCommunity(name)
 		if !known {
@@ -56,7 +56,12 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(snapshots) == 0 || !snapshots[0].Solved {
+		if len(snapshots) == 0 {
+			continue
+		}
+		now, reason := whenOf(&snapshots[0])
+		when = append(when, When{Community: name, Now: now, Reason: reason})
+		if !snapshots[0].Solved {
 			continue
 		}
 		q.Shares[name] = snapshots[0].Share
@@ -69,7 +74,7 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Advice = list
+	answer.Advice, answer.When = list, when
 	return answer, nil
 }
 

@@ -13,18 +13,20 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Votes are the predictions of the neighbours of one vertex, counted.
+// Votes are the predictions of the neighbours of one vertex, counted. Each counts with the mass of
+// its evidence; see graphstore.View.MassUnits.
 type Votes struct {
-	Count uint32   // neighbours that have a prediction
-	Sum   []uint64 // K: sum of their units of 2^-30
-	Hard  []uint64 // K: how many say each class; nil unless hard votes are kept
+	Mass uint64   // of the neighbours that have a prediction, in units of 1/graphstore.MassWhole
+	Sum  []uint64 // K: sum of their predictions times their masses, in units of the mass and 2^-30
+	Hard []uint64 // K: the mass that says each class; nil unless hard votes are kept
 }
 
 // Sums holds the votes of every vertex. One goroutine owns it.
 type Sums struct {
 	classes int
-	width   int // of a row: 1 + K, and K more where hard votes are kept
-	// a row for each vertex: how many vote, K sums of what they say and, if kept, K hard votes
+	at      event.Time // as of when evidence has its mass
+	width   int        // of a row: 1 + K, and K more where hard votes are kept
+	// a row for each vertex: the mass that votes, K sums of what it says and, if kept, K hard votes
 	votes   []uint64
 	changed []Vertex
 	before  []uint64 // rows of those in changed, before the last Update
@@ -55,7 +57,7 @@ func (s *Sums) row(of []uint64, at int) []uint64 {
 
 func (s *Sums) read(row []uint64) Votes {
 	k := s.classes
-	votes := Votes{Count: uint32(row[0]), Sum: row[1 : 1+k : 1+k]}
+	votes := Votes{Mass: row[0], Sum: row[1 : 1+k : 1+k]}
 	if len(row) > 1+k {
 		votes.Hard = row[1+k:]
 	}
@@ -67,32 +69,98 @@ func (s *Sums) read(row []uint64) Votes {
 // The result is valid until the next Update. Net changes of nothing (an edge
 // replaced by another to an equal prediction) may be listed.
 func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
+	s.begin(view)
+
+	// First the edges, with the votes as they were; then the votes, over the edges as they are:
+	// together exactly the new sums.
+	for _, e := range delta.Edges {
+		if sign := Appeared(e); sign != 0 {
+			s.vote(e.U, s.voteBefore(view, delta, e.V), sign)
+			s.vote(e.V, s.voteBefore(view, delta, e.U), sign)
+		}
+	}
+	for _, p := range delta.Predictions {
+		s.follow(view, delta, p.V)
+	}
+	for _, e := range delta.Evidence {
+		if predictionChange(delta, e.V) == nil {
+			s.follow(view, delta, e.V)
+		}
+	}
+	return s.changed
+}
+
+// Age gives all evidence the mass that it has at another time, and returns the vertices whose votes
+// changed as Update does.
+func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
+	s.begin(view)
+	then := s.at
+	s.at = at
+	for v := range Vertex(view.Vertices()) {
+		units := view.Prediction(v)
+		if units == nil {
+			continue
+		}
+		evidence := view.Evidence(v)
+		before := vote{units, view.MassUnits(evidence, then)}
+		after := vote{units, view.MassUnits(evidence, at)}
+		if before.mass != after.mass {
+			s.replace(view, v, before, after)
+		}
+	}
+	return s.changed
+}
+
+// At returns the time as of which evidence has its mass.
+func (s *Sums) At() event.Time { return s.at }
+
+// begin forgets what the last Update changed.
+func (s *Sums) begin(view graphstore.View) {
 	s.grow(view.Vertices())
 	for _, v := range s.changed {
 		s.seen[v] = 0
 	}
 	s.changed, s.before = s.changed[:0], s.before[:0]
+}
 
-	// First the edges, with the predictions as they were; then the predictions,
-	// over the edges as they are: together exactly the new sums.
-	for _, e := range delta.Edges {
-		if sign := Appeared(e); sign != 0 {
-			ofU, _ := PredictionBefore(view, delta, e.U)
-			ofV, _ := PredictionBefore(view, delta, e.V)
-			s.vote(e.U, ofV, sign)
-			s.vote(e.V, ofU, sign)
-		}
+// vote is what one vertex says to its neighbours: nothing without units.
+type vote struct {
+	units []uint32
+	mass  uint16
+}
+
+// voteOf returns the vote of v.
+func (s *Sums) voteOf(view graphstore.View, v Vertex) vote {
+	units := view.Prediction(v)
+	if units == nil {
+		return vote{}
 	}
-	for _, p := range delta.Predictions {
-		if slices.Equal(p.Before, p.After) {
-			continue // only the model version changed
-		}
-		for _, u := range view.Neighbors(p.V) {
-			s.vote(u, p.Before, -1)
-			s.vote(u, p.After, 1)
-		}
+	return vote{units, view.MassUnits(view.Evidence(v), s.at)}
+}
+
+// voteBefore returns the vote of v before delta.
+func (s *Sums) voteBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) vote {
+	units, _ := PredictionBefore(view, delta, v)
+	if units == nil {
+		return vote{}
 	}
-	return s.changed
+	return vote{units, view.MassUnits(EvidenceBefore(view, delta, v), s.at)}
+}
+
+// follow replaces the vote that v had before delta.
+func (s *Sums) follow(view graphstore.View, delta *graphstore.Delta, v Vertex) {
+	before, after := s.voteBefore(view, delta, v), s.voteOf(view, v)
+	if before.mass != after.mass || !slices.Equal(before.units, after.units) {
+		s.replace(view, v, before, after)
+	}
+}
+
+// replace has the neighbours of v count another vote of it.
+func (s *Sums) replace(view graphstore.View, v Vertex, before, after vote) {
+	for _, u := range view.Neighbors(v) {
+		s.vote(u, before, -1)
+		s.vote(u, after, 1)
+	}
 }
 
 // Before returns the votes of v before the last Update.
@@ -110,10 +178,10 @@ func (s *Sums) grow(n int) {
 	}
 }
 
-// vote is add for a prediction that may be missing; it remembers the votes of v before their first
+// vote is add for a vote that may be missing; it remembers the votes of v before their first
 // change.
-func (s *Sums) vote(v Vertex, units []uint32, sign int) {
-	if units == nil {
+func (s *Sums) vote(v Vertex, of vote, sign int) {
+	if of.units == nil {
 		return
 	}
 	if s.seen[v] == 0 {
@@ -121,18 +189,18 @@ func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 		s.changed = append(s.changed, v)
 		s.seen[v] = uint32(len(s.changed))
 	}
-	s.add(v, units, sign)
+	s.add(v, of, sign)
 }
 
-// add counts one neighbour's prediction at v, once (sign 1) or back (sign -1).
-func (s *Sums) add(v Vertex, units []uint32, sign int) {
-	row, once := s.row(s.votes, int(v)), uint64(sign) // two's complement: -1 subtracts
-	row[0] += once
-	for j, unit := range units {
-		row[1+j] += once * uint64(unit)
+// add counts one neighbour's vote at v, once (sign 1) or back (sign -1).
+func (s *Sums) add(v Vertex, of vote, sign int) {
+	row, mass := s.row(s.votes, int(v)), uint64(sign)*uint64(of.mass) // -1 subtracts
+	row[0] += mass
+	for j, unit := range of.units {
+		row[1+j] += mass * uint64(unit)
 	}
 	if len(row) > 1+s.classes {
-		row[1+s.classes+int(HardClass(units))] += once
+		row[1+s.classes+int(HardClass(of.units))] += mass
 	}
 }
 
@@ -150,23 +218,22 @@ func HardClass[T uint32 | uint64](units []T) event.Class {
 // Majority returns the class with the most votes, the lowest on ties, and
 // whether there was any vote.
 func (v Votes) Majority() (event.Class, bool) {
-	if v.Count == 0 {
+	if v.Mass == 0 {
 		return event.NoClass, false
 	}
 	return HardClass(v.Hard), true
 }
 
-// Recount returns the sums of the graph of view counted from nothing: the twin
-// that tests hold the incremental sums against, and the start after a restore.
-func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
+// Recount returns the sums of the graph of view counted from nothing, with the masses of a time. It
+// is the twin that tests hold the incremental sums against, and the start after a restore.
+func Recount(view graphstore.View, classes int, keepHard bool, at event.Time) *Sums {
 	s := New(classes, keepHard)
+	s.at = at
 	s.grow(view.Vertices())
 	parallel.Ranges(view.Vertices(), func(from, to int) {
 		for v := Vertex(from); v < Vertex(to); v++ {
 			for _, u := range view.Neighbors(v) {
-				if units := view.Prediction(u); units != nil {
-					s.add(v, units, 1)
-				}
+				s.add(v, s.voteOf(view, u), 1)
 			}
 		}
 	})
@@ -179,11 +246,28 @@ func PredictionBefore(
 	delta *graphstore.Delta,
 	v Vertex,
 ) (units []uint32, version uint32) {
-	p := changeOf(delta.Predictions, v, func(c graphstore.PredictionChange) Vertex { return c.V })
-	if p != nil {
+	if p := predictionChange(delta, v); p != nil {
 		return p.Before, p.VersionBefore
 	}
 	return view.Prediction(v), view.Version(v)
+}
+
+// predictionChange returns the change of the prediction of v, nil if there is none.
+func predictionChange(delta *graphstore.Delta, v Vertex) *graphstore.PredictionChange {
+	return changeOf(delta.Predictions, v, func(c graphstore.PredictionChange) Vertex { return c.V })
+}
+
+// EvidenceBefore returns what the prediction of v rested on before delta.
+func EvidenceBefore(
+	view graphstore.View,
+	delta *graphstore.Delta,
+	v Vertex,
+) graphstore.Evidence {
+	e := changeOf(delta.Evidence, v, func(c graphstore.EvidenceChange) Vertex { return c.V })
+	if e != nil {
+		return e.Before
+	}
+	return view.Evidence(v)
 }
 
 // LabelBefore returns the label of v before delta.

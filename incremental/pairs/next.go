@@ -30,9 +30,9 @@ func (p *Pairs) AddNext(
 		return 0
 	}
 	for _, u := range neighbours {
-		if votes := sums.Votes(u); votes.Count > 0 {
+		if votes := sums.Votes(u); votes.Mass > 0 {
 			n++
-			scale := Unit / (float64(votes.Count) * event.One)
+			scale := Unit / (float64(votes.Mass) * event.One)
 			for i, x := range votes.Sum {
 				means[i] += uint32(float64(float64(x)*scale) + 0.5)
 			}

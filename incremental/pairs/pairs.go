@@ -59,6 +59,8 @@ type Pairs struct {
 	weights []Weight          // n
 	counts  []uint32          // n x K: labels among the neighbours, in units of 1/Whole
 	active  uint32            // the model version in use as of the last update
+	labels  uint64            // calibration labels that have a pair
+	units   uint64            // the sum of their weights, in units of 1/Whole
 
 	changes    []Change // of the last update, by vertex
 	fresh      []*Pair  // frozen in this update, in the order of unfinished
@@ -103,7 +105,7 @@ func (a *Pair) Same(b *Pair) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return slices.Equal(a.Own, b.Own) && a.Votes.Count == b.Votes.Count &&
+	return slices.Equal(a.Own, b.Own) && a.Votes.Mass == b.Votes.Mass &&
 		slices.Equal(a.Votes.Sum, b.Votes.Sum) && slices.Equal(a.Votes.Hard, b.Votes.Hard) &&
 		a.Neighbours == b.Neighbours && slices.Equal(a.Next, b.Next) &&
 		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Walks, b.Walks)
@@ -166,6 +168,24 @@ func (p *Pairs) Fresh(view graphstore.View, v Vertex) uint32 {
 		return pair.Fresh
 	}
 	return Whole
+}
+
+// setWeight notes the weight of the label of v.
+func (p *Pairs) setWeight(v Vertex, w Weight) {
+	if p.weights[v].Class != event.NoClass {
+		p.labels, p.units = p.labels-1, p.units-uint64(p.weights[v].Units)
+	}
+	if p.weights[v] = w; w.Class != event.NoClass {
+		p.labels, p.units = p.labels+1, p.units+uint64(w.Units)
+	}
+}
+
+// Freshness returns the mean freshness of the calibration labels that have a pair: 1 without any.
+func (p *Pairs) Freshness() float64 {
+	if p.labels == 0 {
+		return 1
+	}
+	return float64(p.units) / (Whole * float64(p.labels))
 }
 
 // Changes lists what the last Update changed, by vertex. Vertices are listed whose label or

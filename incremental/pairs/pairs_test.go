@@ -311,7 +311,7 @@ func (w *twin) votes(in world, v Vertex) neighborhood.Votes {
 		votes.Hard = make([]uint64, w.classes)
 	}
 	if n > 0 {
-		votes.Count = 1
+		votes.Mass = 1
 		for i := range mean {
 			mean[i] /= n
 		}

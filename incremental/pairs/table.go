@@ -42,7 +42,7 @@ func (p *Pairs) Rows() []Row {
 			Time: pair.Time, Fresh: pair.Fresh, Own: pair.Own,
 			Neighbours: pair.Neighbours, Next: pair.Next, Labels: pair.Labels, Walks: pair.Walks,
 		}
-		if pair.Votes.Count > 0 {
+		if pair.Votes.Mass > 0 {
 			for _, x := range pair.Votes.Sum {
 				row.Near = append(row.Near, uint32(x))
 			}
@@ -84,7 +84,7 @@ func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, 
 		p.active = active
 	}
 	for v := range Vertex(view.Vertices()) {
-		if p.weights[v] = p.weigh(view, v); p.weights[v].Class == event.NoClass {
+		if p.setWeight(v, p.weigh(view, v)); p.weights[v].Class == event.NoClass {
 			continue
 		}
 		for _, u := range view.Neighbors(v) {
@@ -120,7 +120,7 @@ func (p *Pairs) votesOf(r *Row) neighborhood.Votes {
 	if len(r.Near) == 0 {
 		return votes
 	}
-	votes.Count = 1
+	votes.Mass = 1
 	for i, x := range r.Near {
 		votes.Sum[i] = uint64(x)
 	}

@@ -1,7 +1,6 @@
 package pairs
 
 import (
-	"cmp"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -96,7 +95,7 @@ func (p *Pairs) follow(
 	if change.After == was {
 		return
 	}
-	p.weights[v] = change.After
+	p.setWeight(v, change.After)
 	for _, u := range view.Neighbors(v) {
 		p.count(u, was, -1)
 		p.count(u, change.After, 1)
@@ -203,7 +202,7 @@ func (p *Pairs) freezes(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	if view.Version(v) != version {
 		return false // the pair ends
 	}
-	then, now := evidenceBefore(view, delta, v).Time, view.Evidence(v).Time
+	then, now := neighborhood.EvidenceBefore(view, delta, v).Time, view.Evidence(v).Time
 	return then != now && !nearer(now, then, view.LabelTime(v))
 }
 
@@ -227,7 +226,7 @@ func (p *Pairs) freeze(
 	v Vertex,
 ) *Pair {
 	units, version := neighborhood.PredictionBefore(view, delta, v)
-	evidence := evidenceBefore(view, delta, v)
+	evidence := neighborhood.EvidenceBefore(view, delta, v)
 	return &Pair{
 		Version: version, Time: evidence.Time, Observed: evidence.Observations,
 		Own: slices.Clone(units), Votes: p.meanOf(sums.Before(v)), Fresh: Whole,
@@ -240,12 +239,12 @@ func (p *Pairs) meanOf(votes neighborhood.Votes) neighborhood.Votes {
 	if p.hard {
 		mean.Hard = make([]uint64, p.classes)
 	}
-	if votes.Count == 0 {
+	if votes.Mass == 0 {
 		return mean
 	}
-	mean.Count = 1
+	mean.Mass = 1
 	for i, x := range votes.Sum {
-		mean.Sum[i] = x / uint64(votes.Count)
+		mean.Sum[i] = x / votes.Mass
 	}
 	if majority, _ := votes.Majority(); p.hard {
 		mean.Hard[majority] = 1
@@ -260,14 +259,4 @@ func (p *Pairs) weigh(view graphstore.View, v Vertex) Weight {
 		return noWeight
 	}
 	return Weight{Class: l.Class, Units: p.Fresh(view, v)}
-}
-
-// evidenceBefore returns what the prediction rested on that v had before delta.
-func evidenceBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) graphstore.Evidence {
-	at, changed := slices.BinarySearchFunc(delta.Evidence, v,
-		func(c graphstore.EvidenceChange, v Vertex) int { return cmp.Compare(c.V, v) })
-	if changed {
-		return delta.Evidence[at].Before
-	}
-	return view.Evidence(v)
 }

@@ -117,7 +117,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			defer store.Release()
 			view := store.View()
 			k := len(want.Posterior.B)
-			sums := neighborhood.Recount(view, k, false)
+			sums := neighborhood.Recount(view, k, false, 0)
 			labels, err := pairs.Restore(k, false, nil, view)
 			if err != nil {
 				t.Fatal(err)

@@ -27,7 +27,6 @@ type Epoch struct {
 	Model      uint32     // the model version that most labels had a prediction of
 	Count      uint64     // of the labels
 	Changed    uint64     // in a checkpoint: how far they changed since
-	MassesAt   event.Time // in a checkpoint: when masses of predictions were read last
 	Open       uint64     // how many vertices were open
 	Edges      uint64     // of the graph
 	Covariance []float64  // (Views+K)²: of theta, then b
@@ -36,6 +35,8 @@ type Epoch struct {
 	// K: q_G, the shares of the graph that posteriors are corrected to; see judge
 	Shares   []float64
 	Atypical float64 // T: how far labels are from typical, in standard errors; see judge
+	// K x K: covariance of the error that correcting the shares makes; see correctionNoise
+	SharesNoise []float64
 	// K x K: mean posteriors of the labels by class, sums over them; see judge
 	Said      []float64
 	SaidNoise []float64 // K: variances of the mean posterior of the labels

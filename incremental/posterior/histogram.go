@@ -19,9 +19,8 @@ type kept struct {
 	mass uint16 // of its prediction, in units of 1/massWhole; see massOf
 }
 
-// massWhole is the mass of a recent prediction, and of one that does not age. A mass is at least
-// one unit, so that a community whose members are all silent keeps its last predictions.
-const massWhole = 1 << 8
+// massWhole is the mass of a recent prediction; see graphstore.View.MassUnits.
+const massWhole = graphstore.MassWhole
 
 // unit is one member in the counts of cells.
 const unit = pairs.Whole * massWhole
@@ -34,6 +33,7 @@ type Histogram struct {
 	cells   []uint64 // B, in units of 1/unit, as the others
 	tops    []uint64 // K: by the class that the prediction is for
 	all     []uint64 // B, in units of 1/massWhole: whether a label says what a member is or not
+	members uint64   // the multiplicity of those that all counts, whatever their mass
 	squares [2]uint64
 	// B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
 	learned []int64
@@ -57,6 +57,18 @@ func (h *Histogram) Tops() []float64 { return wholes(h.tops) }
 // Squares returns the sum of the squared multiplicities.
 func (h *Histogram) Squares() float64 {
 	return (float64(h.squares[0])*0x1p64 + float64(h.squares[1])) / (unit * unit)
+}
+
+// Recent returns the mean mass of the predictions of all members that have one; 1 where nobody has.
+func (h *Histogram) Recent() float64 {
+	if h.members == 0 {
+		return 1
+	}
+	mass := uint64(0)
+	for _, n := range h.all {
+		mass += n
+	}
+	return float64(mass) / massWhole / float64(h.members)
 }
 
 // wholes returns counts in units of 1/unit as numbers.
@@ -84,6 +96,9 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 		h.squares[1], carry = bits.Add64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Add64(h.squares[0], high, carry)
 	}
+	if h.members += uint64(multiplicity); subtract {
+		h.members -= 2 * uint64(multiplicity)
+	}
 	h.cells[k.cell-1] += m
 	h.tops[k.top] += m
 	h.all[k.cell-1] += whole
@@ -92,7 +107,7 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 // equal reports whether two histograms hold the same counts.
 func (h *Histogram) equal(o *Histogram) bool {
 	return slices.Equal(h.cells, o.cells) && slices.Equal(h.tops, o.tops) &&
-		slices.Equal(h.all, o.all) && h.squares == o.squares
+		slices.Equal(h.all, o.all) && h.squares == o.squares && h.members == o.members
 }
 
 // newHistogram returns the histogram of a community without members.
@@ -193,46 +208,22 @@ func (s *State) keep(view graphstore.View, v Vertex, pi, root []float64) kept {
 	}
 }
 
-// massOf returns the mass of the prediction of v as of the moment when masses were read last, in
-// units of 1/massWhole, at least one.
+// massOf returns the mass of the prediction of v, in units of 1/massWhole.
 func (s *State) massOf(view graphstore.View, v Vertex) uint16 {
-	return max(1, uint16(massWhole*view.Mass(v, s.massesAt)+0.5))
+	return view.MassUnits(view.Evidence(v), s.massesAt)
 }
 
-// readMasses updates the masses of all members once in each step of age. It returns whether a mass
-// changed.
-func (s *State) readMasses(view graphstore.View, now event.Time) (changed bool) {
-	step := view.AgeStep()
-	if step == 0 || s.massesHeld || now-now%step == s.massesAt {
-		return false
-	}
-	return s.setMasses(view, now-now%step)
-}
-
-// MassesAt returns the log time as of which predictions have their masses.
-func (s *State) MassesAt() event.Time { return s.massesAt }
-
-// HoldMasses fixes the masses of all predictions at a time. Ready then leaves them as they are.
-func (s *State) HoldMasses(view graphstore.View, at event.Time) {
-	s.massesHeld = true
-	s.setMasses(view, at)
-}
-
-// setMasses counts every member with the mass of its prediction at a time. It returns whether a
-// mass changed.
-func (s *State) setMasses(view graphstore.View, at event.Time) (changed bool) {
+// Age counts every member with the mass that its prediction has at a time.
+func (s *State) Age(view graphstore.View, at event.Time) {
 	s.massesAt = at
 	for v := range s.kept {
 		as := s.kept[v]
 		if as.cell == 0 {
 			continue
 		}
-		if as.mass = s.massOf(view, Vertex(v)); as != s.kept[v] {
-			s.countAs(view, Vertex(v), as, byNews)
-			changed = true
-		}
+		as.mass = s.massOf(view, Vertex(v))
+		s.countAs(view, Vertex(v), as, byNews)
 	}
-	return changed
 }
 
 // openness returns how far no label says what v is, in units of 1/pairs.Whole: 0 without a

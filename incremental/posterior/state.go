@@ -42,8 +42,7 @@ type State struct {
 	// distance; in 1/event.One
 	changed uint64
 
-	massesAt   event.Time // when the masses of predictions were read last
-	massesHeld bool       // whether they stay, see HoldMasses
+	massesAt event.Time // as of when predictions have their masses
 
 	epoch   *Epoch               // nil while there is no label
 	held    bool                 // whether the epoch stays whatever the log says, see Hold
@@ -80,10 +79,9 @@ func (s *State) Rebuild(
 	weight Weight,
 	now event.Time,
 ) {
-	version, at, held := s.version, s.massesAt, s.massesHeld
+	version := s.version
 	*s = *New(s.classes, s.drawn, s.pairs, s.labels)
-	s.version, s.massesAt, s.massesHeld = version, at, held
-	s.readMasses(view, now)
+	s.version, s.massesAt = version, sums.At()
 	s.recount(view)
 	s.begin(view, sums, weight, now)
 }
@@ -195,27 +193,25 @@ func moved(now int, then uint64) bool {
 }
 
 // Ready computes the posteriors of labels and of members of communities where their inputs changed.
-// It returns those vertices, valid until the next call, whether an epoch began, with which all
-// were, and whether predictions have aged, so that members of any community count otherwise. ends
-// is called before an epoch ends, when all counts are still those of its cells, with the vertices
-// that were computed under it.
+// It returns those vertices, valid until the next call, and whether an epoch began, with which all
+// were. ends is called before an epoch ends, when all counts are still those of its cells, with the
+// vertices that were computed under it.
 func (s *State) Ready(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 	ends func(computed []Vertex),
-) (computed []Vertex, began, aged bool) {
+) (computed []Vertex, began bool) {
 	due := s.due(view, now)
-	aged = s.readMasses(view, now)
 	if !due || s.epoch != nil {
 		s.computeTouched(view, sums)
 	}
 	if !due {
-		return s.computed, false, aged
+		return s.computed, false
 	}
 	if s.epoch != nil {
 		ends(s.computed)
 	}
 	s.begin(view, sums, weight, now)
-	return nil, true, aged
+	return nil, true
 }
 
 // sortTouched sorts what was touched, so that memory is read from front to back. Where that is a
@@ -323,10 +319,10 @@ func (s *State) LabelPosterior(v Vertex) []float64 { return s.labelPi[v] }
 // no label: all that Restore needs beside the graph.
 func (s *State) Epochs() []Epoch {
 	if s.epoch == nil {
-		return []Epoch{{Version: s.version, MassesAt: s.massesAt}}
+		return []Epoch{{Version: s.version}}
 	}
 	e := *s.epoch
-	e.Changed, e.MassesAt = s.changed, s.massesAt
+	e.Changed = s.changed
 	return []Epoch{e}
 }
 
@@ -342,7 +338,7 @@ func Restore(
 ) (*State, error) {
 	s := New(classes, drawn, pairs, labels)
 	s.recount(view)
-	s.version, s.massesAt = e.Version, e.MassesAt
+	s.version, s.massesAt = e.Version, sums.At()
 	if len(e.Prior) == 0 {
 		return s, nil
 	}
@@ -351,7 +347,8 @@ func Restore(
 		len(e.Covariance) != side*side || len(e.Roots) != cellsOf(classes)*classes ||
 		len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
 		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Said) != classes*classes ||
-		len(e.SaidNoise) != classes || len(e.Tops) != classes ||
+		len(e.SaidNoise) != classes ||
+		len(e.SharesNoise) != classes*classes || len(e.Tops) != classes ||
 		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}

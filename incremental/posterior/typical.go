@@ -32,7 +32,7 @@ const correctionLeast = 1e-3
 // class between that mean and the mean posterior of the labels, in standard errors of the latter,
 // the shares of the graph are taken to be
 //
-//	q_G = pi0 + (1 - 1/T²) (q - pi0),   0 in place of the factor if T is below 1,
+//	q_G = pi0 + (1 - 1/T²) (q - pi0),   pi0 if T is below 1,
 //
 // with q the adjusted count of the posteriors. A posterior is multiplied by q_G/pi0, and a label of
 // class y weighs as much. It reports whether that changes anything.
@@ -67,9 +67,11 @@ func (s *State) judge(
 		}
 	}
 	corrects := false
+	e.SharesNoise = make([]float64, k*k)
 	if e.Shares, e.Atypical, corrects = e.correction(open, s.drawn); !corrects {
 		return false
 	}
+	e.SharesNoise = e.correctionNoise(open, s.drawn)
 	for i, q := range e.Shares {
 		e.B[i] += math.Log(q / e.Prior[i])
 	}
@@ -93,13 +95,7 @@ func (e *Epoch) correction(
 			atypical = max(atypical, off/math.Sqrt(max(e.SaidNoise[i], 1e-12)))
 		}
 	}
-	factor := max(0, 1-1/(atypical*atypical))
-	switch drawn {
-	case drawnAtRandom:
-		factor = 0
-	case drawnByClass:
-		factor = 1
-	}
+	factor := correctionFactor(atypical, drawn)
 	cells := &quant.Cells{Z: k, P: open, N: e.Said}
 	for i, q := range quant.AdjustedCount(cells, e.Prior) {
 		prior := e.Prior[i]
@@ -114,6 +110,47 @@ func (e *Epoch) correction(
 		shares[i] *= scale
 	}
 	return shares, atypical, true
+}
+
+// correctionFactor returns how far shares are corrected for labels that are not typical; see judge.
+func correctionFactor(atypical float64, drawn Drawn) float64 {
+	switch drawn {
+	case drawnAtRandom:
+		return 0
+	case drawnByClass:
+		return 1
+	}
+	return max(0, 1-1/(atypical*atypical))
+}
+
+// correctionNoise returns the covariance of the error of shares that are corrected, K x K. With f
+// the factor of judge it is f times that of the adjusted count, whose error comes from the mean
+// posteriors of the labels: f is the share of the variance between both that is not noise, so that
+// this is the variance of a normal mean given an observation of it (empirical Bayes).
+func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
+	k := len(e.Prior)
+	noise := make([]float64, k*k)
+	factor := correctionFactor(e.Atypical, drawn)
+	cells := &quant.Cells{Z: k, P: open, N: e.Said}
+	at := quant.AdjustedCount(cells, e.Prior)
+	for class, variance := range e.SaidNoise {
+		moved := append([]float64(nil), open...)
+		for i := range moved {
+			moved[i] -= math.Sqrt(variance) / float64(k)
+		}
+		moved[class] += math.Sqrt(variance)
+		cells.P = moved
+		off := quant.AdjustedCount(cells, e.Prior)
+		for i := range off {
+			off[i] -= at[i]
+		}
+		for i, x := range off {
+			for j, y := range off {
+				noise[i*k+j] += float64(factor * float64(x*y))
+			}
+		}
+	}
+	return noise
 }
 
 // Followed returns the epoch as it would be if it corrected for the open vertices of now: the same

@@ -131,10 +131,11 @@ func (in *Reader) read(v Vertex) bool {
 	if units == nil {
 		return false
 	}
-	raise(in.own, units, event.One)
+	raise(in.own, units, event.One, 1)
 	in.setOften(in.view.Evidence(v).Observations)
-	if votes := in.sums.Votes(v); votes.Count > 0 {
-		raise(in.near, votes.Sum, float64(votes.Count)*event.One)
+	if votes := in.sums.Votes(v); votes.Mass > 0 {
+		const unit = 1. / graphstore.MassWhole
+		raise(in.near, votes.Sum, float64(votes.Mass)*unit*event.One, unit)
 	} else {
 		copy(in.near, in.own)
 	}
@@ -151,10 +152,10 @@ func (in *Reader) readLabel(v Vertex) bool {
 	if pair == nil {
 		return in.read(v)
 	}
-	raise(in.own, pair.Own, event.One)
+	raise(in.own, pair.Own, event.One, 1)
 	in.setOften(pair.Observed)
-	if pair.Votes.Count > 0 {
-		raise(in.near, pair.Votes.Sum, event.One)
+	if pair.Votes.Mass > 0 {
+		raise(in.near, pair.Votes.Sum, event.One, 1)
 	} else {
 		copy(in.near, in.own)
 	}
@@ -172,7 +173,7 @@ func (in *Reader) setOften(observations uint32) {
 // readNext sets h to the mean of sums over so many neighbours, and to g without any.
 func (in *Reader) readNext(neighbours uint32, means []uint32) {
 	if neighbours > 0 {
-		raise(in.next, means, float64(neighbours)*pairs.Unit)
+		raise(in.next, means, float64(neighbours)*pairs.Unit, 1)
 	} else {
 		copy(in.next, in.near)
 	}
@@ -193,11 +194,13 @@ func (in *Reader) readLabels(one, two []uint32) {
 	in.two.all = float64(int64(sum)) * (1. / pairs.Unit)
 }
 
-// raise writes a sum of distributions to dst, each entry at least probabilityMin of all.
-func raise[T uint32 | uint64](dst []float64, sum []T, all float64) {
+// raise writes a sum of distributions, in these units, to dst. Each entry is at least
+// probabilityMin of all.
+func raise[T uint32 | uint64](dst []float64, sum []T, all, unit float64) {
 	least := all * probabilityMin
 	for i, x := range sum {
-		y := float64(int64(x)) // an instruction, where that of all of uint64 takes a branch
+		// an instruction, where the conversion of all of uint64 takes a branch
+		y := float64(float64(int64(x)) * unit)
 		if y < least {
 			y = least
 		}

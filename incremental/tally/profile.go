@@ -96,13 +96,13 @@ func (p profile) phi(dst []float64, kind family) []float64 {
 // neighborMean appends the mean prediction of the voting neighbours to dst, or
 // the own prediction when there is none.
 func (p profile) neighborMean(dst []float64) []float64 {
-	if p.votes.Count == 0 {
+	if p.votes.Mass == 0 {
 		for _, unit := range p.own {
 			dst = append(dst, float64(unit)/event.One)
 		}
 		return dst
 	}
-	scale := 1 / (float64(p.votes.Count) * event.One)
+	scale := 1 / (float64(p.votes.Mass) * event.One)
 	for _, sum := range p.votes.Sum {
 		dst = append(dst, float64(sum)*scale)
 	}

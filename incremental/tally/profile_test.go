@@ -14,7 +14,7 @@ func member(own float64, neighbors int, sum float64) *state {
 	return &state{profile: profile{
 		own: []uint32{units(own), units(1 - own)},
 		votes: neighborhood.Votes{
-			Count: uint32(neighbors), Hard: []uint64{uint64(math.Round(sum)), uint64(neighbors) - uint64(math.Round(sum))},
+			Mass: uint64(neighbors), Hard: []uint64{uint64(math.Round(sum)), uint64(neighbors) - uint64(math.Round(sum))},
 			Sum: []uint64{uint64(sum * event.One), uint64((float64(neighbors) - sum) * event.One)},
 		},
 	}}
@@ -56,7 +56,7 @@ func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
 func TestManyClassesTurnAlike(t *testing.T) {
 	const k = 200
 	even := func(sum uint64) *state {
-		s := &state{profile: profile{own: make([]uint32, k), votes: neighborhood.Votes{Count: 2, Sum: make([]uint64, k)}}}
+		s := &state{profile: profile{own: make([]uint32, k), votes: neighborhood.Votes{Mass: 2, Sum: make([]uint64, k)}}}
 		for i := range k {
 			s.profile.own[i], s.profile.votes.Sum[i] = event.One/k, 2*event.One/k
 		}

@@ -61,6 +61,7 @@ type community struct {
 	sources   []diffusion.SourceChange
 	progress  Progress
 	spread    *Spread // nil before the first sketch, and without a dual
+	spoken    spoken  // when the members said what is predicted of them
 	audited   uint64  // members with an audit label, each once
 	audit     []Sum   // over them, see countAudit; nil before the first
 }
@@ -205,6 +206,8 @@ type state struct {
 	version uint32
 	time    event.Time // of the label
 	fresh   uint32     // of the label, in units of 1/pairs.Whole
+	spoke   event.Time // own time of the newest observation behind the prediction
+	speaks  bool       // whether there is one
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
@@ -225,7 +228,7 @@ func (s *state) alike(o *state) bool {
 }
 
 func (t *Tallies) stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
-	return state{
+	s := state{
 		label:   view.Label(v),
 		audit:   view.Audit(v),
 		profile: profile{own: view.Prediction(v), votes: sums.Votes(v)},
@@ -233,6 +236,8 @@ func (t *Tallies) stateOf(view graphstore.View, sums *neighborhood.Sums, v Verte
 		time:    view.LabelTime(v),
 		fresh:   t.pairs.Fresh(view, v),
 	}
+	s.setSpoke(view.Evidence(v))
+	return s
 }
 
 // count adds (sign 1) or takes back (sign -1) a member of the given state.
@@ -242,6 +247,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 	m := uint64(sign) * uint64(multiplicity) // two's complement: -1 subtracts
 	c.members += m
+	c.spoken.count(s, sign)
 	if s.known() {
 		c.known += uint64(sign)
 		c.knownSquares.Add(float64(multiplicity)*float64(multiplicity)*squareScale, sign)

@@ -28,7 +28,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	t.collect(delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
-	changes := t.pairs.Changes()
+	changes, evidence := t.pairs.Changes(), delta.Evidence
 	for _, v := range t.vertices {
 		after := t.stateOf(view, sums, v)
 		before := after
@@ -42,6 +42,10 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		if len(predictions) > 0 && predictions[0].V == v {
 			before.profile.own = predictions[0].Before
 			before.version, predictions = predictions[0].VersionBefore, predictions[1:]
+		}
+		if len(evidence) > 0 && evidence[0].V == v {
+			before.setSpoke(evidence[0].Before)
+			evidence = evidence[1:]
 		}
 		row := rowChange{v: v, was: t.Calibrates(v), is: t.pairs.Calibrates(v) != event.NoClass}
 		if len(changes) > 0 && changes[0].V == v {
@@ -95,6 +99,9 @@ func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
 	for _, c := range t.pairs.Changes() {
 		t.vertices = append(t.vertices, c.V)
 	}
+	for _, e := range delta.Evidence {
+		t.vertices = append(t.vertices, e.V)
+	}
 	t.vertices = append(t.vertices, votes...)
 	for _, m := range delta.Members {
 		t.vertices = append(t.vertices, m.V)
@@ -138,6 +145,11 @@ func (t *Tallies) changeMember(
 // community's kernel. turned is how much of the member is another one now.
 func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	c := t.each[s.community]
+	if s.before == s.after && s.after > 0 && before.differsInTime(after) {
+		c.spoken.count(before, -1)
+		c.spoken.count(after, 1)
+		return
+	}
 	if s.before > 0 || s.after > 0 {
 		if !(t.keep.Means && s.before == s.after && before.alike(after)) {
 			t.status[s.community] = touched
@@ -152,6 +164,14 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 		}
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
 	}
+}
+
+// differsInTime reports whether a member says the same in both states, and has said it again.
+func (s *state) differsInTime(o *state) bool {
+	return (s.spoke != o.spoke || s.speaks != o.speaks) && s.alike(o) &&
+		slices.Equal(s.profile.own, o.profile.own) &&
+		slices.Equal(s.profile.votes.Sum, o.profile.votes.Sum) &&
+		s.profile.votes.Mass == o.profile.votes.Mass
 }
 
 // square returns the squared multiplicity of a member that is estimated from its profile, else 0.

@@ -14,7 +14,7 @@ import (
 // Format is the version of the manifest and of the state in the sections. A binary reads this one
 // and refuses others. A new field of the manifest must be omitted from its JSON when it is zero, so
 // that checksums of older manifests still fit.
-const Format = 28
+const Format = 29
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {

@@ -35,7 +35,7 @@ var readersFlags = []readersFlag{
 		"Look at the page Classifier. Train it again, and label more until then",
 	},
 	{
-		"labels-not-typical", wrong, "labels not typical",
+		quant.FlagAtypical, wrong, "labels not typical",
 		"The labelled people differ from all others: one class answers more often than another",
 		"Draw people at random and label them, or declare in the configuration how the " +
 			"labels were drawn",
@@ -74,10 +74,10 @@ var readersFlags = []readersFlag{
 		"Label some of these members",
 	},
 	{
-		"old-evidence", weak, "old evidence",
-		"Most predictions or labels behind this number are old. People may think " +
-			"differently today",
-		"Label members that are drawn at random",
+		quant.FlagOldEvidence, weak, "old evidence",
+		"Much behind this number is old: most predictions, or the labels, or opinions have moved " +
+			"lately and most members have not spoken since. The interval allows for what was seen",
+		"Label members that are drawn at random, and predict anew those who have spoken",
 	},
 	{
 		quant.FlagThin, weak, "few labels",

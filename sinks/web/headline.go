@@ -26,7 +26,7 @@ const (
 const (
 	logOldAfter  = time.Hour       // from this age on the newest event is called old
 	paceLeast    = 2 * time.Second // of reading, before the time left is said
-	evidenceFlag = "old-evidence"
+	evidenceFlag = quant.FlagOldEvidence
 )
 
 // pace remembers where the present reading of history began, so that the time left can be said.

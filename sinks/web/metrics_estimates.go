@@ -106,6 +106,11 @@ func (f *families) addEstimate(r *record, classes []*dto.LabelPair, published ui
 	f.add("estimate_coverage_ratio",
 		"Share of the unlabelled members with a prediction; below 0.8 is flagged.", e.Coverage,
 		community, method)
+	if e.EvidenceAge > 0 {
+		f.add("estimate_evidence_age_seconds",
+			"How long ago members were observed last, on average.", e.EvidenceAge,
+			community, method)
+	}
 	for _, of := range []struct {
 		name, help string
 		values     []float64

@@ -2,7 +2,7 @@
 
 import { h, setText, setAttr } from "./dom.js";
 import { community } from "./address.js";
-import { percent, points, interval, compact, age, named } from "./format.js";
+import { percent, points, interval, compact, age, duration, named } from "./format.js";
 import { bar, whisker, trend } from "./marks.js";
 import { chips } from "./flags.js";
 import { distinct } from "./palette.js";
@@ -23,11 +23,12 @@ export function movement(row) {
 // evidence says how old the newest change of the figures is, and how fresh what they rest on is.
 export function evidence(row, now) {
   const since = Date.parse(row.evident ?? row.updated);
-  const fresh = row.estimate.fresh;
+  const heard = row.estimate.evidence_age;
   return {
     text: age((now - since) / 1000),
     title: `Nothing visible has changed since ${moment(row.evident ?? row.updated)}.` +
-      (Number.isFinite(fresh) ? ` ${percent(fresh)} of the members were predicted lately.` : ""),
+      (Number.isFinite(heard) ? ` Its members were last heard ${duration(heard)} ago, on average.`
+        : ""),
   };
 }
 

@@ -112,7 +112,9 @@ export function whom(name, info) {
         : "Fill in the column label and publish the file. The same from a terminal:"),
     ] : [h("p", {}, "The page names vertices only if privacy.min_members is 0 or 1. A person who " +
       "may read the state directory draws the file from a terminal:")];
-    return [...gains(list), ...drawn, h("pre", { class: "command" },
+    const when = list.when.map((t) => h("p", {},
+      `${t.now ? "Label now" : "No need to label now"}: ${t.reason}.`));
+    return [...when, ...gains(list), ...drawn, h("pre", { class: "command" },
       `${draw}\ngqlstream publish${to} --labels questions.csv`)].filter(Boolean);
   }
   return { el };

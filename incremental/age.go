@@ -1,0 +1,72 @@
+package incremental
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// massesAt returns the time as of which predictions have their masses when the log is at now.
+// Masses are read again once in each step of age, so that they follow from the graph and the log's
+// time.
+func massesAt(view graphstore.View, now event.Time) event.Time {
+	step := view.AgeStep()
+	if step == 0 {
+		return 0
+	}
+	return now - now%step
+}
+
+// age gives predictions the masses that they have at the log's time, if another step of age has
+// begun.
+func (c *Core) age(view graphstore.View) {
+	if at := massesAt(view, c.time); !c.massHeld && at != c.sums.At() {
+		c.ageTo(view, at)
+	}
+}
+
+// ageTo gives predictions the masses that they have at a time: in the means of neighbours, and in
+// the counts of communities.
+func (c *Core) ageTo(view graphstore.View, at event.Time) {
+	var nothing graphstore.Delta
+	votes := c.sums.Age(view, at)
+	c.pairs.Update(view, &nothing, c.sums)
+	if c.warm() {
+		c.tallies.Update(view, &nothing, c.sums, votes)
+		c.posteriors.age(view, &nothing, votes, at)
+		c.tallies.TouchAll()
+	}
+}
+
+// age counts members with the masses of a time, and follows the means of their neighbours.
+func (p *posteriors) age(
+	view graphstore.View, nothing *graphstore.Delta, votes []graphstore.Vertex, at event.Time,
+) {
+	if p != nil {
+		p.state.Age(view, at)
+		p.follow(view, nothing, votes)
+	}
+}
+
+// addAges adds to a record of auto how recent the predictions of the members and the labels are.
+func (c *Core) addAges(
+	record *quant.Estimate, id graphstore.Community, view graphstore.View, options quant.Options,
+) {
+	if c.posteriors == nil || options.Method != quant.Auto || c.posteriors.state.Epoch() == nil {
+		return
+	}
+	if view.AgeStep() > 0 {
+		record.Fresh = c.posteriors.state.Histogram(id).Recent()
+	}
+	record.LabelFreshness = c.pairs.Freshness()
+}
+
+// MassesAt returns the log time as of which predictions have their masses.
+func (c *Core) MassesAt() event.Time { return c.sums.At() }
+
+// HoldMasses gives predictions the masses of this time, whatever the log's time.
+func (c *Core) HoldMasses(at event.Time) {
+	c.massHeld = true
+	c.ageTo(c.View(), at)
+	c.republishAll()
+}

@@ -1,0 +1,51 @@
+package tally
+
+import (
+	"slices"
+	"time"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// spoken says when members said what is predicted of them: how many different ones have an
+// observation, and the sum of the seconds from 1970 to the newest one of each.
+type spoken struct{ members, seconds int64 }
+
+// count adds a member (sign 1) or takes it back (sign -1).
+func (o *spoken) count(s *state, sign int) {
+	if s.speaks && s.profile.own != nil {
+		o.members += int64(sign)
+		o.seconds += int64(sign) * (int64(s.spoke) / int64(time.Second))
+	}
+}
+
+// setSpoke notes when the evidence behind a prediction was observed last.
+func (s *state) setSpoke(e graphstore.Evidence) {
+	s.spoke, s.speaks = e.Time, e.Weight > 0
+}
+
+// EvidenceAge returns how long ago, on average, the different members of a community were observed
+// last; 0 where nothing is predicted, or only by a built-in classifier.
+func (t *Tallies) EvidenceAge(id CommunityID, now event.Time) time.Duration {
+	o := &t.each[id].spoken
+	if o.members == 0 {
+		return 0
+	}
+	mean := float64(o.seconds) / float64(o.members)
+	age := float64(now)/float64(time.Second) - mean
+	return time.Duration(max(0, age) * float64(time.Second))
+}
+
+// LabelAge returns the median age of the calibration labels that have a pair, 0 without any.
+func (t *Tallies) LabelAge(view graphstore.View, now event.Time) time.Duration {
+	if len(t.rows) == 0 {
+		return 0
+	}
+	times := make([]event.Time, len(t.rows))
+	for i, v := range t.rows {
+		times[i] = view.LabelTime(v)
+	}
+	slices.Sort(times)
+	return max(0, time.Duration(now-times[len(times)/2]))
+}
