@@ -12,9 +12,14 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// sampleMax bounds the elements of one kind in a survey. Beyond it, the sample is halved: it keeps
-// the elements whose hashes begin with one more zero bit, and counts are scaled.
-const sampleMax = 1 << 18
+const (
+	// sampleMax bounds the elements of one kind in a survey that has them all. Beyond it, the sample
+	// is halved until sampleLarge are left, and again whenever there are more: it keeps the elements
+	// whose hashes begin with one more zero bit, and counts are scaled. The smaller sample stays in
+	// the processor's cache; a count has an error of about half a percent.
+	sampleMax   = 1 << 18
+	sampleLarge = 1 << 15
+)
 
 // said summarises the rows about one element.
 type said struct {
@@ -51,14 +56,33 @@ func (s *sample) say(key, what uint64, class event.Class) {
 		x.other++
 	}
 	x.last, x.class = what, class
-	if s.of[key] = x; len(s.of) > sampleMax {
-		s.shift++
+	most := sampleMax
+	if s.shift > 0 {
+		most = sampleLarge
+	}
+	if s.of[key] = x; len(s.of) > most {
+		s.shrink()
+	}
+}
+
+// shrink halves the sample until sampleLarge elements are left at most.
+func (s *sample) shrink() {
+	n := len(s.of)
+	for ; n > sampleLarge; s.shift++ {
+		n = 0
 		for key := range s.of {
-			if !s.keeps(key) {
-				delete(s.of, key)
+			if bits.LeadingZeros64(key) > int(s.shift) {
+				n++
 			}
 		}
 	}
+	kept := make(map[uint64]said, n)
+	for key, x := range s.of {
+		if s.keeps(key) {
+			kept[key] = x
+		}
+	}
+	s.of = kept
 }
 
 // mark adds properties to an element.
