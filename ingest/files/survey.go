@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// sampleMax bounds the elements of one kind in a survey that has them all. Beyond it, the sample
-	// is halved until sampleLarge are left, and again whenever there are more: it keeps the elements
-	// whose hashes begin with one more zero bit, and counts are scaled. The smaller sample stays in
-	// the processor's cache; a count has an error of about half a percent.
+	// sampleMax bounds the elements of one kind in a survey that has them all. Beyond it, the
+	// sample is halved until sampleLarge are left, and again whenever there are more: it keeps
+	// the elements whose hashes begin with one more zero bit, and counts are scaled. The smaller
+	// sample stays in the processor's cache; a count has an error of about half a percent.
 	sampleMax   = 1 << 18
 	sampleLarge = 1 << 15
 )
