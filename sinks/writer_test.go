@@ -953,3 +953,17 @@ func TestAnIdleLogOutWritesLittle(t *testing.T) {
 		t.Error("a second after records there is no mark")
 	}
 }
+
+// Records have the same bytes on the log out as in files and in a replay, whatever characters a name
+// has: <, > and & stand for themselves.
+func TestRecordsHaveTheBytesOfAReplay(t *testing.T) {
+	e := quant.Estimate{Community: "a<b>&c", Method: "auto", Flags: []string{}}
+	list, err := (&Writer{config: run("one")}).records([]quant.Estimate{e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := alerts.PlainJSON(e)
+	if err != nil || !strings.Contains(string(want), `"a<b>&c"`) || string(list[0].Data) != string(want) {
+		t.Errorf("the record is %s, in a file %s, %v", list[0].Data, want, err)
+	}
+}
