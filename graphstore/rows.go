@@ -34,11 +34,13 @@ type rowColumn struct {
 	arrow.Field
 	at    uintptr // of the value in the struct
 	valid uintptr // of the bool that says whether there is a value; 0 if there always is
+	added bool    // the tables of earlier releases lack it
 }
 
 // columnsOf returns the columns for the fields of a struct, those of embedded structs included. A
 // column has the field's name in lower case, or the field's tag column; with the tag fixed, its
-// lists have that width. It panics on a field of a type without a column type.
+// lists have that width. A field with the tag added, whose value is the format that added it, is
+// zero in the tables of earlier releases. It panics on a field of a type without a column type.
 func columnsOf[T any](width int) (columns []rowColumn) {
 	row := reflect.TypeFor[T]()
 	for _, f := range reflect.VisibleFields(row) {
@@ -51,6 +53,7 @@ func columnsOf[T any](width int) (columns []rowColumn) {
 				Nullable: true,
 			},
 		}
+		_, c.added = f.Tag.Lookup("added")
 		for i := range f.Index {
 			c.at += row.FieldByIndex(f.Index[:i+1]).Offset
 		}
@@ -191,8 +194,9 @@ func appendCell(column array.Builder, at unsafe.Pointer, valid []bool) (size int
 // rowsAtOnce is how many rows are read, column by column, before they are visited.
 const rowsAtOnce = 256
 
-// eachRow visits the rows of a table, which must have these columns. Texts and lists are copies, or
-// else valid only during the visit.
+// eachRow visits the rows of a table, which must have these columns, except those that it lacks
+// because an earlier release wrote it. Texts and lists are copies, or else valid only during the
+// visit.
 func eachRow[T any](
 	t Table,
 	columns []rowColumn,
@@ -202,17 +206,13 @@ func eachRow[T any](
 ) error {
 	some := make([]T, rowsAtOnce)
 	return readTable(t, data, func(chunk arrow.Record) error {
-		same := func(a arrow.Array, c rowColumn) bool {
-			return arrow.TypeEqual(a.DataType(), c.Type) && (a.NullN() == 0 || c.valid != 0)
-		}
-		named := func(f arrow.Field, c rowColumn) bool { return f.Name == c.Name }
-		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) ||
-			!slices.EqualFunc(chunk.Columns(), columns, same) {
+		cells, fits := cellsOf(columns, chunk)
+		if !fits {
 			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
 		}
 		for from := 0; from < int(chunk.NumRows()); from += rowsAtOnce {
 			rows := some[:min(rowsAtOnce, int(chunk.NumRows())-from)]
-			readChunk(rows, columns, chunk, from, copied)
+			readChunk(rows, columns, cells, from, copied)
 			for i := range rows {
 				if err := visit(&rows[i]); err != nil {
 					return err
@@ -223,11 +223,37 @@ func eachRow[T any](
 	})
 }
 
-// readChunk fills rows from a chunk, starting at row from.
-func readChunk[T any](rows []T, columns []rowColumn, chunk arrow.Record, from int, copied bool) {
+// cellsOf returns the values of each column in a chunk, nil for a column that an earlier release
+// did not write, and whether the chunk has these columns and no others.
+func cellsOf(columns []rowColumn, chunk arrow.Record) (cells []arrow.Array, fits bool) {
+	cells = make([]arrow.Array, len(columns))
+	found := 0
+	for i, c := range columns {
+		named := func(f arrow.Field) bool { return f.Name == c.Name }
+		at := slices.IndexFunc(chunk.Schema().Fields(), named)
+		if at < 0 {
+			if !c.added {
+				return nil, false
+			}
+			continue
+		}
+		cells[i] = chunk.Column(at)
+		found++
+		if !arrow.TypeEqual(cells[i].DataType(), c.Type) || cells[i].NullN() > 0 && c.valid == 0 {
+			return nil, false
+		}
+	}
+	return cells, found == int(chunk.NumCols())
+}
+
+// readChunk fills rows from the cells of a chunk, starting at row from.
+func readChunk[T any](rows []T, columns []rowColumn, cells []arrow.Array, from int, copied bool) {
 	clear(rows)
-	for j, column := range chunk.Columns() {
+	for j, column := range cells {
 		c := &columns[j]
+		if column == nil {
+			continue
+		}
 		for i := range rows {
 			at := unsafe.Pointer(&rows[i])
 			if c.valid != 0 {

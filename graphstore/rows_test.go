@@ -71,3 +71,41 @@ func TestRowsRoundTrip(t *testing.T) {
 		file.Close()
 	}
 }
+
+// A release reads the tables of earlier ones: a column that it has added is zero there. Every other
+// difference is an error.
+func TestTablesOfEarlierReleasesAreRead(t *testing.T) {
+	type before struct {
+		Name string
+		Kind uint32
+	}
+	type after struct {
+		Name  string
+		Extra nullable[float64] `added:"29"`
+		Kind  uint32
+		More  []uint32 `added:"30"`
+	}
+	type other struct {
+		Name  string
+		Extra float64
+		Kind  uint32
+	}
+	data, err := EncodeRows([]before{{"a", 3}, {"b", 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRows[after](data)
+	want := []after{{Name: "a", Kind: 3}, {Name: "b", Kind: 4}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if _, err := ReadRows[other](data); err == nil {
+		t.Error("a table without a column that every release has was read")
+	}
+	if data, err = EncodeRows([]after{{Name: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRows[before](data); err == nil {
+		t.Error("a table with a column that this release does not know was read")
+	}
+}

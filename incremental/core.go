@@ -32,6 +32,9 @@ type Core struct {
 	holds    []hold // of the next step; see HoldPair
 	massHeld bool   // whether evidence keeps its mass; see HoldMasses
 
+	waits        bool // emits nothing until a recompute event; see RestoreTables
+	reconfigured bool // with it the communities of the configuration replace the restored ones
+
 	// selectedBy holds the selections that the configuration, or the last configure event,
 	// declares.
 	selectedBy map[string]quant.Selection
@@ -84,7 +87,9 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	c.age(view)
 	c.followMasses(view, delta)
-	if b.Emit && c.loadsHistory(b.EmitAll) {
+	if c.waits {
+		// other workers are to compute the same from the recompute event on
+	} else if b.Emit && c.loadsHistory(b.EmitAll) {
 		result.Behind = true
 		// nothing is estimated of no community: a core stays cold until there is one
 	} else if b.Emit && view.Communities() > 0 {
@@ -110,17 +115,23 @@ func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, [
 	return delta, refused
 }
 
-// carryOut carries out the configure events of a batch, at the end of its step:
-// each replaces the communities that the configuration, or the one before it,
-// defines. The core is cold afterwards and computes everything anew at the next
-// emission. What cannot be carried out changes nothing and is refused.
+// carryOut carries out the configure and recompute events of a batch, at the end of its step: a
+// configure event replaces the communities that the configuration, or the one before it, defines.
+// The core is cold afterwards and computes everything anew at the next emission. What cannot be
+// carried out changes nothing and is refused.
 func (c *Core) carryOut(b *event.Batch, result *Result) {
 	for i, control := range b.Controls {
-		if control.Op != event.Configure {
+		var err error
+		switch control.Op {
+		case event.Configure:
+			err = c.configure(control.Config)
+		case event.Recompute:
+			err = c.recompute()
+		default:
 			continue
 		}
-		result.Refused = slices.Clone(result.Refused) // they are the store's own, which begins anew
-		if err := c.configure(control.Config); err != nil {
+		if err != nil {
+			result.Refused = slices.Clone(result.Refused) // the store reuses its own
 			result.Refused = append(
 				result.Refused,
 				graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()),

@@ -14,7 +14,6 @@ import (
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/posterior"
-	"gqlstream/incremental/prequential"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -40,8 +39,9 @@ const (
 
 // coreRow, keptRow and publishedRow are what a core holds besides its graph and
 // its masses. Neighbourhood sums and tallies are not in it: they are exact functions of the
-// graph and of the masses, and counting them anew gives the same bits. A new field is a
-// new column; raise checkpoint.Format with it.
+// graph and of the masses, and counting them anew gives the same bits. coreRow is a core table: a
+// new field has the tag added, and raises checkpoint.Format. The others are derived: a new field
+// raises checkpoint.Derived.
 type coreRow struct {
 	Position event.Position
 	Time     event.Time
@@ -158,44 +158,14 @@ func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 // verified. The configuration must have the digest of the one that saved them.
 // From then on the core gives the same bits as one that never stopped.
 func Restore(config Config, sections map[string][]byte) (*Core, error) {
-	return restoreParts(config, sections, true)
-}
-
-// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
-// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
-// however many communities it has. It is for looking at the graph along the log, not for going on.
-// The number of classes must be that of the state; what else the configuration says about results
-// may differ.
-func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
-	return restoreParts(config, sections, false)
-}
-
-// restoreParts returns a core with the graph of a saved state, or with all of it.
-func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, error) {
-	c, err := New(config)
-	if err != nil {
-		return nil, err
-	}
-	state, err := readRow[coreRow](sections, coreSection)
-	if err == nil {
-		err = c.restoreStore(state, sections)
-	}
-	if err == nil && all {
-		c.position, c.time = state.Position, state.Time
-		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
-		var scores []prequential.Row
-		if scores, err = readRows[prequential.Row](sections, scoredSection); err == nil {
-			c.scores, err = prequential.Restore(config.Classes, scores)
-		}
-		if err == nil && state.Engine != "" {
-			err = c.restoreLive(state.Engine, sections)
+	c, state, err := restoreTables(config, sections)
+	if err == nil && state.Engine != "" {
+		if err = c.restoreLive(state.Engine, sections); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("incremental: restore: %w", err)
 		}
 	}
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("incremental: restore: %w", err)
-	}
-	return c, nil
+	return c, err
 }
 
 // restoreLive makes the core warm: tallies are counted anew, the rest is read.

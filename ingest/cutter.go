@@ -274,7 +274,7 @@ func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
 		u.Flush = u.Flush || c.Op == event.Flush || c.Op == event.Note
 		u.Checkpoint = u.Checkpoint || c.Op == event.Checkpoint
-		u.Configure = u.Configure || c.Op == event.Configure
+		u.Configure = u.Configure || c.Op == event.Configure || c.Op == event.Recompute
 	}
 	return u
 }

@@ -114,6 +114,9 @@ func (a *Pair) Same(b *Pair) bool {
 // Frozen returns the frozen pair of the label of v, nil where it reads the vertex as it is.
 func (p *Pairs) Frozen(v Vertex) *Pair { return p.frozen[v] }
 
+// Len returns the number of frozen pairs.
+func (p *Pairs) Len() int { return len(p.frozen) }
+
 // Calibrates returns the class of v if it is a calibration label that has a pair, else NoClass.
 func (p *Pairs) Calibrates(v Vertex) event.Class {
 	if int(v) >= len(p.weights) {

@@ -258,16 +258,17 @@ type Value struct {
 type Op uint8
 
 // Control operations. Each takes effect at the end of the step that holds it,
-// and Flush, Checkpoint, Configure and Note end their step.
+// and all but Tick end their step.
 const (
 	Tick       Op = iota // puts time into the log
 	Flush                // ends the step and emits every changed estimate
 	Checkpoint           // asks for a checkpoint at this position
 	Configure            // replaces the core's configuration
 	Note                 // flushes, and draws a line with a text in every chart
+	Recompute            // computes everything anew that follows from the graph
 )
 
-var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note"}
+var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note", "recompute"}
 
 // String returns the operation as it is written in events.
 func (o Op) String() string {

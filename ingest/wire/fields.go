@@ -59,7 +59,7 @@ var (
 	flags      = []string{"false", "true"}
 	controlOps = []string{
 		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(),
-		event.Configure.String(), event.Note.String(),
+		event.Configure.String(), event.Note.String(), event.Recompute.String(),
 	}
 	roles = []string{event.Calibrate.String(), event.Train.String(), event.Audit.String()}
 )

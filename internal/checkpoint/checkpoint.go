@@ -60,7 +60,7 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	final := filepath.Join(d.path, FileName(m.Position))
 	temporary := final + temporaryMark
 	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config &&
-		slices.Equal(there.Manifest.Classes, m.Classes) &&
+		slices.Equal(there.Manifest.Classes, m.Classes) && there.Manifest.Derived == m.Derived &&
 		there.Manifest.Stream == m.Stream {
 		return 0, nil // the same state is there already
 	}

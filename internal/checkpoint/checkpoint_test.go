@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
+
 	"gqlstream/lab/campaign"
 )
 
@@ -292,11 +294,36 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.Mkdir(newer, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(newer, ManifestFile), []byte(`{"format":1000,"shards":[],"position":"ten"}`), 0o600); err != nil {
+	// A newer release may have other fields, and give ours other types.
+	other := []byte("{\n  \"format\": 1000,\n  \"position\": \"ten\",\n  \"checksum\": \"\"\n}")
+	sum := hexSum(xxhash.Sum64(other))
+	other = bytes.Replace(other, []byte(`"checksum": "`), []byte(`"checksum": "`+sum), 1)
+	if err := os.WriteFile(filepath.Join(newer, ManifestFile), other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Load(func(error) {}); !errors.Is(err, errFormat) {
-		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
+	if _, err := dir.Load(func(error) {}); !errors.Is(err, ErrFormat) {
+		t.Errorf("load beside a newer format: %v, want ErrFormat", err)
+	}
+	damaged := bytes.Replace(other, []byte("1000"), []byte("1001"), 1)
+	if _, err := decodeManifest(damaged); err == nil || errors.Is(err, ErrFormat) {
+		t.Errorf("a damaged manifest of another format: %v, want that it is damaged", err)
+	}
+}
+
+// A manifest of a later release, with a field that this one does not know and another version of
+// derived tables, is read: only other core tables are refused.
+func TestManifestsOfLaterReleasesAreRead(t *testing.T) {
+	data, err := Manifest{Format: Format, Position: 9, Derived: Derived + 1}.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := bytes.Cut(data, []byte(`"checksum"`))
+	data = append(before, "\"regions\": [3],\n  \"checksum\": \"\"\n}"...)
+	sum := hexSum(xxhash.Sum64(data))
+	data = bytes.Replace(data, []byte(`"checksum": "`), []byte(`"checksum": "`+sum), 1)
+	m, err := decodeManifest(data)
+	if err != nil || m.Position != 9 || m.Derived != Derived+1 {
+		t.Errorf("%+v, %v; want position 9 with derived tables of version %d", m, err, Derived+1)
 	}
 }
 
@@ -315,7 +342,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if err := os.Mkdir(older, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	data, err := Manifest{Format: Format - 1, Position: 9, Version: "v0.1"}.encode()
+	data, err := Manifest{Format: FormatOldest - 1, Position: 9, Version: "v0.1"}.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,8 +350,8 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dir.Load(func(error) {})
-	if !errors.Is(err, errFormat) {
-		t.Fatalf("load of an older format: %v, want errFormat", err)
+	if !errors.Is(err, ErrFormat) {
+		t.Fatalf("load of an older format: %v, want ErrFormat", err)
 	}
 	c, where := dir.LoadWhere(
 		func(*Manifest) bool { return true },
@@ -336,7 +363,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if early := dir.CheckFormat(); early == nil || early.Error() != err.Error() {
 		t.Errorf("before it is needed the directory is said to be %v, want %v", early, err)
 	}
-	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", Format-1), "Move the directory", "from the log"} {
+	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", FormatOldest-1), "Move the directory", "from the log"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the message lacks %q: %v", part, err)
 		}

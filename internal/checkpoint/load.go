@@ -47,14 +47,14 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 	}
 	for _, p := range positions {
 		m, err := d.manifest(filepath.Join(d.path, FileName(p)))
-		if holds != nil && (errors.Is(err, errFormat) || err == nil && !holds(&m)) {
+		if holds != nil && (errors.Is(err, ErrFormat) || err == nil && !holds(&m)) {
 			continue
 		}
 		c, err := d.Read(p)
 		switch {
 		case err == nil:
 			return c, nil
-		case errors.Is(err, errFormat):
+		case errors.Is(err, ErrFormat):
 			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
 		tell(err)
@@ -62,7 +62,7 @@ func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*C
 	return nil, nil
 }
 
-// CheckFormat returns an error that matches errFormat if another release wrote the newest
+// CheckFormat returns an error that matches ErrFormat if another release wrote the newest
 // checkpoint.
 func (d *Dir) CheckFormat() error {
 	positions, err := d.List()
@@ -70,7 +70,7 @@ func (d *Dir) CheckFormat() error {
 		return err
 	}
 	if _, err = d.manifest(filepath.Join(d.path, FileName(positions[0]))); errors.Is(err,
-		errFormat) {
+		ErrFormat) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
 	return nil // damaged ones are skipped

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +10,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Format is the version of the manifest and of the state in the sections. A binary reads this one
-// and refuses others. A new field of the manifest must be omitted from its JSON when it is zero, so
-// that checksums of older manifests still fit.
-const Format = 29
+// Format is the version of the manifest and of the core tables: the graph, labels with their pairs,
+// predictions with their evidence, members, attributes, and the accuracy of model versions. Every
+// release reads these tables from FormatOldest to its own Format, so an upgrade never needs the
+// log. docs/checkpoints.md describes them.
+const Format, FormatOldest = 29, 28
+
+// Derived is the version of the derived tables: kernel masses, posteriors, and what was published
+// last. A state whose manifest has another version is continued from its core tables alone. Raise
+// it when a derived table or its meaning changes; releases before 0.3.0 write 0.
+const Derived = 1
+
+// NoDerived is the version of a state that has no derived tables yet; see incremental.RestoreTables.
+const NoDerived = -1
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
@@ -29,6 +37,7 @@ type Manifest struct {
 	Erased   uint64    `json:"erased,omitempty"`
 	Config   string    `json:"config"` // digest of the core's configuration
 	Classes  []string  `json:"classes,omitempty"`
+	Derived  int       `json:"derived,omitempty"`
 	Version  string    `json:"version"` // of the program that wrote it
 	Written  time.Time `json:"written"`
 	Sections []Entry   `json:"sections"`
@@ -51,8 +60,12 @@ type Entry struct {
 	Checksum string `json:"checksum"` // xxhash64, 16 hexadecimal digits
 }
 
-// errFormat is matched when another release wrote a checkpoint, whose state this one does not read.
-var errFormat = errors.New("checkpoint: of another format")
+// ErrFormat is matched when the core tables of an intact checkpoint are of another release, which
+// this one does not read.
+var ErrFormat = errors.New("checkpoint: of another release")
+
+// checksumField precedes the checksum of a manifest, which is its last field.
+const checksumField = `"checksum": "`
 
 // encode returns the manifest as it is written, its checksum filled in.
 func (m Manifest) encode() ([]byte, error) {
@@ -65,34 +78,57 @@ func (m Manifest) encode() ([]byte, error) {
 	return json.MarshalIndent(m, "", "  ")
 }
 
-// decodeManifest reads a manifest and verifies its checksum, which an unknown field does not fit.
-func decodeManifest(data []byte) (Manifest, error) {
-	var m Manifest
-	err := json.Unmarshal(data, &m) // goes on after a field of another type
-	if m.Format > Format {
-		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d",
-			errFormat, m.Format, Format)
-	}
-	again, failed := m.encode()
-	switch {
-	case cmp.Or(err, failed) != nil:
-		return m, fmt.Errorf("manifest: %w", cmp.Or(err, failed))
-	case !bytes.Equal(again, data):
+// decodeManifest verifies the checksum of a manifest and reads it. Manifests of all releases have
+// the same checksum, so one that is damaged differs from one of another release. Fields that this
+// release does not know are ignored.
+func decodeManifest(data []byte) (m Manifest, err error) {
+	if !intact(data) {
 		return m, errors.New("manifest does not match its checksum")
-	case m.Format < Format:
-		return m, fmt.Errorf(
-			"%w: written by an older release (%s): format %d, this one reads %d. Move the "+
-				"directory of"+
-				" checkpoints away to build the state again from the log, or continue with that "+
-				"release",
-			errFormat,
-			m.Version,
-			m.Format,
-			Format,
-		)
+	}
+	var written struct {
+		Format  int    `json:"format"`
+		Version string `json:"version"`
+	}
+	if err = json.Unmarshal(data, &written); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	m.Format, m.Version = written.Format, written.Version
+	switch {
+	case m.Format > Format:
+		return m, fmt.Errorf("%w: a newer one (%s) wrote it, with format %d, and this one reads "+
+			"%d to %d. Continue with that release, or restore a backup from before the upgrade",
+			ErrFormat, m.Version, m.Format, FormatOldest, Format)
+	case m.Format < FormatOldest:
+		return m, fmt.Errorf("%w: an older one (%s) wrote it, with format %d, and this one reads "+
+			"%d to %d. Move the directory of checkpoints away to build the state again from the "+
+			"log, or continue with that release",
+			ErrFormat, m.Version, m.Format, FormatOldest, Format)
+	}
+	if err = json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil
 }
+
+// intact reports whether the bytes of a manifest match the checksum in it: that of the same bytes
+// with an empty checksum.
+func intact(data []byte) bool {
+	at := bytes.LastIndex(data, []byte(checksumField))
+	if at < 0 {
+		return false
+	}
+	before, after := data[:at+len(checksumField)], data[at+len(checksumField):]
+	if len(after) < checksumDigits {
+		return false
+	}
+	sum := xxhash.New()
+	_, _ = sum.Write(before)
+	_, _ = sum.Write(after[checksumDigits:])
+	return string(after[:checksumDigits]) == hexSum(sum.Sum64())
+}
+
+// checksumDigits is the length of a checksum.
+const checksumDigits = 16
 
 func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 

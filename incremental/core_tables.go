@@ -1,0 +1,117 @@
+package incremental
+
+import (
+	"errors"
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/prequential"
+)
+
+// RestoreTables returns a cold core from the core tables of a saved state alone, for a state whose
+// derived tables are of another version, or of another configuration if reconfigured is set. It
+// applies batches and emits nothing until the log has a recompute event: two cores that are
+// restored from different positions before that event are equal after it, and also equal to a core
+// that read the log from its beginning with this version and configuration.
+//
+// Under another configuration the number of classes must be that of the state. The communities of
+// the configuration replace the restored ones at the recompute event. What the former configuration
+// decided about the graph stands: what it refused or let expire does not come back.
+func RestoreTables(
+	config Config,
+	sections map[string][]byte,
+	reconfigured bool,
+) (*Core, error) {
+	c, _, err := restoreTables(config, sections)
+	if err == nil && reconfigured && c.pairs.Len() > 0 && c.config.families().HardPair {
+		c.Close()
+		return nil, errNoMajorities
+	}
+	if err == nil {
+		c.waits, c.reconfigured = true, reconfigured
+	}
+	return c, err
+}
+
+// errNoMajorities is returned if a new method reads what the former configuration did not store.
+var errNoMajorities = errors.New("the new methods need the majority class among the neighbours " +
+	"of each label at its time, and the state may not have it: only the whole log has")
+
+// restoreTables returns a cold core with the core tables of a saved state, and the state's row.
+func restoreTables(config Config, sections map[string][]byte) (*Core, coreRow, error) {
+	c, state, err := restoreCold(config, sections)
+	if err != nil {
+		return nil, state, err
+	}
+	c.position, c.time = state.Position, state.Time
+	c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
+	scores, err := readRows[prequential.Row](sections, scoredSection)
+	if err == nil {
+		c.scores, err = prequential.Restore(config.Classes, scores)
+	}
+	if err != nil {
+		c.Close()
+		return nil, state, fmt.Errorf("incremental: restore: %w", err)
+	}
+	return c, state, nil
+}
+
+// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
+// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
+// however many communities it has. It is for looking at the graph along the log, not for going on.
+// The number of classes must be that of the state; what else the configuration says about results
+// may differ.
+func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
+	c, _, err := restoreCold(config, sections)
+	return c, err
+}
+
+// restoreCold returns a cold core with the graph of a saved state, and the state's row.
+func restoreCold(config Config, sections map[string][]byte) (*Core, coreRow, error) {
+	c, err := New(config)
+	if err != nil {
+		return nil, coreRow{}, err
+	}
+	state, err := readRow[coreRow](sections, coreSection)
+	if err == nil {
+		err = c.restoreStore(state, sections)
+	}
+	if err != nil {
+		c.Close()
+		return nil, state, fmt.Errorf("incremental: restore: %w", err)
+	}
+	return c, state, nil
+}
+
+// Waits reports whether the core emits nothing before a recompute event.
+func (c *Core) Waits() bool { return c.waits }
+
+// recompute prepares for computing everything anew that follows from the graph. Predictions of the
+// built-in classifier and their accuracy do not: they depend on when they were made.
+func (c *Core) recompute() error {
+	if c.reconfigured {
+		if err := c.store.SetCommunities(c.config.Communities); err != nil {
+			return err
+		}
+		c.selectedBy = c.config.SelectedBy
+	}
+	c.live = live{}
+	if view := c.store.View(); c.config.Classifier != "" {
+		c.scores = prequential.New(c.config.Classes)
+		c.count(view, c.store.Derive(derived(view), classifier.Name))
+	}
+	c.waits, c.reconfigured = false, false
+	return nil
+}
+
+// derived lists the predictions of the built-in classifier, to be removed.
+func derived(view graphstore.View) (list []graphstore.Derived) {
+	version, made := view.DerivedVersion(classifier.Name)
+	for v := range graphstore.Vertex(view.Vertices()) {
+		if made && view.Prediction(v) != nil && view.Version(v) == version {
+			list = append(list, graphstore.Derived{V: v})
+		}
+	}
+	return list
+}
