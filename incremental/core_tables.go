@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/pairs"
 	"gqlstream/incremental/prequential"
 )
 
@@ -88,7 +89,8 @@ func restoreCold(config Config, sections map[string][]byte) (*Core, coreRow, err
 func (c *Core) Waits() bool { return c.waits }
 
 // recompute prepares for computing everything anew that follows from the graph. Predictions of the
-// built-in classifier and their accuracy do not: they depend on when they were made.
+// built-in classifier depend on when they were made, and with them its accuracy and the pairs of
+// labels near them: where it is configured all three begin again.
 func (c *Core) recompute() error {
 	if c.reconfigured {
 		if err := c.store.SetCommunities(c.config.Communities); err != nil {
@@ -100,6 +102,11 @@ func (c *Core) recompute() error {
 	if view := c.store.View(); c.config.Classifier != "" {
 		c.scores = prequential.New(c.config.Classes)
 		c.count(view, c.store.Derive(derived(view), classifier.Name))
+		var err error
+		c.pairs, err = pairs.Restore(c.config.Classes, c.config.families().HardPair, nil, view)
+		if err != nil {
+			return err
+		}
 	}
 	c.waits, c.reconfigured = false, false
 	return nil

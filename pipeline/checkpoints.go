@@ -16,7 +16,6 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline/config"
-	"gqlstream/pipeline/group"
 	"gqlstream/sinks/web"
 )
 
@@ -107,7 +106,7 @@ func (k *checkpoints) store(
 	for _, s := range state {
 		c.Add(s.Name, s.Data)
 	}
-	if k.share != nil {
+	if k.share != nil && m.Derived != checkpoint.NoDerived {
 		select {
 		case k.sharing <- struct{}{}:
 			go func() {
@@ -184,7 +183,7 @@ func (f *fold) restore(
 	ctx context.Context,
 	same bool,
 ) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
-	c, err := f.newest(ctx, same)
+	c, reconfigured, err := f.newest(ctx, same)
 	if err != nil {
 		return nil, at, nil, err
 	}
@@ -192,11 +191,10 @@ func (f *fold) restore(
 		core, err = incremental.New(f.config)
 		return core, at, new(ingest.Start(f.names.In.Log)), err
 	}
-	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
+	if core, err = f.coreOf(c, reconfigured); err != nil {
 		return nil, at, nil, fmt.Errorf(
-			"checkpoint %d is intact, but it has the format of another version of gqlstream: %w\n"+
-				"Move %s away to read the log again from its beginning, or start that version"+
-				" again; nothing was changed",
+			"checkpoint %d is intact, but it cannot be continued: %w\n"+
+				"Move %s away to read the log again from its beginning; nothing was changed",
 			c.Manifest.Position,
 			err,
 			checkpointsIn(f.settings.State),
@@ -208,56 +206,111 @@ func (f *fold) restore(
 	return core, at, id, nil
 }
 
+// coreOf returns the core of a state. If its derived tables are of another version or configuration,
+// the core begins with the core tables.
+func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental.Core, error) {
+	reason := fmt.Sprintf("its derived tables have version %d, and this release has %d",
+		c.Manifest.Derived, checkpoint.Derived)
+	switch c.Manifest.Derived {
+	case checkpoint.Derived:
+		if reconfigured {
+			reason = "it is of another configuration, and the log lacks its beginning"
+			break
+		}
+		core, err := incremental.Restore(f.config, c.Sections)
+		if err == nil {
+			return core, nil
+		}
+		reason = err.Error()
+	case checkpoint.NoDerived:
+		reason = "it has no derived tables yet"
+	}
+	core, err := incremental.RestoreTables(f.config, c.Sections, reconfigured)
+	if err == nil {
+		f.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
+			"else is computed anew", "position", c.Manifest.Position, "because", reason)
+	}
+	return core, err
+}
+
 // newest returns the latest checkpoint of this configuration, or nil if there is none, or if
-// another configuration was published last. It has the graph and every shard of this fold, on this
-// machine or in the group's store, and it does not lie beyond the output log, so that the same
-// bytes are published again after it. If all states of a run without a group lie beyond the output
-// log, the newest is returned: somebody has removed the stream. Other workers store and drop states
-// meanwhile, so every call looks again.
-func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
-	if published, err := f.continues(same); err != nil || !published {
-		return nil, err
+// another configuration was published last and the log is whole. It has the graph and every shard
+// of this fold, on this machine or in the group's store, and it does not lie beyond the output log,
+// so that the same bytes are published again after it. If all states of a run without a group lie
+// beyond the output log, the newest is returned: somebody has removed the stream. Other workers
+// store and drop states meanwhile, so every call looks again.
+func (f *fold) newest(
+	ctx context.Context,
+	same bool,
+) (c *checkpoint.Checkpoint, reconfigured bool, err error) {
+	published, err := f.continues(same)
+	if err != nil {
+		return nil, false, err
+	}
+	if !published {
+		c, err = f.newestReconfigured(ctx)
+		return c, true, err
 	}
 	var beyond *checkpoint.Checkpoint // the newest of those beyond the output log
 	for tried := []uint64(nil); ; {
 		local, err := f.Checkpoints.Dir.List()
 		positions := local
 		if err == nil && f.group != nil {
-			positions, err = f.group.store.Positions(ctx, sharedName(f.config.Digest()), local,
-				f.config.Owned)
+			positions, err = f.group.positions(ctx, f.config.Digest(), local, f.config.Owned)
 		}
 		i := slices.IndexFunc(positions,
 			func(position uint64) bool { return !slices.Contains(tried, position) })
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, false, err
 		case i < 0 && f.group == nil && beyond != nil:
 			f.log.Warn(
 				"earlier records are gone, and no checkpoint is older; the run continues "+
 					"without them",
 				"position", beyond.Manifest.Position)
-			return beyond, nil
+			return beyond, false, nil
 		case i < 0 && len(tried) > 0:
 			f.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",
 				f.owned())
-			return nil, nil //nolint:nilnil // a fresh core
+			return nil, false, nil // a fresh core
 		case i < 0:
-			return nil, nil //nolint:nilnil // a fresh core
+			return nil, false, nil // a fresh core
 		}
 		c, err := f.stateAt(ctx, positions[i], slices.Contains(local, positions[i]))
 		if err == nil {
-			return c, nil
+			return c, false, nil
 		}
 		if errors.Is(err, errBehind) && beyond == nil {
 			beyond = c
 			_, id := ResumeOf(c.Manifest)
 			if err := id.Check(ctx, f.Broker.JS); err != nil {
-				return nil, err // an older copy of the whole store needs an operator
+				return nil, false, err // an older copy of the whole store needs an operator
 			}
 		}
 		f.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
 		tried = append(tried, positions[i])
 	}
+}
+
+// newestReconfigured returns the newest intact checkpoint of any configuration with these classes,
+// if the log lacks its beginning; nil if the log is whole and can be read again.
+func (f *fold) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	stream, err := f.Broker.JS.Stream(ctx, f.names.In.Log)
+	if err != nil {
+		return nil, err
+	}
+	if stream.CachedInfo().State.FirstSeq <= 1 {
+		f.log.Warn("the configuration has changed; reading the log from its beginning")
+		return nil, nil //nolint:nilnil // a fresh core
+	}
+	c, err := f.Checkpoints.Dir.LoadWhere(
+		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, f.settings.Classes) },
+		func(damage error) { f.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
+	if err == nil && c == nil {
+		f.log.Warn("the configuration has changed, and no checkpoint has these classes; reading " +
+			"the log from its beginning")
+	}
+	return c, err
 }
 
 // continues reports whether the output log was last published with this configuration and these
@@ -282,8 +335,7 @@ func (f *fold) continues(same bool) (bool, error) {
 				f.settings.Classes,
 			)
 		default:
-			f.log.Warn("the configuration has changed; reading the log from its beginning", "was",
-				was, "now", digest)
+			f.log.Warn("the configuration has changed", "was", was, "now", digest)
 			return false, nil
 		}
 	}
@@ -298,13 +350,17 @@ func (f *fold) stateAt(
 	local bool,
 ) (c *checkpoint.Checkpoint, err error) {
 	if local {
-		if c, err = f.Checkpoints.Dir.Read(position); err != nil {
+		c, err = f.Checkpoints.Dir.Read(position)
+		switch {
+		case errors.Is(err, checkpoint.ErrFormat):
+			f.log.Warn("a checkpoint of another release is ignored", "position", position,
+				"reason", err)
+		case err != nil:
 			f.log.Warn("a damaged checkpoint is ignored", "position", position, "reason", err)
 		}
 	}
 	if f.group != nil && c == nil {
-		if c, err = f.group.fetchPart(ctx, f.config.Digest(), position,
-			group.GraphPart); err == nil {
+		if c, err = f.group.fetchGraph(ctx, f.config.Digest(), position); err == nil {
 			c.Manifest.Watermarks = nil // shards are separate parts
 		}
 	}
@@ -315,7 +371,8 @@ func (f *fold) stateAt(
 		len(m.Classes) > 0 && !slices.Equal(m.Classes, f.settings.Classes) {
 		return nil, fmt.Errorf("it is of the configuration %s with classes %q", m.Config, m.Classes)
 	}
-	if f.group != nil {
+	// without derived tables a shard needs nothing that other workers stored
+	if f.group != nil && c.Manifest.Derived == checkpoint.Derived {
 		if err := f.group.complete(ctx, c, f.config.Owned); err != nil {
 			return nil, err
 		}

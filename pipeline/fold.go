@@ -76,6 +76,11 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if err = f.skip(ctx, o.Skip); err != nil {
 		return err
 	}
+	if core.Waits() {
+		if err = f.askToRecompute(ctx, identity); err != nil {
+			return err
+		}
+	}
 	c := ingest.JetStreamConfig{
 		Step: f.steps, From: at, Identity: identity, Kept: f.recorded, UntilLast: o.Drain,
 	}
@@ -269,6 +274,32 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	return nil
 }
 
+// askToRecompute publishes the recompute event that the core waits for, unless this process has
+// published one that lies ahead. The log has it, so that all workers, and every replay, compute
+// the same from there on.
+func (f *fold) askToRecompute(ctx context.Context, from *ingest.Identity) error {
+	if f.recompute.Load() > uint64(f.core.Position()) {
+		return nil
+	}
+	if err := from.Check(ctx, f.Broker.JS); err != nil {
+		return err // before anything is published for another log
+	}
+	at, err := publishControl(ctx, f.Broker.JS, f.names.In.Log, event.Recompute)
+	if err == nil {
+		f.recompute.Store(uint64(at))
+		f.log.Info("estimates begin again", "position", at)
+	}
+	return err
+}
+
+// derived returns the version of the derived tables of the core's state.
+func (f *fold) derived() int {
+	if f.core.Waits() {
+		return checkpoint.NoDerived
+	}
+	return checkpoint.Derived
+}
+
 // manifest describes the state: its place in the input log, and the end of the output log.
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
@@ -277,6 +308,7 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 			b.Last),
 		LogTime:    int64(b.Time),
 		Emitted:    b.Emit,
+		Derived:    f.derived(),
 		Config:     f.config.Digest(),
 		Classes:    f.settings.Classes,
 		Version:    f.version,

@@ -153,9 +153,53 @@ func (m *membership) fetchPart(
 	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
-// sharedName is the prefix of stored objects of a configuration; other checkpoint formats have
+// sharedName is the prefix of stored objects of a configuration; other versions of the tables have
 // other prefixes.
-func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
+func sharedName(config string) string {
+	name := fmt.Sprintf("%s.v%d", config, checkpoint.Format)
+	if checkpoint.Derived > 0 {
+		name += fmt.Sprintf(".%d", checkpoint.Derived)
+	}
+	return name
+}
+
+// positions returns the positions at which a state can be continued, in the order in which they
+// are tried: those with all shards, then those with a graph, then those of other versions, of which
+// only the core tables are read.
+func (m *membership) positions(
+	ctx context.Context, config string, local []uint64, shards []int,
+) ([]uint64, error) {
+	positions, err := m.store.Positions(ctx, sharedName(config), local, shards)
+	if err != nil {
+		return nil, err
+	}
+	others, err := m.store.Versions(ctx, config)
+	for _, name := range others {
+		if err == nil && name != sharedName(config) {
+			var older []uint64
+			older, err = m.store.Positions(ctx, name, nil, nil)
+			positions = append(positions, older...)
+		}
+	}
+	return positions, err
+}
+
+// fetchGraph returns the stored graph at a position, of this version or another one.
+func (m *membership) fetchGraph(
+	ctx context.Context, config string, position uint64,
+) (c *checkpoint.Checkpoint, err error) {
+	if c, err = m.fetchPart(ctx, config, position, group.GraphPart); err == nil {
+		return c, nil
+	}
+	others, failed := m.store.Versions(ctx, config)
+	for _, name := range others {
+		c = new(checkpoint.Checkpoint)
+		if m.store.Get(ctx, name, position, group.GraphPart, c) == nil && c.Manifest.Readable() {
+			return c, nil
+		}
+	}
+	return nil, errors.Join(err, failed)
+}
 
 // share compares this worker's parts at the previous position with those that others have stored
 // since, and stores the parts of a state that others would need to take a shard over. The next

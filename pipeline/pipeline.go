@@ -40,6 +40,7 @@ type Pipeline struct {
 	memory     int // bytes that the process may use; 0: unknown
 	main       atomic.Pointer[fold]
 	nextFold   atomic.Pointer[fold] // fold that will replace the main one; nil: none
+	recompute  atomic.Uint64        // position of the last recompute event of this process
 	group      *membership          // nil without a group
 	quarantine *ingest.QuarantineWriter
 	writers    sinks.WriterConfig // for the outlets
@@ -345,13 +346,26 @@ func OpenLog(
 	return ingest.OpenJetStream(ctx, js, decoder, c)
 }
 
+// publishEnd publishes the end of a drained log.
 func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.Position, error) {
+	return publishControl(ctx, js, log, event.Flush, event.Checkpoint)
+}
+
+// publishControl publishes control events as one message, and returns its position.
+func publishControl(
+	ctx context.Context,
+	js jetstream.JetStream,
+	log string,
+	ops ...event.Op,
+) (event.Position, error) {
 	m := nats.NewMsg(broker.Subject(log, event.KindControl))
 	m.Header.Set(wire.HeaderContentType, wire.NDJSON)
-	m.Data = []byte(`{"op":"flush"}` + "\n" + `{"op":"checkpoint"}` + "\n")
+	for _, op := range ops {
+		m.Data = fmt.Appendf(m.Data, `{"op":"%v"}`+"\n", op)
+	}
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("publish flush and checkpoint: %w", err)
+		return 0, fmt.Errorf("publish %v: %w", ops, err)
 	}
 	return event.Position(ack.Sequence), nil
 }

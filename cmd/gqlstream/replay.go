@@ -204,7 +204,14 @@ func (c *replayCmd) begin(
 			state,
 		)
 	}
-	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
+	if saved.Manifest.Derived != checkpoint.Derived {
+		fmt.Fprintf(r.con.Err, "replay: another version wrote checkpoint %d: estimates begin at "+
+			"the next recompute event of the log\n", saved.Manifest.Position)
+		r.core, err = incremental.RestoreTables(conf, saved.Sections, false)
+	} else {
+		r.core, err = incremental.Restore(conf, saved.Sections)
+	}
+	if err != nil {
 		if has := saved.Manifest.Watermarks; has != nil && len(has) < max(conf.Shards, 1) {
 			err = fmt.Errorf(
 				"replay: checkpoint %d is that of one worker of a group, with its shards only; "+

@@ -122,6 +122,9 @@ func OfState(
 	if len(names) == k {
 		s.Classes.Names = names
 	}
+	if read.Manifest.Derived != checkpoint.Derived {
+		s.Sections = nil // of another version: the estimates in it are not read
+	}
 	if floor <= 1 {
 		return s.Ask(q)
 	}

@@ -110,6 +110,9 @@ func decodeManifest(data []byte) (m Manifest, err error) {
 	return m, nil
 }
 
+// Readable reports whether this release reads the core tables.
+func (m *Manifest) Readable() bool { return FormatOldest <= m.Format && m.Format <= Format }
+
 // intact reports whether the bytes of a manifest match the checksum in it: that of the same bytes
 // with an empty checksum.
 func intact(data []byte) bool {
