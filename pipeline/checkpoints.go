@@ -206,33 +206,6 @@ func (f *fold) restore(
 	return core, at, id, nil
 }
 
-// coreOf returns the core of a state. If its derived tables are of another version or configuration,
-// the core begins with the core tables.
-func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental.Core, error) {
-	reason := fmt.Sprintf("its derived tables have version %d, and this release has %d",
-		c.Manifest.Derived, checkpoint.Derived)
-	switch c.Manifest.Derived {
-	case checkpoint.Derived:
-		if reconfigured {
-			reason = "it is of another configuration, and the log lacks its beginning"
-			break
-		}
-		core, err := incremental.Restore(f.config, c.Sections)
-		if err == nil {
-			return core, nil
-		}
-		reason = err.Error()
-	case checkpoint.NoDerived:
-		reason = "it has no derived tables yet"
-	}
-	core, err := incremental.RestoreTables(f.config, c.Sections, reconfigured)
-	if err == nil {
-		f.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
-			"else is computed anew", "position", c.Manifest.Position, "because", reason)
-	}
-	return core, err
-}
-
 // newest returns the latest checkpoint of this configuration, or nil if there is none, or if
 // another configuration was published last and the log is whole. It has the graph and every shard
 // of this fold, on this machine or in the group's store, and it does not lie beyond the output log,
@@ -290,27 +263,6 @@ func (f *fold) newest(
 		f.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
 		tried = append(tried, positions[i])
 	}
-}
-
-// newestReconfigured returns the newest intact checkpoint of any configuration with these classes,
-// if the log lacks its beginning; nil if the log is whole and can be read again.
-func (f *fold) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
-	stream, err := f.Broker.JS.Stream(ctx, f.names.In.Log)
-	if err != nil {
-		return nil, err
-	}
-	if stream.CachedInfo().State.FirstSeq <= 1 {
-		f.log.Warn("the configuration has changed; reading the log from its beginning")
-		return nil, nil //nolint:nilnil // a fresh core
-	}
-	c, err := f.Checkpoints.Dir.LoadWhere(
-		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, f.settings.Classes) },
-		func(damage error) { f.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
-	if err == nil && c == nil {
-		f.log.Warn("the configuration has changed, and no checkpoint has these classes; reading " +
-			"the log from its beginning")
-	}
-	return c, err
 }
 
 // continues reports whether the output log was last published with this configuration and these

@@ -274,32 +274,6 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	return nil
 }
 
-// askToRecompute publishes the recompute event that the core waits for, unless this process has
-// published one that lies ahead. The log has it, so that all workers, and every replay, compute
-// the same from there on.
-func (f *fold) askToRecompute(ctx context.Context, from *ingest.Identity) error {
-	if f.recompute.Load() > uint64(f.core.Position()) {
-		return nil
-	}
-	if err := from.Check(ctx, f.Broker.JS); err != nil {
-		return err // before anything is published for another log
-	}
-	at, err := publishControl(ctx, f.Broker.JS, f.names.In.Log, event.Recompute)
-	if err == nil {
-		f.recompute.Store(uint64(at))
-		f.log.Info("estimates begin again", "position", at)
-	}
-	return err
-}
-
-// derived returns the version of the derived tables of the core's state.
-func (f *fold) derived() int {
-	if f.core.Waits() {
-		return checkpoint.NoDerived
-	}
-	return checkpoint.Derived
-}
-
 // manifest describes the state: its place in the input log, and the end of the output log.
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()

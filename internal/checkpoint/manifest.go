@@ -21,7 +21,8 @@ const Format, FormatOldest = 29, 28
 // it when a derived table or its meaning changes; releases before 0.3.0 write 0.
 const Derived = 1
 
-// NoDerived is the version of a state that has no derived tables yet; see incremental.RestoreTables.
+// NoDerived is the version of a state that has no derived tables yet; see
+// incremental.RestoreTables.
 const NoDerived = -1
 
 // Manifest describes the contents of a checkpoint and its place in a history.

@@ -268,22 +268,6 @@ func (s *Store) Positions(
 	return slices.Concat(whole, positions), err
 }
 
-// Versions lists the names of a configuration under which graphs are stored: one for each version
-// of the tables.
-func (s *Store) Versions(ctx context.Context, config string) (names []string, err error) {
-	infos, _, err := s.list(ctx, config)
-	for _, info := range infos {
-		name, rest, _ := strings.Cut(info.Name, "/")
-		family, _, _ := strings.Cut(name, ".")
-		if !info.Deleted && family == config && strings.HasSuffix(rest, "/"+GraphPart) &&
-			!slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, err
-}
-
 // list returns all objects, deleted ones too, and the positions of the parts of one configuration,
 // or of any.
 func (s *Store) list(
