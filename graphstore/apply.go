@@ -21,7 +21,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.begin(b)
 	s.assertVertices(b)
 	s.assertEdges(b)
-	s.labelling.expire(s.step.now)
+	s.labelling.expire(s.step.clock)
 	s.assertLabels(b)
 	s.assertPredictions(b)
 	s.assertPosts(b)

@@ -200,3 +200,61 @@ func BenchmarkWindows(b *testing.B) {
 		})
 	}
 }
+
+// After a leap of the broker's clock, log time stands and assertions end by the broker's clock: what
+// is said meanwhile with a time of its own is kept for its window, and ends when that is over.
+func TestNothingEndsWhileLogTimeStands(t *testing.T) {
+	const hour = event.Time(time.Hour)
+	window := 12 * time.Hour
+	s := newTestStore(t, Config{Windows: Windows{Edges: window, Labels: window, Predictions: window}})
+	says := func(v uint64, at event.Time) *event.Batch {
+		return &event.Batch{
+			Edges:       []event.Edge{{Src: number(v), Dst: number(v + 1), Weight: 1, Time: at}},
+			Labels:      []event.Label{{Vertex: number(v), Class: 1, Time: at}},
+			Predictions: []event.Prediction{{Vertex: number(v), Units: []uint32{event.One, 0, 0}, Version: "m", Time: at}},
+			Posts:       []event.Post{{Author: number(v + 50), Weight: 1, Units: []uint32{event.One, 0, 0}, Version: "m", Time: at}},
+		}
+	}
+	apply := func(b *event.Batch, now, clock event.Time) (edges, labels int) {
+		b.Time, b.Clock = now, clock
+		s.Apply(b)
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		w := s.View()
+		for v := range Vertex(w.Vertices()) {
+			if w.Label(v).Class != event.NoClass {
+				labels++
+			}
+		}
+		return w.Edges(), labels
+	}
+	for i, c := range []struct {
+		say        uint64
+		now, clock event.Time
+		want       int
+	}{
+		{1, 100 * hour, 0, 1},
+		{3, 124 * hour, 0, 0}, // a leap by a day; the message says the right time, 100
+		{5, 124 * hour, 100 * hour, 1},
+		{7, 124 * hour, 101 * hour, 2},
+		{0, 124 * hour, 112 * hour, 1},
+		{0, 124 * hour, 113 * hour, 0},
+		{9, 125 * hour, 0, 1}, // caught up
+	} {
+		b := &event.Batch{}
+		if c.say > 0 {
+			right := c.clock
+			if right == 0 {
+				right = c.now
+			}
+			if i == 1 {
+				right = 100 * hour
+			}
+			b = says(c.say, right)
+		}
+		if edges, labels := apply(b, c.now, c.clock); edges != c.want || labels != c.want {
+			t.Errorf("step %d: %d edges and %d labels, want %d", i, edges, labels, c.want)
+		}
+	}
+}

@@ -122,7 +122,7 @@ func (l *labelling) applyLabels(p *step) {
 		at := event.Time(0)
 		end := forever
 		if e.at != fromErasure {
-			after, drawn, at, end = l.asserts(&p.batch.Labels[e.at], p.now)
+			after, drawn, at, end = l.asserts(&p.batch.Labels[e.at], p)
 		}
 		l.setLabel(p, Vertex(e.key), after, at)
 		l.setAudit(p, Vertex(e.key), drawn)
@@ -134,17 +134,17 @@ func (l *labelling) applyLabels(p *step) {
 // the log. A vertex has one label: an audit label replaces another label.
 func (l *labelling) asserts(
 	e *event.Label,
-	now event.Time,
+	p *step,
 ) (label Label, drawn Audit, at, end event.Time) {
-	end = endOf(e.Time, now, e.TTL, l.config.Windows.Labels)
-	if e.Class == event.NoClass || end <= now { // withdrawn, or ended already
+	end = endOf(e.Time, p.now, e.TTL, l.config.Windows.Labels)
+	if e.Class == event.NoClass || end <= p.clock { // withdrawn, or ended already
 		return noLabel, noAudit, 0, forever
 	}
 	if e.Role == event.Audit {
 		return noLabel, Audit{Class: e.Class, Pi: e.Pi}, 0, end
 	}
-	if at = e.Time; at == 0 || at > now {
-		at = now
+	if at = e.Time; at == 0 || at > p.now {
+		at = p.now
 	}
 	return Label{Class: e.Class, Role: e.Role}, noAudit, at, end
 }

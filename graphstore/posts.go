@@ -35,7 +35,7 @@ func (s *Store) assertPosts(b *event.Batch) {
 		s.labelling.assertPost(&s.step, author, i)
 		end := s.labelling.postEdgeEnd(e, s.step.now)
 		for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
-			if other.Given && other.ID != e.Author && end > s.step.now {
+			if other.Given && other.ID != e.Author && end > s.step.clock {
 				v, _ := s.vertex(other.ID)
 				s.edges.mention(edgeKeyOf(author, v), uint32(i), end)
 			}
@@ -148,7 +148,7 @@ func (s eventPrediction) after(held eventPrediction) eventPrediction {
 // the window.
 func (l *labelling) counts(p *step, e entry) bool {
 	post := p.post(e)
-	return endOf(post.Time, p.now, 0, l.config.Windows.Predictions) > p.now &&
+	return endOf(post.Time, p.now, 0, l.config.Windows.Predictions) > p.clock &&
 		!slices.Contains(p.overLimitPosts, e.at-uint32(len(p.batch.Predictions)))
 }
 

@@ -112,7 +112,7 @@ func (l *labelling) predicts(p *step, at entry) eventPrediction {
 	}
 	e := &p.batch.Predictions[at.at]
 	end := endOf(e.Time, p.now, e.TTL, l.config.Windows.Predictions)
-	if e.Units == nil || end <= p.now { // withdrawn, or ended already
+	if e.Units == nil || end <= p.clock { // withdrawn, or ended already
 		return noEventPrediction
 	}
 	now := eventPrediction{units: e.Units, version: l.versions.index[e.Version], end: end}

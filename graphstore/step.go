@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"iter"
 
 	"gqlstream/ingest/event"
@@ -17,6 +18,7 @@ const fromErasure = ^uint32(0)
 type step struct {
 	batch   *event.Batch
 	now     event.Time // log time
+	clock   event.Time // by which assertions end; below now while log time stands still
 	delta   Delta
 	refused []event.Refusal
 
@@ -29,6 +31,7 @@ type step struct {
 // begin empties the step for a batch.
 func (p *step) begin(b *event.Batch) {
 	p.batch, p.now = b, max(p.now, b.Time)
+	p.clock = cmp.Or(b.Clock, p.now)
 	d := &p.delta
 	*d = Delta{
 		Position: b.Last,

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"gqlstream/ingest/event"
 )
 
@@ -179,5 +182,59 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 			len(batch.Vertices),
 			batch.Time,
 		)
+	}
+}
+
+// While log time stands, batches must carry the time of receipt as the time by which assertions end,
+// also after a restart behind any step. Otherwise they carry none.
+func TestAssertionsEndByTheBrokersClock(t *testing.T) {
+	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {
+		var clock logClock
+		var units []Unit
+		for i, at := range leapingClock(wrong) {
+			units = append(units, Unit{
+				Position: event.Position(i + 1), Time: clock.advance(at), Received: event.Time(at.UnixNano()),
+			})
+		}
+		steps := func(from Resume) (list []event.Batch) {
+			c := NewCutter(StepConfig{}, from)
+			var b event.Batch
+			c.Begin(&b)
+			for _, u := range units[from.Position:] {
+				for {
+					taken, complete := c.Offer(u)
+					if complete {
+						list = append(list, event.Batch{First: b.First, Last: b.Last, Time: b.Time, Clock: b.Clock, Emit: b.Emit})
+						c.Begin(&b)
+					}
+					if taken {
+						break
+					}
+				}
+			}
+			return list
+		}
+		whole, stood := steps(Resume{}), 0
+		for i, b := range whole {
+			want := units[b.Last-1].Received
+			if want == units[b.Last-1].Time {
+				want = 0
+			} else {
+				stood++
+			}
+			if b.Clock != want {
+				t.Fatalf("clock wrong by %v, step %d: assertions end by %v, want %v", wrong, i, b.Clock, want)
+			}
+			if i%37 != 0 {
+				continue
+			}
+			rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock})
+			if diff := cmp.Diff(whole[i+1:], rest, cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
+				t.Fatalf("clock wrong by %v, after step %d: %s", wrong, i, diff)
+			}
+		}
+		if (stood > 0) != (wrong != 0) {
+			t.Errorf("clock wrong by %v: log time stood in %d of %d steps", wrong, stood, len(whole))
+		}
 	}
 }

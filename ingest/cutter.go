@@ -101,6 +101,7 @@ type Resume struct {
 	Position event.Position // the last position that was applied
 	Time     event.Time     // the log's time there
 	Emitted  bool           // that step ended in an emission
+	Clock    event.Time     // the batch's Clock there
 }
 
 // Unit summarises one message, or one row of a file, for the cutter.
@@ -139,9 +140,10 @@ type Cutter struct {
 	last event.Position // of the last unit taken
 	time event.Time     // log time of the last unit taken
 	// clock is the time up to which boundaries were seen; it is below time while time stands still.
-	clock   event.Time
-	started bool // a unit, or Resume, had a time
-	emitted bool // the last step ended in an emission
+	clock    event.Time
+	received event.Time // of the last unit taken; 0: its log time
+	started  bool       // a unit, or Resume, had a time
+	emitted  bool       // the last step ended in an emission
 
 	batch         *event.Batch
 	units         int // units in the current step
@@ -151,7 +153,8 @@ type Cutter struct {
 // NewCutter returns a cutter of a log that continues after from.
 func NewCutter(config StepConfig, from Resume) *Cutter {
 	return &Cutter{
-		config: config.WithDefaults(), last: from.Position, time: from.Time, clock: from.Time,
+		config: config.WithDefaults(), last: from.Position, time: from.Time,
+		clock: cmp.Or(from.Clock, from.Time), received: from.Clock,
 		started: from.Time != 0, emitted: from.Emitted || from.Position == 0,
 	}
 }
@@ -162,6 +165,7 @@ func (c *Cutter) Begin(b *event.Batch) {
 	b.First = c.last + 1
 	b.Last = c.last
 	b.Time = c.time
+	b.Clock = c.ending()
 	c.batch = b
 	c.units = 0
 	c.events = 0
@@ -232,12 +236,21 @@ func (c *Cutter) take(u Unit) {
 			c.time = u.Time // may be before 1970
 		}
 		c.started = true
+		c.received = u.Received
 	}
 	c.last = u.Position
 	c.units++
 	c.events += max(u.Events, 1)
 	c.bytes += u.Bytes
-	c.batch.Last, c.batch.Time = c.last, c.time
+	c.batch.Last, c.batch.Time, c.batch.Clock = c.last, c.time, c.ending()
+}
+
+// ending returns the time by which assertions end, 0 if it is the log's.
+func (c *Cutter) ending() event.Time {
+	if c.received < c.time {
+		return c.received
+	}
+	return 0
 }
 
 // cut returns the time that cuts steps.

@@ -319,6 +319,9 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 	}
 	if header.Get(headerRetry) == "" { // not a retry by an operator
 		message.Late, message.Now = s.cutter.config.Late, s.cutter.Now(received)
+		if by := event.Time(m.Time.UnixNano()); s.mode == ReceivedTime && by < message.Now {
+			message.Now = by // the log's time stands still after a leap of the broker's clock
+		}
 	}
 	message.TimeMax = s.timeMax(m)
 	err := s.decoder.Decode(message, b)

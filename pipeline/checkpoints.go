@@ -345,6 +345,7 @@ func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 		Position: event.Position(m.Position),
 		Time:     event.Time(m.LogTime),
 		Emitted:  m.Emitted,
+		Clock:    event.Time(m.Clock),
 	}
 	return at, &ingest.Identity{
 		Stream:   m.Stream.Name,

@@ -282,6 +282,7 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 			b.Last),
 		LogTime:    int64(b.Time),
 		Emitted:    b.Emit,
+		Clock:      int64(b.Clock),
 		Derived:    f.derived(),
 		Config:     f.config.Digest(),
 		Classes:    f.settings.Classes,

@@ -295,9 +295,12 @@ type Control struct {
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's time at the end of the batch, never decreasing
-	Emit        bool     // an emission boundary follows this batch
-	EmitAll     bool     // with Emit: publish every change, however small (a flush, or the end)
-	Checkpoint  bool     // a checkpoint is asked for after this batch
+	// Clock is the time by which assertions end: that of the last receipt, while the log's time
+	// stands still because the broker's clock leapt ahead and was set right; 0: Time
+	Clock      Time
+	Emit       bool // an emission boundary follows this batch
+	EmitAll    bool // with Emit: publish every change, however small (a flush, or the end)
+	Checkpoint bool // a checkpoint is asked for after this batch
 
 	Edges       []Edge
 	Labels      []Label

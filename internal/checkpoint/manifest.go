@@ -31,7 +31,9 @@ type Manifest struct {
 	Position uint64 `json:"position"` // last position applied
 	LogTime  int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted  bool   `json:"emitted"`  // the step that ended there emitted
-	Stream   Stream `json:"stream"`
+	// the time by which assertions end there, where it is not the log's
+	Clock  int64  `json:"clock,omitempty"`
+	Stream Stream `json:"stream"`
 	// position of each shard of this state in the output log
 	Watermarks map[int]uint64 `json:"watermarks,omitempty"`
 	// position of the last erasure up to Position
