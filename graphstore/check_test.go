@@ -12,7 +12,7 @@ import (
 // Check recomputes every invariant from nothing and returns the first that does
 // not hold. It costs several passes over the store and a look-up of each edge.
 func (s *Store) Check() error {
-	n, now := s.ids.len(), s.step.clock
+	n, now, clock := s.ids.len(), s.step.now, s.step.clock
 	for _, have := range [...]int{len(s.edges.runs), len(s.members.of)} {
 		if have != n {
 			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)
@@ -23,8 +23,8 @@ func (s *Store) Check() error {
 		check func() error
 	}{
 		{"ids", s.ids.check},
-		{"edges", func() error { return s.edges.check(now) }},
-		{"labelling", func() error { return s.labelling.check(n, now) }},
+		{"edges", func() error { return s.edges.check(clock) }},
+		{"labelling", func() error { return s.labelling.check(n, now, clock) }},
 		{"attributes", s.attributes.check},
 		{"members", s.members.check},
 		{"rules", s.checkRules},
@@ -79,7 +79,7 @@ func (s *Store) checkErased() error {
 }
 
 // check recomputes what holds of n vertices at a log time.
-func (l *labelling) check(n int, now event.Time) error {
+func (l *labelling) check(n int, now, clock event.Time) error {
 	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
 		len(l.units.data) != n*l.config.Classes || len(l.times.data) != n {
 		return fmt.Errorf(
@@ -94,7 +94,7 @@ func (l *labelling) check(n int, now event.Time) error {
 			n,
 		)
 	}
-	return cmp.Or(l.checkColumns(n, now), l.checkAudits(), l.checkModels(), l.checkEnds(now))
+	return cmp.Or(l.checkColumns(n, now), l.checkAudits(), l.checkModels(), l.checkEnds(clock))
 }
 
 // checkEnds checks that every label and prediction that ends is there. Those that a

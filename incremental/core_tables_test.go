@@ -3,6 +3,7 @@ package incremental
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +32,11 @@ func coreTables(state []Section) map[string][]byte {
 // configured.
 func TestCoreTablesAreEnough(t *testing.T) {
 	first := campaign.Seed(t, 0)
-	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 6) {
-		seed := first + uint64(i)
+	seeds := []uint64{12} // it once differed
+	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 2) {
+		seeds = append(seeds, first+uint64(i))
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			coreTablesAreEnough(t, seed)
 		})
@@ -88,6 +92,9 @@ func coreTablesAreEnough(t *testing.T, seed uint64) {
 // sameEstimates compares records bit for bit.
 func sameEstimates(t *testing.T, where string, got, want []quant.Estimate) {
 	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
 	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
 		t.Fatalf("%s: estimates differ\n%s\n%s", where, g, w)
 	}

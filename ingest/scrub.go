@@ -23,12 +23,14 @@ type Scrubbed struct {
 }
 
 // Scrub reads every message of a stream, so that the broker verifies each, and compares the digest
-// of the log with every recorded place. Streams other than the log have no recorded places.
+// of the log with every recorded place. Streams other than the log have no recorded places; check,
+// if it is not nil, says what is wrong with a message of theirs.
 func Scrub(
 	ctx context.Context,
 	js jetstream.JetStream,
 	stream string,
 	kept []Place,
+	check func(data []byte) error,
 ) (s Scrubbed, err error) {
 	info, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -49,6 +51,12 @@ func Scrub(
 		}
 		at = m.Sequence
 		s.Messages++
+		if check != nil {
+			if err := check(m.Data()); err != nil {
+				s.Bad = append(s.Bad, fmt.Errorf("message %d of %s is not what was stored: %w",
+					at, stream, err))
+			}
+		}
 		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
 			m.Data())
 		for len(kept) > 0 && kept[0].Position <= event.Position(at) {
