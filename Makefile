@@ -131,11 +131,11 @@ faults:
 	.ci/bent-clock bin/.clock
 	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json -count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
 	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
-		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestDamages|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
+		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestDamages|TestADamagedHeader|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_RESTARTS=1000 $(GO) test -count 1 -timeout 4h -v -run TestRestartsOfNetworks ./incremental
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
-		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
+		-run 'TestEveryFault|TestRandomDamage' ./internal/checkpoint
 
 # Rubbish beside 1,000 pages and 10,000 communities, behind docs/api.md.
 load:

@@ -79,6 +79,10 @@ func Scrub(
 		s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(state.LastSeq)})
 		err = nil
 	}
+	if now, e := info.Info(ctx); e == nil { // some may have been removed meanwhile
+		s.Holes = slices.DeleteFunc(s.Holes,
+			func(hole Range) bool { return hole.First < event.Position(now.State.FirstSeq) })
+	}
 	skipped, failed := skippedMessages(info.CachedInfo().Config)
 	s.Holes = slices.DeleteFunc(s.Holes, skipped.has)
 	err = errors.Join(err, failed)

@@ -75,6 +75,7 @@ func (p *Pipeline) deployment() web.Deployment {
 	now := p.deployed.now
 	p.deployed.mu.Unlock()
 	now.Config, now.Lacks = p.Config.Digest(), p.audits.known()
+	now.Scrub = p.scrubbed.result()
 	if p.reload != nil {
 		now.ReloadOK, now.Reloaded = p.reload.outcome()
 	}

@@ -152,6 +152,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(p.watchStore)
 	}
 	watch(p.watchOutput)
+	watch(p.watchDamage)
 	if p.settings.Log.Keep != "" {
 		watch(p.watchRetention)
 	}

@@ -60,6 +60,7 @@ type Pipeline struct {
 	reload      *reloader // nil: the configuration is not read again
 	closers     []func() error
 	audits      audits
+	scrubbed    scrubbing
 	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until known
 	definitions definitions
 	status      shownStatus

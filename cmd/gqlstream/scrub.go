@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 
 	"gqlstream/ingest"
-	"gqlstream/internal/checkpoint"
 	"gqlstream/pipeline"
 )
 
@@ -64,7 +60,7 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	for _, name := range []string{c.names.Log, c.out.Estimates} {
 		places, check := kept, (func([]byte) error)(nil)
 		if name != c.names.Log {
-			places, check = nil, checkRecord
+			places, check = nil, pipeline.CheckRecord
 		}
 		found, err := ingest.Scrub(ctx, b.JS, name, places, check)
 		if err != nil {
@@ -85,31 +81,14 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	return nil
 }
 
-// checkRecord returns an error unless a message of the estimates is JSON, as all are. The broker's
-// checksum of a message does not cover the length of its headers; if that is damaged, the headers
-// and the record are divided elsewhere.
-func checkRecord(data []byte) error {
-	if !json.Valid(data) {
-		return errors.New("it is not JSON")
-	}
-	return nil
-}
-
 // scrubCheckpoints verifies every checkpoint.
 func (c *scrubCmd) scrubCheckpoints(con console, fault func(format string, args ...any)) error {
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(c.settings.State, "checkpoints"))
-	positions, err := dir.List()
-	if err != nil {
-		return err
+	faults, verified, err := pipeline.DamagedCheckpoints(c.settings.State)
+	for _, one := range faults {
+		fault("%v", one)
 	}
-	for _, p := range positions {
-		switch _, err := dir.Verify(p); {
-		case errors.Is(err, checkpoint.ErrFormat):
-			fmt.Fprintf(con.Out, "not read: %v\n", err) // intact
-		case err != nil:
-			fault("%v", err)
-		}
+	if err == nil {
+		fmt.Fprintf(con.Out, "%d checkpoints in %s\n", verified, c.settings.State)
 	}
-	fmt.Fprintf(con.Out, "%d checkpoints in %s\n", len(positions), c.settings.State)
-	return nil
+	return err
 }

@@ -15,6 +15,7 @@ type Deployment struct {
 	LastEvents map[string]time.Time
 	Streams    []Stream
 	Lacks      []Lack
+	Scrub      Scrub
 	Group      *Group // nil: the run is alone
 	Config     string // digest of the configuration
 	Reloaded   time.Time
@@ -37,6 +38,12 @@ type Stream struct {
 type Lack struct {
 	Stream, Server string // Server is empty for the stream as a whole
 	Messages       uint64
+}
+
+// Scrub is the result of the last reading of all stored data; zero: it has not ended yet.
+type Scrub struct {
+	Ended  time.Time
+	Faults int
 }
 
 // Group describes the group of a worker as that worker knows it.
@@ -74,6 +81,11 @@ func (x *collection) collectDeployment(d *Deployment) {
 			"Messages that a log lacks between its first and its last; with a server: that its "+
 				"copy lacks.",
 			float64(l.Messages), "stream", l.Stream, "server", l.Server)
+	}
+	if !d.Scrub.Ended.IsZero() {
+		x.gauge("scrub_faults", "Damaged or missing parts that the last daily scrub found.",
+			float64(d.Scrub.Faults))
+		x.time("scrub_end_timestamp_seconds", "When the last daily scrub ended.", d.Scrub.Ended)
 	}
 	if g := d.Group; g != nil {
 		x.gauge("group_info", "Always 1.", 1, "worker", g.Worker)
