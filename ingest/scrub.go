@@ -59,33 +59,14 @@ func Scrub(
 		}
 		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
 			m.Data())
-		for len(kept) > 0 && kept[0].Position <= event.Position(at) {
-			p := kept[0]
-			kept = kept[1:]
-			switch {
-			case p.Position < event.Position(at) || p.Digest == Digest{}:
-				// the message is gone, or only its position is known
-			case p.Digest.Agrees(digest):
-				s.Kept++
-			default:
-				s.Bad = append(s.Bad,
-					fmt.Errorf("%s: message %d, or one before it, is another one now",
-						p.KeptBy, p.Position))
-			}
-		}
+		kept = s.compare(kept, event.Position(at), digest)
 		return at < state.LastSeq, nil
 	})
 	if at < state.LastSeq && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
 		s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(state.LastSeq)})
 		err = nil
 	}
-	if now, e := info.Info(ctx); e == nil { // some may have been removed meanwhile
-		s.Holes = slices.DeleteFunc(s.Holes,
-			func(hole Range) bool { return hole.First < event.Position(now.State.FirstSeq) })
-	}
-	skipped, failed := skippedMessages(info.CachedInfo().Config)
-	s.Holes = slices.DeleteFunc(s.Holes, skipped.has)
-	err = errors.Join(err, failed)
+	err = errors.Join(err, s.excuse(ctx, info))
 	for _, p := range kept {
 		if p.Position > event.Position(state.LastSeq) {
 			s.Bad = append(s.Bad, fmt.Errorf("%s: the log ends at %d, and was read to %d",
@@ -93,4 +74,34 @@ func Scrub(
 		}
 	}
 	return s, err
+}
+
+// compare holds the places up to a position against the digest there, and returns the others.
+func (s *Scrubbed) compare(kept []Place, at event.Position, digest Digest) []Place {
+	for len(kept) > 0 && kept[0].Position <= at {
+		p := kept[0]
+		kept = kept[1:]
+		switch {
+		case p.Position < at || p.Digest == Digest{}:
+			// the message is gone, or only its position is known
+		case p.Digest.Agrees(digest):
+			s.Kept++
+		default:
+			s.Bad = append(s.Bad, fmt.Errorf(
+				"%s: message %d, or one before it, is another one now", p.KeptBy, p.Position))
+		}
+	}
+	return kept
+}
+
+// excuse removes the holes that are no damage: messages that are skipped, and those that were
+// removed from the beginning of the stream meanwhile.
+func (s *Scrubbed) excuse(ctx context.Context, stream jetstream.Stream) error {
+	skipped, err := skippedMessages(stream.CachedInfo().Config)
+	s.Holes = slices.DeleteFunc(s.Holes, skipped.has)
+	if now, failed := stream.Info(ctx); failed == nil {
+		s.Holes = slices.DeleteFunc(s.Holes,
+			func(hole Range) bool { return hole.Last < event.Position(now.State.FirstSeq) })
+	}
+	return err
 }
