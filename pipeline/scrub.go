@@ -68,7 +68,8 @@ func (p *Pipeline) scrub(ctx context.Context) {
 	p.scrubbed.last = web.Scrub{Ended: time.Now(), Faults: len(faults)}
 }
 
-// damages lists what is damaged in the checkpoints and the logs, of which it reads so many messages.
+// damages lists what is damaged in the checkpoints and the logs, and returns how many messages it
+// has read.
 func (p *Pipeline) damages(ctx context.Context) (faults []error, read uint64, err error) {
 	faults, _, err = DamagedCheckpoints(p.settings.State)
 	if err != nil || p.group != nil && !p.group.leads("scrub") {
@@ -105,7 +106,7 @@ func (p *Pipeline) damages(ctx context.Context) (faults []error, read uint64, er
 	return faults, read, nil
 }
 
-// DamagedCheckpoints verifies every checkpoint of a state directory, and returns how many there are.
+// DamagedCheckpoints verifies every checkpoint of a state directory, and returns their number.
 // Those of other releases are intact if their manifests match their checksums.
 func DamagedCheckpoints(state string) (faults []error, verified int, err error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
