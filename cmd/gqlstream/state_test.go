@@ -339,9 +339,9 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	}
 }
 
-// A checkpoint that is whole, but not as this version writes it, must end the start with
-// what to do, and doing it must help.
-func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
+// An intact checkpoint whose derived tables are not those of this version is continued from its core
+// tables, although its manifest names this version.
+func TestDerivedTablesThatCannotBeReadAreComputedAnew(t *testing.T) {
 	state, conf, _ := savedState(t, 3)
 	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
 	if err != nil {
@@ -366,16 +366,49 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
-	code, _, said := runCommand(args...)
-	away := filepath.Join(state, "checkpoints")
-	if code != exitFailed || !strings.Contains(said, "has the format of another version") ||
-		!strings.Contains(said, "Move "+away+" away") {
-		t.Fatalf("exit %d: %s", code, said)
+	if _, said := mustRun(t, args...); !strings.Contains(said, "computed anew") ||
+		strings.Contains(said, "damaged") {
+		t.Fatalf("derived tables that cannot be read: %s", said)
 	}
-	if err := os.Rename(away, filepath.Join(t.TempDir(), "old")); err != nil {
+	if _, said := mustRun(t, args...); strings.Contains(said, "computed anew") {
+		t.Errorf("the checkpoint after that cannot be read: %s", said)
+	}
+}
+
+// Another configuration must begin with the core tables where the beginning of the log is gone, and
+// publish the communities of that configuration.
+func TestAnotherConfigurationAfterAPurge(t *testing.T) {
+	state, conf, _ := savedState(t, 7)
+	run := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
+	mustRun(t, run...)
+	mustRun(t, "purge", "--config", conf, "--state", state)
+	text, err := os.ReadFile(conf)
+	if err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, args...)
+	other := strings.Replace(string(text), "communities:", "communities:\n  - {name: all again, everyone: true}", 1)
+	if other == string(text) {
+		t.Fatalf("the configuration has no communities:\n%s", text)
+	}
+	other = strings.Replace(other, "{method: sis-nacc}", "{method: acc}", 1)
+	writeConfig(t, conf, other)
+	output := filepath.Join(t.TempDir(), "estimates.ndjson")
+	run = append(run, "--output", output)
+	if code, _, said := runCommand(run...); code != exitUsage || !strings.Contains(said, "--accept-new-config") {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	_, said := mustRun(t, append(run, "--accept-new-config")...)
+	if !strings.Contains(said, "computed anew") {
+		t.Errorf("the run says nothing of the core tables:\n%s", said)
+	}
+	published, err := os.ReadFile(output)
+	if err != nil || !strings.Contains(string(published), `"community":"all again"`) ||
+		!strings.Contains(string(published), `"community":"everyone"`) {
+		t.Errorf("%v: %s", err, lastRecords(string(published), 5))
+	}
+	if _, said := mustRun(t, run...); strings.Contains(said, "computed anew") {
+		t.Errorf("the next start computes everything anew again:\n%s", said)
+	}
 }
 
 func mustList(t *testing.T, state string) string {
