@@ -112,8 +112,8 @@ fuzz:
 # The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a
 # cluster of three servers with clocks that can be bent and a run on it; GROUPFAULTS of such a cluster and a group; WORKERLOGS
 # that one, two and four workers follow; RUBBISH megabytes of it; broken
-# HISTORIES of each kind; DAMAGES of stored files; FULLDISKS under a live run; SOURCEFAULTS are runs of a broker
-# that does what it may; events of the soak
+# HISTORIES of each kind; DAMAGES of stored files; FULLDISKS under a live run; POWERCUTS
+# on the file system LAZYFS, a program that .ci/lazyfs builds; SOURCEFAULTS are runs of a broker that does what it may; events of the soak
 # of the core, and seconds of that of a run.
 KILLS     ?= 300
 FAULTS    ?= 300
@@ -122,6 +122,8 @@ RUBBISH   ?= 1000
 HISTORIES ?= 100
 DAMAGES   ?= 1000
 FULLDISKS ?= 100
+POWERCUTS ?= 100
+LAZYFS    ?=
 WORKERLOGS ?= 100
 SOURCEFAULTS ?= 100000
 SOAK      ?= 10000000
@@ -132,6 +134,7 @@ faults:
 	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json -count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
 	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
 		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestDamages|TestADamagedHeader|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
+	GQLSTREAM_LAZYFS=$(LAZYFS) GQLSTREAM_POWERCUTS=$(POWERCUTS) $(GO) test -count 1 -timeout 6h -v -run TestPowerCuts ./cmd/gqlstream
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_RESTARTS=1000 $(GO) test -count 1 -timeout 4h -v -run TestRestartsOfNetworks ./incremental
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
