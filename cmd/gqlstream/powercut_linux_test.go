@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,73 +93,113 @@ func (l *lazyDisk) cut() {
 	}
 }
 
-// A power cut under a live run must lose no acknowledged event, and the next start must be ready and
-// publish what a replay gives. GQLSTREAM_POWERCUTS sets how many there are (make faults: 100).
+// A power cut under a live run and its broker must lose no acknowledged event, and the next start
+// must publish what a replay gives. LazyFS does not tell how much space it has, so the broker, which
+// syncs every message, is told. GQLSTREAM_POWERCUTS sets how many there are (make faults: 100).
 func TestPowerCutsLoseNothing(t *testing.T) {
 	program := os.Getenv(lazyVariable)
 	if program == "" {
-		t.Skipf("%s names no LazyFS; make faults explains how to build it", lazyVariable)
+		t.Skipf("%s names no LazyFS; .ci/lazyfs builds it, for make faults", lazyVariable)
 	}
 	disk := mountLazyFS(t, program)
-	d := newDrill(t, false)
+	d := &drill{history: newHistory(t, rand.NewPCG(7, 3), crashConfig)}
 	d.dir = filepath.Join(disk.path, "state")
+	address := freeAddress(t)
+	d.url = "nats://" + address
+	settings := filepath.Join(t.TempDir(), "nats.conf")
+	writeConfig(t, settings, fmt.Sprintf("listen: %q\njetstream {store_dir: %q, max_file_store: 900MB, "+
+		"sync_interval: always}\n", address, filepath.Join(disk.path, "broker")))
 	stored := map[uint64][]byte{}
 	cuts := campaign.Size(t, "GQLSTREAM_POWERCUTS", 3)
 	for i := range cuts {
-		address := freeAddress(t)
-		run := exec.Command(os.Args[0], d.command("run", "--listen", address)...)
-		run.Env = append(os.Environ(), mainVariable+"=1")
-		said := newSpoken()
-		run.Stderr = said
-		if err := run.Start(); err != nil {
-			t.Fatal(err)
+		server := d.serve(serverVariable+"="+settings, os.Args[0])
+		run := d.serve(mainVariable+"=1", append([]string{os.Args[0]}, d.command("run")...)...)
+		d.publishUntilCut(stored)
+		for _, one := range []*exec.Cmd{server, run} {
+			if err := one.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = one.Wait()
 		}
-		d.publishUntilCut("nats://"+address, stored, said)
-		if err := run.Process.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		_ = run.Wait()
 		disk.cut()
-		withBroker(t, d.dir, func(js jetstream.JetStream) {
-			s, err := js.Stream(t.Context(), broker.DefaultStreamNames().Log)
-			if err != nil {
-				t.Fatalf("after cut %d: %v", i, err)
-			}
-			for sequence, data := range stored {
-				m, err := s.GetMsg(t.Context(), sequence)
-				if err != nil || !bytes.Equal(m.Data, data) {
-					t.Fatalf("cut %d: the acknowledged message %d is gone: %v", i, sequence, err)
-				}
-			}
-		})
+		server = d.serve(serverVariable+"="+settings, os.Args[0])
+		d.holds(i, stored)
+		mustRun(t, d.command("run", "--exit-when-drained")...)
 		mustRun(t, d.command("scrub")...)
+		if i == cuts-1 {
+			d.goesOn(false)
+		}
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
 	}
-	d.goesOn(false)
 	t.Logf("%d cuts, %d acknowledged messages, none lost", cuts, len(stored))
 }
 
-// publishUntilCut publishes for a random time and notes what was acknowledged.
-func (d *drill) publishUntilCut(url string, stored map[uint64][]byte, said *spoken) {
+// serve starts a process, which ends with the test at the latest.
+func (d *drill) serve(variable string, line ...string) *exec.Cmd {
 	d.t.Helper()
-	deadline := time.Now().Add(crashStartMax)
-	nc, err := broker.Connect(broker.ConnectConfig{URL: url})
-	for err != nil && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond)
-		nc, err = broker.Connect(broker.ConnectConfig{URL: url})
-	}
-	if err != nil {
-		d.t.Fatalf("%v\n%s", err, said.now())
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
+	process := exec.Command(line[0], line[1:]...)
+	process.Env = append(os.Environ(), variable)
+	if err := process.Start(); err != nil {
 		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	return process
+}
+
+// broker connects to the server, once that is there.
+func (d *drill) broker() jetstream.JetStream {
+	d.t.Helper()
+	for deadline := time.Now().Add(crashStartMax); ; time.Sleep(50 * time.Millisecond) {
+		nc, err := broker.Connect(broker.ConnectConfig{URL: d.url})
+		if err == nil {
+			d.t.Cleanup(nc.Close)
+			js, err := jetstream.New(nc)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			return js
+		}
+		if time.Now().After(deadline) {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// holds checks that the log has every acknowledged message in its place.
+func (d *drill) holds(cut int, stored map[uint64][]byte) {
+	d.t.Helper()
+	s, err := d.broker().Stream(d.t.Context(), broker.DefaultStreamNames().Log)
+	if err != nil {
+		d.t.Fatalf("after cut %d: %v", cut, err)
+	}
+	for sequence, data := range stored {
+		m, err := s.GetMsg(d.t.Context(), sequence)
+		if err != nil || !bytes.Equal(m.Data, data) {
+			d.t.Fatalf("cut %d: the acknowledged message %d is gone: %v", cut, sequence, err)
+		}
+	}
+}
+
+// publishUntilCut publishes for a random time, once the run has made the log, and notes what was
+// acknowledged.
+func (d *drill) publishUntilCut(stored map[uint64][]byte) {
+	d.t.Helper()
+	js := d.broker()
+	for deadline := time.Now().Add(crashStartMax); ; time.Sleep(50 * time.Millisecond) {
+		_, err := js.Stream(d.t.Context(), broker.DefaultStreamNames().Log)
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			d.t.Fatal(err)
+		}
 	}
 	for range 3 + d.rand.IntN(40) {
 		data := fmt.Appendf(nil, `{"src":%d,"dst":%d}`, d.rand.IntN(50), 50+d.rand.IntN(50))
 		ack, err := js.Publish(d.t.Context(), "gql.edge", data)
 		if err != nil {
-			d.t.Fatalf("%v\n%s", err, said.now())
+			d.t.Fatal(err)
 		}
 		stored[ack.Sequence] = data
 		if d.rand.IntN(5) == 0 {

@@ -233,6 +233,7 @@ func sampleDeployment() Deployment {
 			Name: "GQL", Holds: "log", Messages: 5, Bytes: 500, BytesMax: 1000, Oldest: time.Unix(900, 0),
 		}, {Name: "GQL_HISTORY", Holds: "history"}},
 		Lacks:    []Lack{{Stream: "GQL", Server: "n2", Messages: 7}},
+		Scrub:    Scrub{Ended: time.Unix(1_700_000_000, 0), Faults: 1},
 		Group:    &Group{Worker: "a", Workers: 2, Shards: 16, Here: 8, Unserved: 1},
 		Reloaded: time.Unix(800, 0), ReloadOK: true, Config: "1f",
 	}
