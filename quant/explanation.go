@@ -9,6 +9,8 @@ type Explanation struct {
 	From      ExplanationEnd `json:"from"`
 	To        ExplanationEnd `json:"to"`
 	Change    []float64      `json:"change"`    // of the shares shown, to less from
+	Moved     []float64      `json:"moved"`     // sum of the contributions of what happened
+	Revised   []float64      `json:"revised"`   // sum of the contributions of what was learned
 	Causes    []Cause        `json:"causes"`    // those that occurred
 	Numerical []float64      `json:"numerical"` // our own error: the change less the contributions
 	States    int            `json:"states"`    // estimates that were compared
@@ -85,15 +87,23 @@ type Effect struct {
 	Effect []float64 `json:"effect"`
 }
 
-// Settle sets Change and Numerical from the shares at both ends and the contributions.
+// Settle sets Change, Moved, Revised and Numerical from the shares at both ends and the
+// contributions. Of too few changes to say what they are, nothing is in Moved or Revised.
 func (x *Explanation) Settle() {
 	from, to := x.From.Shares(), x.To.Shares()
 	x.Change, x.Numerical = make([]float64, len(to)), make([]float64, len(to))
+	x.Moved, x.Revised = make([]float64, len(to)), make([]float64, len(to))
 	for k := range to {
 		x.Change[k] = to[k] - from[k]
 		sum := 0.0
 		for _, c := range x.Causes {
 			sum += c.Contribution[k]
+			switch c.Kind {
+			case CauseJoined, CauseLeft, CausePredictions, CauseAge, CauseEdges:
+				x.Moved[k] += c.Contribution[k]
+			case CauseModel, CauseLabels, CauseCoefficients, CauseGamma:
+				x.Revised[k] += c.Contribution[k]
+			}
 		}
 		x.Numerical[k] = x.Change[k] - sum
 	}

@@ -107,6 +107,8 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	row("from", x.From.Shares(), "%.2f %%", 2, endText(&x.From))
 	row("to", x.To.Shares(), "%.2f %%", 2, endText(&x.To))
 	row("change", x.Change, "%+.2f", 2, "percentage points")
+	row("moved", x.Moved, "%+.2f", 2, "by members, predictions and edges")
+	row("revised", x.Revised, "%+.2f", 2, "by labels, coefficients and models")
 	fmt.Fprintln(t)
 	for _, c := range x.Causes {
 		row(c.Kind, c.Contribution, "%+.2f", 2, detailText(&c))

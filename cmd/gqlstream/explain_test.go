@@ -243,7 +243,7 @@ func TestExplainForPeople(t *testing.T) {
 	whole, _ := mustRun(
 		t,
 		append(args, "--from", position(recordsOf(t, lines, "everyone", "auto")[0].Position))...)
-	for _, want := range []string{"everyone by auto", "percentage points", "our own error", "edges", "Largest single changes"} {
+	for _, want := range []string{"everyone by auto", "percentage points", "moved", "revised", "our own error", "edges", "Largest single changes"} {
 		if !strings.Contains(text+whole, want) {
 			t.Errorf("no %q in\n%s\n%s", want, text, whole)
 		}

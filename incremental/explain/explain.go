@@ -43,6 +43,7 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	end.Estimate.Config = ""                             // of the copy
 	end.Estimate.Moved, end.Estimate.SEChange = nil, nil // of one step of it
 	end.Estimate.Revised, end.Estimate.SERevised = nil, nil
+	end.Estimate.Counted, end.Estimate.SECounted = nil, nil
 	return end
 }
 

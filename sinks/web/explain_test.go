@@ -72,7 +72,7 @@ func TestExplainAnswers(t *testing.T) {
 func knownCause(kind string) bool {
 	switch kind {
 	case quant.CauseJoined,
-		quant.CauseLeft,
+		quant.CauseLeft, quant.CauseAge,
 		quant.CausePredictions,
 		quant.CauseModel,
 		quant.CauseLabels,
