@@ -105,7 +105,7 @@ func (c *Core) estimate(
 		if each[i] == nil {
 			c.tallies.SetUnpublished(id)
 		} else {
-			c.tallies.SetProgress(id, tally.Progress{})
+			c.tallies.SetProgress(id, c.untold(id, each[i]))
 		}
 	}
 	records = slices.Concat(each...)
@@ -113,6 +113,15 @@ func (c *Core) estimate(
 		return cmp.Compare(a.Community, b.Community)
 	})
 	return records, behind
+}
+
+// untold returns what the records of a community that were just made leave for the next ones to
+// tell: a movement that Config.Round takes away.
+func (c *Core) untold(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
+	if c.config.Round > 0 {
+		p = c.tallies.Untold(id, records[0].Counted)
+	}
+	return p
 }
 
 // emissionWork is what an emission can bear of one shard, in classes times cells: about a quarter
@@ -196,6 +205,9 @@ func (c *Core) solve(
 	turnover.Reset = last.exists() && last.Version != now.Version
 	now.Switching = now.Switching || turnover.Reset && len(last.snapshots) > 0
 	read, header := c.read(id, view), c.header(id, view)
+	if last.exists() {
+		header.Counted, header.SECounted = c.tallies.Counted(id)
+	}
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	snapshots := make([]*quant.Snapshot, len(records))
 	drifts := make([]drift, len(records))

@@ -53,9 +53,11 @@ func round(e *quant.Estimate, unit float64) {
 		{e.High, math.Ceil},
 		{e.Moved, math.Round},
 		{e.Revised, math.Round},
+		{e.Counted, math.Round},
 		{e.SE, math.Ceil},
 		{e.SEChange, math.Ceil},
 		{e.SERevised, math.Ceil},
+		{e.SECounted, math.Ceil},
 	} {
 		for k, x := range bound.list {
 			bound.list[k] = bound.to(float64(x*n)) / n

@@ -28,6 +28,10 @@ type Estimate struct {
 	// the same, by labels, coefficients or a model version
 	Revised   []float64 `json:"revised,omitempty"`
 	SERevised []float64 `json:"se_revised,omitempty"` // standard error of Revised
+	// by how much the plain count of the members' predictions moved since the record before, and
+	// the standard error of that if each of them was as likely to move in the other direction
+	Counted   []float64 `json:"counted,omitempty"`
+	SECounted []float64 `json:"se_counted,omitempty"`
 	// standard error of how far the shares may be behind, a part of SE: members who have not been
 	// heard since may have moved as the others did
 	SELag []float64 `json:"se_lag,omitempty"`

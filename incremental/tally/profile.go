@@ -125,6 +125,10 @@ type Progress struct {
 	// squared multiplicities of profiled members that came or changed
 	Joined float64 `json:"joined"`
 	Left   float64 `json:"left"` // of those that went or changed
+
+	// K, of the plain count of the predictions; nil: it did not move. See Tallies.Counted
+	Counted []float64 `json:"counted,omitempty"` // by how many members it moved
+	Squares []float64 `json:"squares,omitempty"` // sum of the squares of each member's part
 }
 
 // turn counts one member whose squared multiplicities were and are the given ones. One

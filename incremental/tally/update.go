@@ -155,6 +155,9 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 			t.status[s.community] = touched
 		}
 	}
+	if t.follow(c, s, before, after) {
+		t.status[s.community] = touched
+	}
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
 	c.progress.turn(before.square(s.before), after.square(s.after), turned)

@@ -137,7 +137,11 @@ func divideChange(d *quant.Estimate, fresh [2][]*quant.Estimate) {
 			}
 			if len(e.Moved) != k || len(e.SEChange) != k || len(e.Revised) != k ||
 				len(e.SERevised) != k {
+				d.Counted, d.SECounted = nil, nil
 				return
+			}
+			if len(e.Counted) == k && len(e.SECounted) == k {
+				count(d, e, sign)
 			}
 			for i := range k {
 				moved[i] += sign * e.Moved[i]
@@ -148,4 +152,15 @@ func divideChange(d *quant.Estimate, fresh [2][]*quant.Estimate) {
 		}
 	}
 	d.Moved, d.SEChange, d.Revised, d.SERevised = moved, seMoved, revised, seRevised
+}
+
+// count adds by how much the count of one community moved.
+func count(d, e *quant.Estimate, sign float64) {
+	if d.Counted == nil {
+		d.Counted, d.SECounted = make([]float64, len(e.Counted)), make([]float64, len(e.Counted))
+	}
+	for i, x := range e.Counted {
+		d.Counted[i] += sign * x
+		d.SECounted[i] = math.Hypot(d.SECounted[i], e.SECounted[i])
+	}
 }

@@ -1,0 +1,107 @@
+package tally
+
+import (
+	"math"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// countedLeast is the distance in variation from which on another prediction of a member counts in
+// Counted. A classifier that judges many people a little otherwise, as one that reads neighbours
+// does when a person with many of them is judged anew, says nothing of their opinions.
+const countedLeast = 0.1
+
+// Counted returns by how much the plain count of the predictions, the mean prediction of all
+// members that have one, has moved since the last record, by class, and the standard errors of
+// that. Nil: no record was made yet, or nobody has a prediction.
+//
+// Every member counts by its own prediction alone, whether it has a label or not: labels,
+// coefficients and neighbours move nothing. A member that joins or leaves moves the count by how
+// far its prediction is from the mean. A prediction of another model version than the one before
+// moves nothing.
+//
+// The error is the root of the sum of the squares of what each member moved. If each was as likely
+// to move in the other direction, the movement divided by it passes z by chance in either
+// direction with a probability of at most 2 exp(-z²/2), however much each one moves (Efron, 1969).
+func (t *Tallies) Counted(id CommunityID) (moved, errors []float64) {
+	n := t.Known(id).Sum
+	if !(n > 0) {
+		return nil, nil
+	}
+	p := t.each[id].progress
+	moved, errors = make([]float64, t.classes), make([]float64, t.classes)
+	for k := range p.Counted {
+		moved[k] = p.Counted[k] / n
+		errors[k] = math.Sqrt(p.Squares[k]) / n
+	}
+	return moved, errors
+}
+
+// Untold returns the progress that is left of the count when a record told that it has moved by
+// this much: what was rounded away counts in the next record.
+func (t *Tallies) Untold(id CommunityID, told []float64) (left Progress) {
+	n, p := t.Known(id).Sum, t.each[id].progress
+	if len(told) != len(p.Counted) || !(n > 0) {
+		return left
+	}
+	left.Counted = slices.Clone(p.Counted)
+	for k := range told {
+		left.Counted[k] -= float64(told[k] * n)
+	}
+	left.Squares = make([]float64, len(told))
+	return left
+}
+
+// follow notes by how much one member moves the count of a community, and reports whether it does.
+func (t *Tallies) follow(c *community, s shift, before, after *state) bool {
+	was, is := before.profile.own, after.profile.own
+	if s.before == 0 {
+		was = nil
+	}
+	if s.after == 0 {
+		is = nil
+	}
+	stays := was != nil && is != nil
+	switch {
+	case was == nil && is == nil, stays && before.version != after.version,
+		stays && s.before == s.after && !apart(was, is),
+		!(stays && s.before == s.after) && c.profiled == 0: // the mean is not known
+		return false
+	}
+	c.progress.start(t.classes)
+	for k := range t.classes {
+		mean := 0.0
+		if c.profiled > 0 {
+			mean = c.p[soft][k].Float() / c.predicted()
+		}
+		d := beyond(is, k, mean, s.after) - beyond(was, k, mean, s.before)
+		c.progress.Counted[k] += d
+		c.progress.Squares[k] += float64(d * d)
+	}
+	return true
+}
+
+// start makes room for a count that moves.
+func (p *Progress) start(classes int) {
+	if p.Counted == nil {
+		p.Counted, p.Squares = make([]float64, classes), make([]float64, classes)
+	}
+}
+
+// apart reports whether two predictions are as far from each other as countedLeast.
+func apart(a, b []uint32) bool {
+	distance := uint64(0)
+	for k, x := range a {
+		distance += uint64(max(x, b[k]) - min(x, b[k]))
+	}
+	return float64(distance) >= 2*countedLeast*event.One
+}
+
+// beyond returns by how much a member with a prediction exceeds the mean of a class.
+func beyond(own []uint32, class int, mean float64, multiplicity uint32) float64 {
+	if own == nil {
+		return 0
+	}
+	return float64(multiplicity) * (float64(own[class])/event.One - mean)
+}
