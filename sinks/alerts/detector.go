@@ -42,15 +42,21 @@ type detector struct {
 
 	Total    float64 `json:"total"`    // sum of all that moved
 	Variance float64 `json:"variance"` // sum of the squares of their standard errors
+	Counted  float64 `json:"counted"`  // of the count of predictions: sum of all that it moved
+	Squares  float64 `json:"squares"`  // the same of the squares of its standard errors
+	Members  float64 `json:"members"`
 
 	Past []sample `json:"past,omitempty"` // Change
+
+	Found  movement `json:"found,omitzero"`   // without a number: of the last evaluation
+	Recent []sample `json:"recent,omitempty"` // CUSUM: at the last evaluations, oldest first
+	Seen   int64    `json:"seen,omitempty"`   // evaluations
 
 	Then sample `json:"then,omitzero"` // CUSUM: at the last evaluation
 	Up   sum    `json:"up,omitzero"`
 	Down sum    `json:"down,omitzero"`
 
 	Spread spread  `json:"spread,omitzero"` // of the movement that the rule looks at
-	Longer spans   `json:"longer,omitzero"` // CUSUM: the movements over several evaluations
 	Looked int64   `json:"looked,omitempty"`
 	Peak   float64 `json:"peak,omitempty"` // height of the present peak, 0 where there is none
 }
@@ -61,6 +67,8 @@ type sample struct {
 	Cell     int64   `json:"cell"`
 	Total    float64 `json:"total"`
 	Variance float64 `json:"variance"`
+	Counted  float64 `json:"counted,omitempty"`
+	Squares  float64 `json:"squares,omitempty"`
 }
 
 // sum is one side of a CUSUM.
@@ -108,12 +116,21 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	d.High = e.High[class]
 	d.SE = e.SE[class]
 	d.Confidence = e.Confidence
+	d.Members = e.Members
 	if d.Standing == standingSuppressed {
 		return
 	}
 	if linked && len(e.Moved) > class && len(e.SEChange) > class {
 		d.Total += e.Moved[class]
 		d.Variance += e.SEChange[class] * e.SEChange[class]
+	}
+	counted, errors := e.Counted, e.SECounted
+	if counted == nil { // a record of a version that did not count
+		counted, errors = e.Moved, e.SEChange
+	}
+	if linked && len(counted) > class && len(errors) > class {
+		d.Counted += counted[class]
+		d.Squares += errors[class] * errors[class]
 	}
 	if r.When.Quantity == Change {
 		d.remember(r, now)
@@ -146,7 +163,7 @@ func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressed
 // remember keeps the last sums of each cell, and no more than reach back.
 func (d *detector) remember(r *Rule, now int64) {
 	cell := now / width(r)
-	one := sample{cell, d.Total, d.Variance}
+	one := d.sum(cell)
 	if n := len(d.Past); n > 0 && d.Past[n-1].Cell == cell {
 		d.Past[n-1] = one
 		return
@@ -199,7 +216,7 @@ func (d *detector) value(r *Rule, now int64) (float64, bool) {
 		moved, _, known := d.change(r, now)
 		return moved, known
 	case CUSUM:
-		return d.highest(r), true
+		return max(d.Up.S, d.Down.S), true
 	}
 	return d.Point, true
 }
@@ -222,11 +239,13 @@ func (d *detector) evaluate(
 	case d.Standing == standingSuppressed:
 		return verdictUnknown
 	}
-	switch r.When.Quantity {
-	case CUSUM:
-		return d.evaluateCUSUM(r, t, often, firing, fresh, now)
-	case Change:
-		return d.evaluateChange(r, t, often, firing, fresh, now)
+	switch quantity := r.When.Quantity; {
+	case r.When.Budgeted:
+		return d.evaluateBudgeted(r, t, often, firing, fresh, now)
+	case quantity == CUSUM:
+		return d.evaluateCUSUM(r, t, firing, fresh, now)
+	case quantity == Change:
+		return d.evaluateChange(r, t, firing, fresh, now)
 	}
 	x, _ := d.value(r, now)
 	return d.compare(r, x, firing)
@@ -249,18 +268,14 @@ func verdictOf(holds bool) verdict {
 }
 
 func (d *detector) evaluateChange(
-	r *Rule,
-	t *tail,
-	often float64,
-	firing, fresh bool,
-	now int64,
+	r *Rule, t *tail, firing, fresh bool, now int64,
 ) verdict {
 	moved, variance, known := d.change(r, now)
 	if !known {
 		return verdictUnknown
 	}
 	height := math.Abs(ratio(moved, d.scale(variance)))
-	threshold := d.threshold(r, t, often, variance)
+	threshold := math.Abs(ratio(r.When.Value, d.scale(variance)))
 	if part := float64(now-d.Looked) / float64(r.Over); fresh && part >= 1./changeCells {
 		if part = min(part, 1); d.Looked > 0 {
 			t.look(part)
@@ -269,24 +284,7 @@ func (d *detector) evaluateChange(
 		d.Spread.learn(moved, variance, part, changeMemory)
 		d.Looked = now
 	}
-	if !r.When.Budgeted {
-		return d.compare(r, moved, firing)
-	}
-	if firing {
-		threshold /= 2
-	}
-	return verdictOf(height > threshold)
-}
-
-// threshold returns the height from which on a series rings.
-func (d *detector) threshold(r *Rule, t *tail, often, variance float64) float64 {
-	switch {
-	case r.When.Budgeted:
-		return t.threshold(r.shape(), often)
-	case r.When.Quantity == CUSUM:
-		return r.Threshold
-	}
-	return math.Abs(ratio(r.When.Value, d.scale(variance)))
+	return d.compare(r, moved, firing)
 }
 
 // watch follows the height of a statistic over a peak, and tells the tail of its end.
@@ -303,45 +301,23 @@ func (d *detector) watch(t *tail, s shape, height, threshold float64) {
 }
 
 // evaluateCUSUM adds what moved since the last evaluation to the sums, in units of what is usual.
-func (d *detector) evaluateCUSUM(
-	r *Rule,
-	t *tail,
-	often float64,
-	firing, fresh bool,
-	now int64,
-) verdict {
-	threshold := d.threshold(r, t, often, 0)
-	d.Spread.usual = &t.Usual
+func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64) verdict {
 	if fresh {
 		moved := d.Total - d.Then.Total
 		variance := d.Variance - d.Then.Variance
 		then := d.Then
-		d.Then = sample{Cell: now, Total: d.Total, Variance: d.Variance}
+		d.Then = d.sum(now)
 		if d.Spread.Windows >= cusumWarm {
 			z := ratio(moved, d.scale(variance))
-			most := 2 * threshold
-			if r.When.Budgeted {
-				most = threshold
-			}
-			d.Up.add(z-r.Drift, most, then)
-			d.Down.add(-z-r.Drift, most, then)
-			sure := math.Hypot(d.Spread.sure(variance), floorPart*d.SE)
-			d.Longer.Height = r.height(math.Abs(ratio(moved, sure)))
-			if r.When.Budgeted {
-				d.Longer.look(r, d.Then, &d.Spread, floorPart*d.SE)
-			}
+			d.Up.add(z-r.Drift, 2*r.Threshold, then)
+			d.Down.add(-z-r.Drift, 2*r.Threshold, then)
 			t.look(1)
-			d.watch(t, r.shape(), d.highest(r), threshold)
+			d.watch(t, r.shape(), max(d.Up.S, d.Down.S), r.Threshold)
 		}
 		d.Spread.learn(moved, variance, 1, cusumMemory)
-		d.Longer.learn(d.Then)
-		t.Usual.learn(&d.Spread)
 	}
-	recovery := r.recovery()
-	if r.When.Budgeted && r.Recover == nil {
-		recovery = threshold / 2 // so that another movement soon after is news again
-	}
-	if d.highest(r) >= threshold || firing && max(d.Up.S, d.Down.S) > recovery {
+	highest := max(d.Up.S, d.Down.S)
+	if highest >= r.Threshold || firing && highest > r.recovery() {
 		return verdictYes
 	}
 	if firing {

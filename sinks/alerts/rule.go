@@ -197,7 +197,12 @@ func (r *Rule) recovery() float64 {
 
 // shape is how the statistic of a change or a CUSUM behaves by itself.
 func (r *Rule) shape() shape {
-	if r.When.Quantity == CUSUM {
+	switch {
+	case r.When.Quantity == CUSUM && r.When.Budgeted:
+		return spansShape
+	case r.When.Budgeted:
+		return windowShape
+	case r.When.Quantity == CUSUM:
 		return cusumShape(r.Drift)
 	}
 	return changeShape

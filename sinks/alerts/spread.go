@@ -15,42 +15,6 @@ type spread struct {
 	Blocks  []block `json:"blocks,omitempty"`
 	Open    block   `json:"open"`
 	Filled  float64 `json:"filled"` // windows of the open block
-
-	usual *usual // of all series of the rule; set before each evaluation. nil: not known
-}
-
-// usual is what all series of a rule say of their errors: how the square of a movement
-// compares with its variance by the records. A classifier that judges a person alike each time
-// makes it small.
-type usual struct {
-	Log   float64 `json:"log"`   // mean of the logarithms of the ratios
-	Looks float64 `json:"looks"` // at series, at most a memory of them
-}
-
-const (
-	usualLooks  = 10_000 // a memory of looks
-	usualLeast  = 200    // looks from which on it counts
-	usualBounds = 6      // of a logarithm
-)
-
-// learn takes what one series says.
-func (u *usual) learn(s *spread) {
-	proved := s.proved()
-	if len(s.Blocks) < blocksLeast || !(proved > 0) {
-		return
-	}
-	u.Looks = min(u.Looks+1, usualLooks)
-	log := max(-usualBounds, min(usualBounds, math.Log(proved)))
-	u.Log += (log - u.Log) / u.Looks
-}
-
-// prior returns by what variances of records are multiplied before a series is known, and for
-// how many of its windows that counts.
-func (s *spread) prior() (factor, windows float64) {
-	if s.usual == nil || s.usual.Looks < usualLeast {
-		return 1, spreadPrior
-	}
-	return math.Exp(s.usual.Log), usualPrior
 }
 
 // block holds means over the windows of a block.
@@ -62,13 +26,6 @@ type block struct {
 const (
 	// spreadPrior is the number of windows that the errors of the records count for.
 	spreadPrior = 5
-	// usualPrior is the same once other series of the rule tell how right these errors are.
-	usualPrior = 40
-	// spansPrior is the same for a spread over several windows, as single ones give it.
-	spansPrior = 10
-	// unsureWindows is what the ratio of the quantiles of Student's and of the normal
-	// distribution at one in 10^8 is about.
-	unsureWindows = 10
 	// blocksMost is the number of blocks; then two become one, up to the memory of a
 	// spread.
 	blocksMost = 16
@@ -89,10 +46,9 @@ func (s *spread) scale(variance float64) float64 {
 	if s.Windows == 0 {
 		return math.Sqrt(max(variance, 0))
 	}
-	factor, prior := s.prior()
-	square = (prior*factor*expected + s.Windows*square) / (prior + s.Windows)
+	square = (spreadPrior*expected + s.Windows*square) / (spreadPrior + s.Windows)
 	known := s.known()
-	proved := (prior*factor + known*s.proved()) / (prior + known)
+	proved := (spreadPrior + known*s.proved()) / (spreadPrior + known)
 	return math.Sqrt(max(square, burstPart*burstPart*min(1, proved)*max(variance, 0)))
 }
 
@@ -125,30 +81,6 @@ func (s *spread) proved() float64 {
 // normalMedian is the median of a mean of squares of n normal numbers, as a part of its mean
 // (Wilson and Hilferty, 1931).
 func normalMedian(n float64) float64 { return math.Pow(1-2/(9*max(n, 1)), 3) }
-
-// over returns the spread of a movement over so many windows, of which s has learned with each
-// window. one is that of single windows, which stands for it as if they were independent,
-// until enough is known: movements that take each other back spread less over several.
-func (s *spread) over(one *spread, windows, variance float64) float64 {
-	independent := s.Windows / windows
-	square, _ := s.typical()
-	single := one.scale(0)
-	square = (spansPrior*windows*single*single + independent*square) / (spansPrior + independent)
-	burst := one.scale(variance)
-	_, prior := one.prior()
-	return max(math.Sqrt(square), burst) * unsure(independent+spansPrior+prior)
-}
-
-// sure returns the spread of a movement over one window that a threshold is compared with.
-func (s *spread) sure(variance float64) float64 {
-	_, prior := s.prior()
-	return s.scale(variance) * unsure(s.Windows+prior)
-}
-
-// unsure is by how much a spread that so many windows tell is larger where a movement of the
-// size of a threshold is compared with it: of few windows it may be far too small (Student,
-// 1908).
-func unsure(windows float64) float64 { return 1 + unsureWindows/max(windows, 1) }
 
 // typical returns the square of a usual movement, and the usual variance by the records.
 func (s *spread) typical() (square, expected float64) {
@@ -223,7 +155,8 @@ type tail struct {
 	Looks  float64 `json:"looks"`  // windows of all series
 	Peaks  float64 `json:"peaks"`  // that rose above the level and did not ring
 	Excess float64 `json:"excess"` // the sum of their heights above it
-	Usual  usual   `json:"usual"`
+
+	Evidence []*evidence `json:"evidence,omitempty"` // by span, of rules without a number
 }
 
 // shape is how a statistic behaves on changes that are normal and independent.
@@ -231,6 +164,7 @@ type shape struct {
 	level float64 // above which peaks are learned
 	rate  float64 // of such peaks, a window
 	mean  float64 // of their heights above the level
+	least float64 // part of rate and mean below which nothing is learned
 }
 
 const (
@@ -267,9 +201,10 @@ func cusumShape(drift float64) shape {
 
 // fitted returns the rate of peaks above the level, a window, and their mean height above it.
 func (t *tail) fitted(s shape) (rate, mean float64) {
-	rate = max(tailQuiet*s.rate, (tailPrior+t.Peaks)/(tailPrior/s.rate+t.Looks))
+	rate = (tailPrior + t.Peaks) / (tailPrior/s.rate + t.Looks)
 	mean = (tailPrior*s.mean + t.Excess) / (tailPrior + t.Peaks)
-	return rate, min(mean, tailMeanMax*s.mean)
+	return max(rate, max(tailQuiet, s.least)*s.rate),
+		max(s.least*s.mean, min(mean, tailMeanMax*s.mean))
 }
 
 // threshold returns the height that is passed by itself so often a window.

@@ -43,17 +43,3 @@ func TestSpreadOfASeriesThatHardlyMoves(t *testing.T) {
 		t.Errorf("the spread is %v where movements have one of .005", got)
 	}
 }
-
-// The height of one movement is passed by itself as often as the sums of a CUSUM pass it, but for the
-// number of spans that are looked at.
-func TestHeightOfOneMovement(t *testing.T) {
-	r := Rule{Drift: driftDefault}
-	for _, z := range []float64{4, 5, 6, 7.99, 8.01, 12} {
-		rate := math.Erfc(z / math.Sqrt2)
-		x := 2*driftDefault*(r.height(z)+cusumEdge) + math.Log(float64(len(spanEvaluations)+2))
-		sums := math.Log(4*driftDefault*driftDefault) - x // Siegmund, for large heights
-		if math.Abs(sums-math.Log(rate)) > 0.05*math.Abs(math.Log(rate)) {
-			t.Errorf("%v spreads: log rate %v, of a CUSUM of that height %v", z, math.Log(rate), sums)
-		}
-	}
-}

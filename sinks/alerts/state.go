@@ -10,9 +10,9 @@ import (
 	"gqlstream/quant/difference"
 )
 
-// format is the version of the saved state. Of format 1, which knew no movements, states are read
-// and detectors begin again.
-const format = 2
+// format is the version of the saved state. Of format 1, which knew no movements, and 2, which knew
+// no counts, states are read and detectors begin again.
+const format = 3
 
 // saved is the state of an engine, with the rules that made it.
 type saved struct {
@@ -89,6 +89,9 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	e.config = Config{
 		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,
 		Budget: cmp.Or(s.Budget, BudgetDefault),
+	}
+	if s.Format < format {
+		e.tails = nil
 	}
 	for len(e.tails) < len(s.Rules) {
 		e.tails = append(e.tails, &tail{})

@@ -209,7 +209,7 @@ func TestTransitionsAlternate(t *testing.T) {
 
 func TestDamagedStateIsRefused(t *testing.T) {
 	for _, text := range []string{
-		"", "{}", `{"format":3}`, `{"format":1,"classes":["a"],"alerts":[{"class":1,"rule":"r"}]}`,
+		"", "{}", `{"format":4}`, `{"format":1,"classes":["a"],"alerts":[{"class":1,"rule":"r"}]}`,
 		`{"format":1,"classes":["a"],"alerts":[{"class":0,"rule":"r"}]}`,
 		`{"format":1,"classes":["a"],"alerts":[null]}`,
 	} {

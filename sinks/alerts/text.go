@@ -29,10 +29,10 @@ func (a *alert) begins(now int64) sample {
 			return sample{Cell: now - int64(a.rule.Over), Total: d.Total - moved}
 		}
 	case CUSUM:
-		side := d.side()
-		if a.rule.When.Budgeted && d.Longer.Height > side.S {
-			return sample{Cell: d.Longer.Since, Total: d.Longer.From}
+		if a.rule.When.Budgeted {
+			return sample{Cell: d.Found.Since, Total: d.Found.From}
 		}
+		side := d.side()
 		return sample{Cell: side.Since, Total: side.From}
 	}
 	return sample{Cell: now, Total: d.Total}
@@ -115,20 +115,17 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 			return "nothing further moved"
 		}
 		if r.When.Budgeted {
-			return fmt.Sprintf("the movement scores %s, the rule fires above %s",
-				short(d.highest(r)), short(d.threshold(r, t, often, 0)))
+			return d.score(t.threshold(r.shape(), often), now)
 		}
 		return fmt.Sprintf("movements add up to %s times the usual, the rule fires above %s",
-			short(max(d.Up.S, d.Down.S)), short(d.threshold(r, t, often, 0)))
+			short(max(d.Up.S, d.Down.S)), short(r.Threshold))
 	case Change:
-		moved, variance, known := d.change(r, now)
+		moved, _, known := d.change(r, now)
 		switch {
 		case !known:
 			return "the share of " + span(r.Over) + " ago is not known yet"
 		case r.When.Budgeted:
-			return fmt.Sprintf("%s in %s is %s times the usual movement, the rule fires above %s",
-				points(moved), span(r.Over), short(math.Abs(ratio(moved, d.scale(variance)))),
-				short(d.threshold(r, t, often, variance)))
+			return d.score(t.threshold(r.shape(), often), now)
 		}
 		return fmt.Sprintf("%s in %s, %s", points(moved), span(r.Over), r.asks(state, unit))
 	case Low, High:
@@ -137,6 +134,19 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 			quantity, unit(x), r.asks(state, unit))
 	}
 	return r.asks(state, unit)
+}
+
+// score compares the movement of the count of predictions with what the rule asks for.
+func (d *detector) score(threshold float64, now int64) string {
+	m := &d.Found
+	if m.Score == 0 {
+		return "the count of predictions stands still"
+	}
+	return fmt.Sprintf(
+		"the count of predictions moved %s within %s, %s standard errors: score %s, "+
+			"the rule fires above %s",
+		points(m.Moved), span(time.Duration(now-m.Since).Round(time.Second)),
+		fixed(math.Abs(m.Moved)/math.Sqrt(m.Variance)), fixed(m.Score), fixed(threshold))
 }
 
 // asks says what the rule asks for, or, of an end, where it ends.
@@ -218,6 +228,9 @@ func span(d time.Duration) string {
 	}
 	return text
 }
+
+// fixed is a number with one decimal.
+func fixed(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
 // short is a number with three digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
