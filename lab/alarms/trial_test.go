@@ -17,7 +17,7 @@ import (
 // trial is a network, how it is estimated, and the rules that watch it.
 type trial struct {
 	Network simulate.Config
-	Core    incremental.Config
+	Core    *incremental.Config // nil: predictions are counted, and nothing is estimated
 	Alerts  alerts.Config
 	Emit    time.Duration // of log time between two emissions; 0: at each tick
 
@@ -32,6 +32,7 @@ type move struct {
 	Community string
 	Time      event.Time
 	Size      float64 // of the first class
+	Members   int
 }
 
 // report is what a trial gave.
@@ -48,16 +49,23 @@ func runTrial(ctx context.Context, t trial) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	core, err := incremental.New(t.Core)
-	if err != nil {
-		return nil, fmt.Errorf("alarms: %w", err)
+	var reads reader = newCounter()
+	if t.Core != nil {
+		core, err := incremental.New(*t.Core)
+		if err != nil {
+			return nil, fmt.Errorf("alarms: %w", err)
+		}
+		reads = coreReader{core}
 	}
-	defer core.Close()
+	defer reads.close()
 	engine, err := alerts.New(t.Alerts)
 	if err != nil {
 		return nil, fmt.Errorf("alarms: %w", err)
 	}
-	r := &run{trial: t, network: network, core: core, engine: engine, before: map[string]simulate.TruthRecord{}}
+	r := &run{
+		trial: t, network: network, reads: reads, engine: engine,
+		before: map[string]simulate.TruthRecord{},
+	}
 	r.report.Began = network.Now()
 	var batch event.Batch
 	for {
@@ -76,7 +84,7 @@ func runTrial(ctx context.Context, t trial) (*report, error) {
 type run struct {
 	trial   trial
 	network *simulate.Network
-	core    *incremental.Core
+	reads   reader
 	engine  *alerts.Engine
 	report  report
 	next    event.Time // emission
@@ -91,14 +99,14 @@ func (r *run) step(b *event.Batch) {
 		r.next = b.Time + event.Time(r.trial.Emit)
 	}
 	emit := b.Emit
-	result := r.core.Step(b)
+	records := r.reads.step(b)
 	if emit {
-		r.report.Records += len(result.Estimates)
+		r.report.Records += len(records)
 		if r.trial.See != nil {
-			r.trial.See(b.Time, result.Estimates)
+			r.trial.See(b.Time, records)
 		}
 		moment := alerts.Moment{Position: uint64(b.Last), Time: int64(b.Time)}
-		for _, one := range r.engine.Evaluate(moment, result.Estimates) {
+		for _, one := range r.engine.Evaluate(moment, records) {
 			if one.State == alerts.Firing {
 				r.report.Alarms = append(r.report.Alarms, one)
 			}
@@ -119,7 +127,7 @@ func (r *run) look() {
 		before, known := r.before[t.Community]
 		if known && t.Jumped != before.Jumped {
 			size := t.Prevalence[0] - before.Prevalence[0]
-			r.report.Moves = append(r.report.Moves, move{t.Community, t.Jumped, size})
+			r.report.Moves = append(r.report.Moves, move{t.Community, t.Jumped, size, t.Members})
 		}
 		r.before[t.Community] = t
 	}

@@ -2,18 +2,19 @@ package simulate
 
 import "time"
 
-// Jump moves a share of a community from its largest class to another. All members post within a
-// time: news about which everybody speaks. A share of 0 has them speak of nothing new. It takes
-// effect in the next tick.
-func (s *Network) Jump(community int, share float64, within time.Duration) {
+// Shift moves a share of a community from its largest class to another, in the next tick. People
+// tell when they post next.
+func (s *Network) Shift(community int, share float64) {
 	g := uint32(community)
-	if share > 0 {
-		s.opinion.displace(g, share)
-		s.opinion.jumped[g] = s.now
-		s.settle(g)
-	}
+	s.opinion.displace(g, share)
+	s.opinion.jumped[g] = s.now
+	s.settle(g)
+}
+
+// Speak has all members of a community post within a time: news about which everybody speaks.
+func (s *Network) Speak(community int, within time.Duration) {
 	for v, p := range s.network.vertices {
-		if p.group == g {
+		if p.group == uint32(community) {
 			s.queue.add(uint32(v), duePrediction, 1+s.delay(within/2))
 		}
 	}
