@@ -202,10 +202,11 @@ export class Why {
     x.shown = k;
     const share = (end) => (end.published || end.estimate.prevalence)[k];
     const flags = explained([...x.from.estimate.flags, ...x.to.estimate.flags], info);
+    const parts = `The community moved it by ${points(x.moved[k])} points, what was learned ` +
+      `revised it by ${points(x.revised[k])} points. The contributions sum to the change.`;
     this.head.replaceChildren(h("b", {}, `${info.labels[k]} ${points(x.change[k])} points`),
       `: ${percent(share(x.from))} at ${place(x.from, x.to)}, ${percent(share(x.to))} at ` +
-      `${place(x.to, x.from)}. ` + (x.causes.length ? `The community moved it by ${points(x.moved[k])} points, what was ` +
-        `learned revised it by ${points(x.revised[k])} points. The contributions sum to the change.`
+      `${place(x.to, x.from)}. ` + (x.causes.length ? parts
         : "Nothing that concerns the estimate differs between the two.") +
       (flags.length ? ` Flags: ${flags.map((f) => f.doc.title).join(", ")}.` : ""));
     const odd = oddities(x, info);
