@@ -5,13 +5,15 @@
 // every emission of the log Evaluate takes the estimates that were published and
 // returns the transitions into firing and out of it.
 //
-// Detectors. A threshold compares one end of the interval, or the point, with a
-// number. A change compares the point
-// with the one that held a while ago, kept on a grid of changeCells cells. CUSUM is
-// the two-sided cumulative sum of Page (Biometrika 41, 1954) over the changes z in units
-// of se_change, in which what two estimates share cancels:
+// Detectors. A threshold compares one end of the interval, or the point, with a number. A
+// change with a number compares the point with the one that held a while ago, kept on a grid of
+// changeCells cells. A CUSUM with a number is the two-sided cumulative sum of Page (Biometrika
+// 41, 1954) over the movements z in units of what is usual for the series:
 //
 //	S+ <- max(0, S+ + z - k),  S- <- max(0, S- - z - k),  alarm when either is above h
+//
+// A change or a CUSUM without a number scores how seldom chance moves the count of predictions so
+// far in so short a time (chance.go); its threshold follows from the budget.
 //
 // The sums stop at twice h, so that an alarm ends at a known time after things are quiet.
 // A rule about a difference gets the records of package difference.

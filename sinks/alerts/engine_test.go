@@ -518,7 +518,7 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		"difference(a,b)>-0.1": "", "low difference(a, b) > 0": "", "difference(a) > 0": `"difference(a)" is not one of`, "difference(a, a) > 0": "is not one of",
 		"low>0.3": "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition", "lo > 1": `"lo" is not one of`,
 		"low > x": "not a number", "low > NaN": "not a number", "cusum < 3": "is not a condition", "cusum > 0": "above 0",
-		"cusum drift .4 > 3": "", "change over 1h > .1": "", "change > .1 over 1h": "", "change over > 1": "want a duration", "over 1h > 1": `"over" is not one of`, "change over 1h": "", "cusum difference(a, b)": "",
+		"cusum drift .4 > 3": "", "cusum drift .4": "as in cusum drift 0.5 > 8", "change over 1h > .1": "", "change > .1 over 1h": "", "change over > 1": "want a duration", "over 1h > 1": `"over" is not one of`, "change over 1h": "", "cusum difference(a, b)": "",
 		"low >= 1": "is not a condition",
 	} {
 		var r, again Rule

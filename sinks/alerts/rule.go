@@ -125,7 +125,8 @@ func (r *Rule) ParseWhen(text string) (err error) {
 			return fmt.Errorf("over: %q: want a duration such as 10m", over)
 		}
 	}
-	if drift := parameter("drift"); drift != "" {
+	drift := parameter("drift")
+	if drift != "" {
 		if r.Drift, err = strconv.ParseFloat(drift, 64); err != nil || !(r.Drift >= 0) {
 			return fmt.Errorf("drift: %s is not a number of usual movements", drift)
 		}
@@ -138,6 +139,9 @@ func (r *Rule) ParseWhen(text string) (err error) {
 		return fmt.Errorf("%q: %q is not one of %v", text, quantity, quantities)
 	}
 	if len(words) == 1 && (quantity == CUSUM || quantity == Change) {
+		if drift != "" {
+			return fmt.Errorf("%q: drift needs a number, as in cusum drift 0.5 > 8", text)
+		}
 		r.When = Condition{Quantity: quantity, Of: of, Budgeted: true}
 		return nil
 	}
