@@ -205,14 +205,14 @@ func (c *Core) solve(
 	turnover.Reset = last.exists() && last.Version != now.Version
 	now.Switching = now.Switching || turnover.Reset && len(last.snapshots) > 0
 	read, header := c.read(id, view), c.header(id, view)
-	if last.exists() {
-		header.Counted, header.SECounted = c.tallies.Counted(id)
-	}
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	snapshots := make([]*quant.Snapshot, len(records))
 	drifts := make([]drift, len(records))
 	for i, options := range c.config.Estimates {
 		records[i] = header
+		if last.exists() {
+			records[i].Counted, records[i].SECounted = c.tallies.Counted(id)
+		}
 		var before *quant.Snapshot
 		if len(last.snapshots) > 0 {
 			before, drifts[i] = last.snapshots[i], last.drifts[i].at(c.time, read.evidenceAge)
