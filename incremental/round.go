@@ -58,6 +58,7 @@ func round(e *quant.Estimate, unit float64) {
 		{e.SEChange, math.Ceil},
 		{e.SERevised, math.Ceil},
 		{e.SECounted, math.Ceil},
+		{e.SELag, math.Ceil},
 	} {
 		for k, x := range bound.list {
 			bound.list[k] = bound.to(float64(x*n)) / n
