@@ -27,6 +27,7 @@ func drawnTwice(q ask.Question) (*ask.Answer, error) {
 		Position: 12_345, Fresh: q.Count - 1, Offers: []ask.Offer{{Community: q.Communities[0], Labels: q.Count, HalfWidth: 0.099}},
 		Others: []ask.Offer{{Labels: 10, HalfWidth: 0.21}, {Labels: 200, HalfWidth: 0.049}},
 		Advice: []ask.Advice{{Name: "centre", Share: 0.6, Effective: 30, More: 40}},
+		When:   []ask.When{{Now: true, Reason: "opinions have moved lately"}},
 	}
 	before := "centre"
 	for i := range q.Count {
