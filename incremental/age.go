@@ -33,19 +33,23 @@ func (c *Core) ageTo(view graphstore.View, at event.Time) {
 	c.pairs.Update(view, &nothing, c.sums)
 	if c.warm() {
 		c.tallies.Update(view, &nothing, c.sums, votes)
-		c.posteriors.age(view, &nothing, votes, at)
-		c.tallies.TouchAll()
+		if changed := c.posteriors.age(view, &nothing, votes, at); changed || len(votes) > 0 {
+			c.tallies.TouchAll()
+		}
 	}
 }
 
-// age counts members with the masses of a time, and follows the means of their neighbours.
+// age counts members with the masses of a time, and follows the means of their neighbours. It
+// returns whether a mass changed.
 func (p *posteriors) age(
 	view graphstore.View, nothing *graphstore.Delta, votes []graphstore.Vertex, at event.Time,
-) {
-	if p != nil {
-		p.state.Age(view, at)
-		p.follow(view, nothing, votes)
+) (changed bool) {
+	if p == nil {
+		return false
 	}
+	changed = p.state.Age(view, at)
+	p.follow(view, nothing, votes)
+	return changed
 }
 
 // addAges adds to a record of auto how recent the predictions of the members and the labels are.

@@ -213,17 +213,21 @@ func (s *State) massOf(view graphstore.View, v Vertex) uint16 {
 	return view.MassUnits(view.Evidence(v), s.massesAt)
 }
 
-// Age counts every member with the mass that its prediction has at a time.
-func (s *State) Age(view graphstore.View, at event.Time) {
+// Age counts every member with the mass that its prediction has at a time. It returns whether a
+// mass changed.
+func (s *State) Age(view graphstore.View, at event.Time) (changed bool) {
 	s.massesAt = at
 	for v := range s.kept {
 		as := s.kept[v]
 		if as.cell == 0 {
 			continue
 		}
-		as.mass = s.massOf(view, Vertex(v))
-		s.countAs(view, Vertex(v), as, byNews)
+		if as.mass = s.massOf(view, Vertex(v)); as != s.kept[v] {
+			s.countAs(view, Vertex(v), as, byNews)
+			changed = true
+		}
 	}
+	return changed
 }
 
 // openness returns how far no label says what v is, in units of 1/pairs.Whole: 0 without a
