@@ -158,7 +158,7 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	if !bytes.HasPrefix(head, []byte(arrowMagic)) {
 		return newArrowStream(f, c, head, size)
 	}
-	if err := checkFooter(f.file, head, size); err != nil {
+	if err := checkFooter(f.file, size); err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
 	reader, err := ipc.NewFileReader(f.file, withinFile(size)...)
@@ -190,11 +190,13 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	if err := wire.CheckArrowSchema(head); err != nil {
 		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
 	}
+	if err := wire.CheckArrowStream(f.file, size); err != nil {
+		return nil, err
+	}
 	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	in := bufio.NewReader(f.file)
-	reader, err := ipc.NewReader(in, withinFile(size)...)
+	reader, err := ipc.NewReader(bufio.NewReader(f.file), withinFile(size)...)
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow stream: %w", err)
 	}
@@ -204,7 +206,7 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	}
 	t := &recordTable{columns: c, load: func() ([]arrow.Array, error) {
 		if !reader.Next() {
-			return nil, cmp.Or(reader.Err(), endOf(in))
+			return nil, cmp.Or(reader.Err(), io.EOF)
 		}
 		return reader.RecordBatch().Columns(), nil // the reader owns it until the next one
 	}}
@@ -212,19 +214,10 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	return t, err
 }
 
-// endOf returns io.EOF at the end of a file, and an error before it: more rows may follow the mark
-// of the end of a stream, and the reader stops there.
-func endOf(in *bufio.Reader) error {
-	if _, err := in.Peek(1); err != nil {
-		return err
-	}
-	return errors.New("damaged: bytes follow the end of the Arrow stream; is it two streams in " +
-		"one file?")
-}
-
-// checkFooter checks the footer of a file before the Arrow reader trusts its counts and allocates
-// accordingly: a flipped bit can ask for more memory than there is, which ends the process.
-func checkFooter(r io.ReaderAt, head []byte, size int64) error {
+// checkFooter checks the footer of a file, and the messages before it, before the Arrow reader
+// trusts their counts and allocates accordingly: a flipped bit can ask for more memory than there
+// is, which ends the process.
+func checkFooter(r io.ReaderAt, size int64) error {
 	tail := make([]byte, arrowSuffix)
 	_, err := r.ReadAt(tail, max(0, size-arrowSuffix))
 	length := int64(binary.LittleEndian.Uint32(tail))
@@ -236,7 +229,7 @@ func checkFooter(r io.ReaderAt, head []byte, size int64) error {
 	if _, err := r.ReadAt(footer, size-arrowSuffix-length); err != nil {
 		return err
 	}
-	return wire.CheckArrowFooter(footer, head, size)
+	return wire.CheckArrowFile(r, footer, size)
 }
 
 func fieldNames(schema *arrow.Schema) []string {

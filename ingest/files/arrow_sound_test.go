@@ -3,9 +3,11 @@ package files
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -41,8 +43,9 @@ func TestClaimsOfDamagedFiles(t *testing.T) {
 		"two streams": {
 			writeFile(t, "x.arrow", bytes.Repeat(streamOf(t, few, few), 2)), "bytes follow the end of the Arrow stream",
 		},
-		"pages outside": {filepath.Join("testdata", "damaged", "pages-outside.parquet"), "has pages outside the file"},
-		"a decimal":     {filepath.Join("testdata", "damaged", "decimal.feather"), "a decimal of 1073741836 digits"},
+		"no room for a schema": {writeFile(t, "y.arrow", []byte("ARROW1\x00\x00\x00\x00ARROW1")), "footer"},
+		"pages outside":        {filepath.Join("testdata", "damaged", "pages-outside.parquet"), "has pages outside the file"},
+		"a decimal":            {filepath.Join("testdata", "damaged", "decimal.feather"), "a decimal of 1073741836 digits"},
 	} {
 		if err := readQuietly(test.path); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
@@ -78,5 +81,108 @@ func TestBatchesThatTheFooterLeavesOut(t *testing.T) {
 	}
 	if errs == 0 {
 		t.Error("no footer was refused")
+	}
+}
+
+// arrowFiles returns the Arrow files and streams that other programs wrote, with their bytes.
+func arrowFiles(t *testing.T) (all []programFile, data [][]byte) {
+	folder := filepath.Join("testdata", "others")
+	for _, f := range programFiles(t, folder) {
+		if ext := filepath.Ext(f.File); ext == ".arrow" || ext == ".feather" {
+			whole, err := os.ReadFile(filepath.Join(folder, f.File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, data = append(all, f), append(data, whole)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no Arrow files")
+	}
+	return all, data
+}
+
+// readDamaged reads a damaged Arrow file. It is an error, or all of its rows are accounted for.
+func readDamaged(t *testing.T, f programFile, data []byte, what string, at int) error {
+	t.Helper()
+	path := writeFile(t, "x.arrow", data)
+	rows, _, _, err := account(t, path, Config{
+		Inputs: []Input{{Path: path, Kind: event.KindEdge}}, Zone: time.UTC,
+		Columns: map[string]string{},
+	})
+	if err == nil && rows != f.Rows {
+		t.Errorf("%s, %s at byte %d: %d rows are read of %d", f.File, what, at, rows, f.Rows)
+	}
+	return err
+}
+
+// A record batch or a dictionary that claims more text buffers than it lists is an error: the reader
+// allocates as many as it claims, and 2^33 of them end the process.
+func TestNumberOfTextBuffers(t *testing.T) {
+	const claimed = 1 << 33
+	refused := map[string]int{}
+	files, contents := arrowFiles(t)
+	for i, f := range files {
+		if !strings.HasPrefix(f.File, "polars_ipc") { // with views
+			continue
+		}
+		for at := 0; at+8 <= min(len(contents[i]), 1<<12); at += 8 {
+			data := bytes.Clone(contents[i])
+			binary.LittleEndian.PutUint64(data[at:], claimed)
+			if err := readDamaged(t, f, data, "a count", at); err != nil &&
+				strings.Contains(err.Error(), "a number of text buffers that cannot be") {
+				refused[f.File]++
+			}
+		}
+	}
+	if len(refused) == 0 {
+		t.Error("no number of text buffers was found")
+	}
+	t.Log(refused)
+}
+
+// A footer that loses any of its numbers leaves no row out.
+func TestFooterThatLosesANumber(t *testing.T) {
+	files, contents := arrowFiles(t)
+	refused, seen := 0, map[string]bool{}
+	for i, f := range files {
+		whole := contents[i]
+		program, _, _ := strings.Cut(f.File, "-")
+		if !bytes.HasPrefix(whole, []byte(arrowMagic)) || seen[program] {
+			continue
+		}
+		seen[program] = true
+		length := int(binary.LittleEndian.Uint32(whole[len(whole)-arrowSuffix:]))
+		for at := len(whole) - arrowSuffix - length; at+4 <= len(whole)-arrowSuffix; at += 4 {
+			data := bytes.Clone(whole)
+			clear(data[at : at+4])
+			if readDamaged(t, f, data, "zero", at) != nil {
+				refused++
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no footer was refused")
+	}
+}
+
+// A stream that ends early is an error, also between two batches.
+func TestArrowStreamThatEndsEarly(t *testing.T) {
+	files, contents := arrowFiles(t)
+	streams := 0
+	for i, f := range files {
+		whole := contents[i]
+		if bytes.HasPrefix(whole, []byte(arrowMagic)) {
+			continue
+		}
+		streams++
+		for n := 0; n < len(whole); n += 8 {
+			if readDamaged(t, f, whole[:n], "the end", n) == nil {
+				t.Errorf("%s: the first %d bytes of %d are read", f.File, n, len(whole))
+			}
+		}
+	}
+	if streams == 0 {
+		t.Error("no streams")
 	}
 }

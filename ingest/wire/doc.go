@@ -17,7 +17,8 @@
 // known. Arrow bytes never reach a general reader, which a few hostile bytes can make allocate
 // without bound: flat.go walks the metadata and checks each offset before it follows it;
 // arrow_batch.go checks each buffer against the rows once, when a record batch is bound; only then
-// are values read. No allocation depends on a size stated by the input. The expansion of a small
+// are values read. No allocation depends on a size stated by the input. arrow_file.go checks the
+// messages of Arrow files, which a general reader reads after that. The expansion of a small
 // message is bounded by event.EventsPerMessageLimit, event.UnitsPerMessageMax,
 // event.AttributesPerMessage and a bound on refused rows.
 //

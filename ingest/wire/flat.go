@@ -1,13 +1,6 @@
 package wire
 
-import (
-	"cmp"
-	"fmt"
-	"math"
-	"slices"
-
-	"gqlstream/ingest/event"
-)
+import "fmt"
 
 // flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a
 // flatbuffers compiler generates trust every offset; these trust none. Each word is checked against
@@ -135,76 +128,6 @@ func CheckArrowSchema(head []byte) error {
 		return b.sound()
 	}
 	return nil
-}
-
-// arrowBlock is the place of a message in an Arrow file.
-type arrowBlock struct{ from, to int64 }
-
-const (
-	arrowBlocksFrom = 8  // bytes before the schema: the magic, padded
-	arrowSuffix     = 10 // bytes after the footer: its length, and the magic
-	// arrowGapMax bounds the bytes between two blocks: padding, and the mark of the end of the
-	// stream before the footer.
-	arrowGapMax = 64 + 8
-)
-
-// CheckArrowFooter walks the footer of an Arrow file of that size, which begins with head. It
-// returns an error if a part of the footer lies outside of it, a block outside of the file, or
-// bytes of the file in no block: rows that the footer leaves out would vanish.
-func CheckArrowFooter(footer, head []byte, size int64) error {
-	w := &walk{buf: footer}
-	root := w.table(0)
-	w.checkColumns(root.child(1), 1, 0)
-	root.child(1).vector(2, 4) // its metadata
-	const blockBytes = 24      // offset, length of the metadata, length of the body
-	end := size - arrowSuffix - int64(len(footer))
-	places := []arrowBlock{{end, end}}
-	for _, field := range []int{2, 3} {
-		blocks := root.items(field, blockBytes)
-		for ; len(blocks) >= blockBytes && w.bad == ""; blocks = blocks[blockBytes:] {
-			b := walk{buf: blocks}
-			offset := int64(b.word(0, 8))
-			head := int64(int32(b.word(8, 4)))
-			body := int64(b.word(16, 8))
-			if offset < 0 || head < 0 || body < 0 || offset > size || head > size-offset ||
-				body > size-offset-head {
-				w.fail("a block outside the file")
-			}
-			places = append(places, arrowBlock{offset, offset + head + body})
-		}
-	}
-	slices.SortFunc(places, func(a, b arrowBlock) int { return cmp.Compare(a.from, b.from) })
-	from := schemaEnd(head)
-	if from == 0 {
-		from = places[0].from
-	}
-	if w.bad == "" {
-		w.checkGaps(places, from)
-	}
-	if w.bad != "" {
-		return event.Problemf(event.Malformed, "footer: %s", w.bad)
-	}
-	return nil
-}
-
-// schemaEnd returns where the schema of an Arrow file ends that begins with head, or 0 if no
-// length stands before it: Polars writes none, and writers of 2019 wrote it in another way.
-func schemaEnd(head []byte) int64 {
-	w := walk{buf: head}
-	if w.word(arrowBlocksFrom, 4) != math.MaxUint32 {
-		return 0
-	}
-	return arrowBlocksFrom + 8 + int64(w.word(arrowBlocksFrom+4, 4))
-}
-
-// checkGaps checks that blocks, in their order, leave no bytes out, from a byte of the file on.
-func (w *walk) checkGaps(blocks []arrowBlock, from int64) {
-	for _, b := range blocks {
-		if b.from-from > arrowGapMax {
-			w.fail(fmt.Sprintf("bytes %d to %d of the file are in no block", from, b.from))
-		}
-		from = max(from, b.to)
-	}
 }
 
 // checkColumns walks a vector of Field tables and the types inside them. Each table takes four
