@@ -109,6 +109,9 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
+		if column == nil { // a damaged schema can give neither a reader nor an error
+			return nil, fmt.Errorf("column %s: damaged: it cannot be read", field.Name)
+		}
 		b.columns, wanted = append(b.columns, column), append(wanted, slot)
 	}
 	return wanted, nil
