@@ -36,6 +36,7 @@ type arrowMessages struct {
 	// How many counts of text buffers a reader takes from a record batch, and from the dictionary
 	// of an id: one for each column of views. It does not look at how many there are.
 	views        int
+	columns      int // of a record batch, each with at least one node
 	dictionaries map[int64]int
 }
 
@@ -98,6 +99,9 @@ func (m *arrowMessages) check(w *walk, kind byte, header flat) {
 	switch kind {
 	case headerSchema:
 	case headerBatch:
+		if _, nodes := header.vector(1, 16); nodes < m.columns {
+			w.fail("fewer nodes than columns")
+		}
 		w.checkCounts(header, m.views)
 	case headerDictionary:
 		w.checkCounts(header.child(1), m.dictionaries[int64(header.number(0, 8))])
@@ -136,7 +140,7 @@ func (m *arrowMessages) setSchema(w *walk, schema flat) {
 	schema.vector(2, 4) // its metadata
 	m.dictionaries = map[int64]int{}
 	if w.bad == "" {
-		m.views = m.countViews(schema, 1)
+		m.views, m.columns = m.countViews(schema, 1), schema.tables(1)
 	}
 }
 
