@@ -140,11 +140,8 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 			a.Recover = cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
 		}
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
-		if r.When.Quantity == alerts.CUSUM {
-			a.When = fmt.Sprintf("%s drift %g", strings.TrimSpace(fmt.Sprint(r.When)), r.Drift)
-		}
-		if r.Threshold > 0 {
-			a.When += fmt.Sprintf(" > %g", r.Threshold)
+		if r.Threshold > 0 { // of a CUSUM
+			a.When = fmt.Sprintf("%s drift %g > %g", r.When, r.Drift, r.Threshold)
 		}
 	}
 	if len(rules) > 0 {
