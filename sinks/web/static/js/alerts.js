@@ -8,6 +8,12 @@ import { silences } from "./silence.js";
 
 const refreshEvery = 2000;
 
+// often says how many false alarms a month are expected.
+function often(n) {
+  if (!(n > 0)) return "";
+  return `${n < 10 ? n.toPrecision(2) : count(Number(n.toPrecision(2)))} a month`;
+}
+
 export function alertsPage(info) {
   const active = h("tbody"), past = h("tbody"), rules = h("tbody"), targets = h("tbody");
   const notice = h("p", { class: "note", hidden: true });
@@ -188,7 +194,7 @@ export function alertsPage(info) {
         count(r.firing),
         count(r.pending),
         count(r.inactive),
-        r.expected_per_month > 0 ? `${r.expected_per_month.toPrecision(2)} a month` : "",
+        often(r.expected_per_month),
         count(r.suppressed + r.no_data),
         whySilent(r),
       ]),
