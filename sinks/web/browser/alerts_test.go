@@ -46,7 +46,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		s.SetAlerts(web.Alerts{Rules: []alerts.Counts{{Rule: "majority-lost", Inactive: 3}}})
 		p := open(t, int(look.width), int(look.height), look.theme)
 		p.visit(s.URL() + "#/alerts")
-		p.until("the empty list", `document.body.innerText.includes("Nothing fires.")`)
+		p.until("the empty list", `document.body.innerText.includes("No alert fires.")`)
 		s.AddTransitions(
 			[]alerts.Transition{
 				fires("alpha", 31, alerts.Firing),

@@ -45,7 +45,7 @@ export function alertsPage(info) {
     "Firing and pending",
     ["State", "Rule", "Community", "Class", "Since", "When it began", "Now"],
     active,
-    "Nothing fires.",
+    "No alert fires.",
     "stack",
   );
   const before = table(
