@@ -84,6 +84,7 @@ func (m *arrowMessages) next() (arrowBlock, error) {
 	message := w.table(0)
 	b.kind, b.head, b.body = byte(message.number(1, 1)), b.head+size, int64(message.number(3, 8))
 	m.check(&w, b.kind, message.child(2))
+	message.vector(4, 4) // its metadata: a reader allocates by its length
 	if b.body < 0 || b.body > m.end-m.at-b.head {
 		w.fail("a body outside the file")
 	}
@@ -172,6 +173,7 @@ func CheckArrowFile(r io.ReaderAt, footer []byte, size int64) error {
 	w := &walk{buf: footer}
 	root := w.table(0)
 	m.setSchema(w, root.child(1))
+	root.vector(4, 4) // its metadata
 	listed := listedBlocks(root, 2, headerDictionary)
 	listed = append(listed, listedBlocks(root, 3, headerBatch)...)
 	if w.bad != "" {
