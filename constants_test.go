@@ -17,7 +17,7 @@ import (
 // constantsIn are the folders whose constants decide results.
 var constantsIn = []string{
 	"graphstore", "quant", "incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",
-	"incremental/prequential", "incremental/classifier", "incremental/ask", "sinks/alerts",
+	"incremental/prequential", "incremental/classifier", "sinks/alerts",
 }
 
 // declared holds the expressions of the constants of one package by name.

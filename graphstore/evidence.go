@@ -146,27 +146,18 @@ func (c *evidenceColumns) clone() evidenceColumns {
 // Evidence returns the evidence behind the prediction of v.
 func (l *labelling) Evidence(v Vertex) Evidence { return l.evidence.at(v) }
 
-// Mass returns how much the prediction of v is worth at a log time, in fresh observations: 0
-// without a prediction, 1 if predictions do not age.
-func (l *labelling) Mass(v Vertex, at event.Time) float64 {
-	if l.version.data[v] == noVersion {
-		return 0
-	}
-	return l.config.Evidence.mass(l.evidence.at(v), at)
-}
-
 // MassWhole is the mass of recent evidence, and of evidence that does not age, in the units of
 // MassUnits.
 const MassWhole = 1 << 8
 
-// MassUnits returns what Mass returns of a vertex with this evidence and a prediction, in units of
-// 1/MassWhole. It is at least one unit, so that where everybody is silent their last predictions
-// remain.
+// MassUnits returns how much a prediction with this evidence is worth at a log time, in units of
+// 1/MassWhole of a fresh observation. It is at least one unit, so that a community whose members
+// are all silent keeps its last predictions.
 func (l *labelling) MassUnits(e Evidence, at event.Time) uint16 {
 	if e.Epoch == ageless || e.Weight == 0 {
 		return MassWhole
 	}
-	return max(1, uint16(MassWhole*l.config.Evidence.mass(e, at)+0.5))
+	return max(1, uint16(float64(MassWhole*l.config.Evidence.mass(e, at))+0.5))
 }
 
 // AgeStep returns the log time after which masses are worth reading again: an eighth of the

@@ -68,7 +68,7 @@ func (c *Core) addAges(
 // MassesAt returns the log time as of which predictions have their masses.
 func (c *Core) MassesAt() event.Time { return c.sums.At() }
 
-// HoldMasses gives predictions the masses of this time, whatever the log's time.
+// HoldMasses gives predictions the masses of this time, whether the log goes on or not.
 func (c *Core) HoldMasses(at event.Time) {
 	c.massHeld = true
 	c.ageTo(c.View(), at)

@@ -117,7 +117,7 @@ func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, [
 
 // carryOut carries out the configure and recompute events of a batch, at the end of its step: a
 // configure event replaces the communities that the configuration, or the one before it, defines.
-// The core is cold afterwards and computes everything anew at the next emission. What cannot be
+// The core is cold afterwards and computes everything at the next emission. An event that cannot be
 // carried out changes nothing and is refused.
 func (c *Core) carryOut(b *event.Batch, result *Result) {
 	for i, control := range b.Controls {

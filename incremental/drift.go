@@ -14,9 +14,9 @@ import (
 // the truth from a quarter of T after the jump on.
 const lagOfDrift = 2.5
 
-// drift says how far the estimate of a community has moved lately: the sum of what records gave as
-// moved, each with the weight exp(-age/T), where T is the mean age of the members' evidence. Shares
-// that move at a constant speed are behind by what they move within T, which is the drift.
+// drift says how far the estimate of a community has moved lately: the sum of Moved over its
+// records, each with the weight exp(-age/T), where T is the mean age of the members' evidence.
+// Shares that move at a constant speed are behind by their movement within T, which is the drift.
 type drift struct {
 	Drift   []float64  // K; nil: none
 	DriftAt event.Time // log time as of which

@@ -215,7 +215,8 @@ func (c *Core) solve(
 		}
 		var before *quant.Snapshot
 		if len(last.snapshots) > 0 {
-			before, drifts[i] = last.snapshots[i], last.drifts[i].at(c.time, read.evidenceAge)
+			before = last.snapshots[i]
+			drifts[i] = last.drifts[i].at(c.time, read.evidenceAge)
 		}
 		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
 			p.Last, p.Turnover = before, turnover
@@ -225,8 +226,10 @@ func (c *Core) solve(
 		}
 		snapshots[i] = solver.Snapshot()
 		solver.Divide(&records[i], read.Statistics, options, before, turnover)
-		drifts[i] = drifts[i].moved(records[i].Moved)
-		solver.Widen(&records[i], read.Statistics, options, drifts[i].lag())
+		if options.Method == quant.Auto {
+			drifts[i] = drifts[i].moved(records[i].Moved)
+			solver.Widen(&records[i], read.Statistics, options, drifts[i].lag())
+		}
 		c.addAges(&records[i], id, view, options)
 		if before != nil {
 			publish = publish || solver.Distance(before) > c.config.Emit.Threshold

@@ -39,7 +39,7 @@ const (
 
 // coreRow, keptRow and publishedRow are what a core holds besides its graph and
 // its masses. Neighbourhood sums and tallies are not in it: they are exact functions of the
-// graph and of the masses, and counting them anew gives the same bits. coreRow is a core table: a
+// graph and of the masses, and counting them again gives the same bits. coreRow is a core table: a
 // new field has the tag added, and raises checkpoint.Format. The others are derived: a new field
 // raises checkpoint.Derived.
 type coreRow struct {

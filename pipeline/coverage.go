@@ -17,7 +17,7 @@ type coverage struct {
 	due    time.Time
 }
 
-// count counts labels, predictions and members anew if that is due, and returns the counts.
+// count counts labels, predictions and members again if that is due, and returns the counts.
 func (c *coverage) count(
 	view graphstore.View, position event.Position, classes []string,
 ) web.Evidence {

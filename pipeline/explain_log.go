@@ -106,7 +106,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	return x, nil
 }
 
-// hide removes from an explanation what the privacy floor and the rounding of shares keep back.
+// hide removes from an explanation all that the privacy floor and the rounding of shares forbid.
 func (e *Explainer) hide(x *quant.Explanation) {
 	explain.HideFew(x, e.Floor)
 	if e.Floor > 0 {

@@ -45,7 +45,7 @@ func (p *Pipeline) watchDamage(ctx context.Context) error {
 	return nil
 }
 
-// scrub reads the checkpoints and the logs, and reports what is damaged.
+// scrub reads the checkpoints and the logs, and reports damage.
 func (p *Pipeline) scrub(ctx context.Context) {
 	begun := time.Now()
 	faults, read, err := p.damages(ctx)

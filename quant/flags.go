@@ -3,6 +3,8 @@ package quant
 import (
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Flags of an estimate. A flag may carry a detail after a colon: classes as a
@@ -193,13 +195,19 @@ var flagDocs = []FlagDoc{
 
 // RestsOnOldEvidence reports whether an estimate is to be flagged with FlagOldEvidence.
 func (e *Estimate) RestsOnOldEvidence() bool {
-	for i, lag := range e.SELag {
-		if lag*lag > lagAbove*e.SE[i]*e.SE[i] {
-			return true
-		}
-	}
-	return e.Fresh > 0 && e.Fresh < recentBelow ||
-		e.LabelFreshness > 0 && e.LabelFreshness < freshBelow
+	return isBehind(e.SE, e.SELag) || e.Fresh > 0 && e.Fresh < recentBelow ||
+		e.Posterior > 0 && e.LabelFreshness < freshBelow
+}
+
+// IsBehind reports whether most of the error of the estimate is how far it may be behind.
+func (s *Snapshot) IsBehind() bool { return isBehind(s.SE, s.Lag) }
+
+// HasStaleLabels reports whether most calibration labels no longer say what their vertices are.
+func (s *Snapshot) HasStaleLabels() bool { return 1-s.Stale < freshBelow }
+
+// isBehind reports whether lagAbove of the variances, se², is that of being behind.
+func isBehind(se, lag []float64) bool {
+	return floats.Dot(lag, lag) > lagAbove*floats.Dot(se[:len(lag)], se[:len(lag)])
 }
 
 // FlagDocs returns every flag with its meaning and what to do about it.

@@ -55,8 +55,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 }
 
 // Widen widens the intervals of the estimate that was made just before by how far its shares may be
-// behind: lag has a standard error for each class, K, or is nil for none. What audit labels say of
-// the community is not behind.
+// behind: lag has a standard error for each class, K, or is nil for none. It counts as far as the
+// estimate rests on predictions: audit labels are not behind.
 func (w *Solver) Widen(e *Estimate, s *Statistics, o Options, lag []float64) {
 	if w.ans.auto == nil || !w.last.Solved || len(lag) == 0 || s.open() == 0 {
 		return

@@ -26,7 +26,7 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// inbox is a server that keeps what it is sent.
+// inbox is a server that keeps all requests.
 type inbox[T any] struct {
 	*httptest.Server
 	got  chan T
@@ -46,7 +46,7 @@ func newInbox[T any](t *testing.T) *inbox[T] {
 	return b
 }
 
-// next waits for the first thing that is sent and has what is wanted.
+// next waits for the first request that is wanted.
 func (b *inbox[T]) next(t *testing.T, wanted func(T) bool) (x T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), crashStartMax)
@@ -66,7 +66,7 @@ func (b *inbox[T]) next(t *testing.T, wanted func(T) bool) (x T) {
 	}
 }
 
-// notice is what Alertmanager sends to a receiver.
+// notice is the message of Alertmanager to a receiver.
 type notice struct {
 	Alerts []struct {
 		Status      string            `json:"status"`
@@ -255,7 +255,7 @@ notify:
 	eventually(t, "the end in Prometheus", firing("0"))
 }
 
-// sameStory compares what a webhook got with what Alertmanager tells its receiver.
+// sameStory compares the message of a webhook with that of Alertmanager to its receiver.
 func sameStory(t *testing.T, x alerts.Transition, receiver *inbox[notice], status string) {
 	t.Helper()
 	n := receiver.next(t, func(n notice) bool {

@@ -19,7 +19,7 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// lazyVariable names the program of LazyFS, a file system that forgets what was not synced:
+// lazyVariable names the program of LazyFS, a file system that forgets unsynced data:
 // https://github.com/dsrhaslab/lazyfs.
 const lazyVariable = "GQLSTREAM_LAZYFS"
 
@@ -71,7 +71,7 @@ func mountLazyFS(t *testing.T, program string) *lazyDisk {
 	}
 }
 
-// cut drops what was not synced.
+// cut drops unsynced data.
 func (l *lazyDisk) cut() {
 	l.t.Helper()
 	done, err := os.OpenFile(l.completed, os.O_RDWR, 0)

@@ -194,7 +194,7 @@ var plainFields = []string{
 	"position", "resolution", "seconds", "total", "offset", "limit", "points", "records", "next",
 }
 
-// leak notes what an output shows of a person, or of a hidden community.
+// leak notes a person or a hidden community that an output shows.
 func (r *privateRun) leak(output, what string) {
 	if !r.leaks[output+what] {
 		r.leaks[output+what] = true

@@ -121,27 +121,15 @@ type When struct {
 	Reason    string `json:"reason"`
 }
 
-const (
-	lagMost   = 0.5 // of the variance of an estimate: more is time to ask
-	staleMost = 0.5 // of the calibration labels
-)
-
 // whenOf says whether it is time to ask about a community with this estimate.
 func whenOf(s *quant.Snapshot) (now bool, reason string) {
-	all, lag := 0.0, 0.0
-	for _, x := range s.SE {
-		all += x * x
-	}
-	for _, x := range s.Lag {
-		lag += x * x
-	}
 	switch {
 	case !s.Solved:
 		return true, "there is no estimate yet, and labels of members drawn at random give one"
-	case lag > lagMost*all:
+	case s.IsBehind():
 		return true, "opinions have moved lately, and members who have not spoken since decide " +
 			"how far"
-	case s.Stale > staleMost:
+	case s.HasStaleLabels():
 		return true, fmt.Sprintf("%.0f %% of what the labels say is no longer true of the "+
 			"predictions of the same people", 100*s.Stale)
 	case s.Audits == 0:

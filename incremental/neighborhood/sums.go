@@ -114,7 +114,7 @@ func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
 // At returns the time as of which evidence has its mass.
 func (s *Sums) At() event.Time { return s.at }
 
-// begin forgets what the last Update changed.
+// begin forgets the changes of the last Update.
 func (s *Sums) begin(view graphstore.View) {
 	s.grow(view.Vertices())
 	for _, v := range s.changed {
@@ -123,7 +123,7 @@ func (s *Sums) begin(view graphstore.View) {
 	s.changed, s.before = s.changed[:0], s.before[:0]
 }
 
-// vote is what one vertex says to its neighbours: nothing without units.
+// vote is the prediction of a vertex and its mass, as neighbours count it; none without units.
 type vote struct {
 	units []uint32
 	mass  uint16
@@ -257,7 +257,7 @@ func predictionChange(delta *graphstore.Delta, v Vertex) *graphstore.PredictionC
 	return changeOf(delta.Predictions, v, func(c graphstore.PredictionChange) Vertex { return c.V })
 }
 
-// EvidenceBefore returns what the prediction of v rested on before delta.
+// EvidenceBefore returns the evidence behind the prediction of v before delta.
 func EvidenceBefore(
 	view graphstore.View,
 	delta *graphstore.Delta,

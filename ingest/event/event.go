@@ -265,7 +265,7 @@ const (
 	Checkpoint           // asks for a checkpoint at this position
 	Configure            // replaces the core's configuration
 	Note                 // flushes, and draws a line with a text in every chart
-	Recompute            // computes everything anew that follows from the graph
+	Recompute            // computes again all that follows from the graph
 )
 
 var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note", "recompute"}

@@ -32,7 +32,7 @@ func streamOf(t *testing.T, columns ...arrow.Array) []byte {
 	return out.Bytes()
 }
 
-// What a damaged file claims is refused before it costs memory or time, and says what is wrong.
+// A damaged file is refused, with the reason, before its claims cost memory or time.
 func TestClaimsOfDamagedFiles(t *testing.T) {
 	rows := array.NewNull(2 * rowsWithoutValuesMax)
 	few := array.NewNull(3)

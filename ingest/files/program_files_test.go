@@ -13,7 +13,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// programFile is a table of edges that another program wrote (testdata/others.py), and what it says.
+// programFile is a table of edges that another program wrote (testdata/others.py), and its edges.
 type programFile struct {
 	File    string
 	Rows    int

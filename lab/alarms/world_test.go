@@ -52,7 +52,7 @@ func quietNetwork(seed uint64, people int, duration time.Duration) simulate.Conf
 	return n
 }
 
-// world is what happens in a network: quiet days, then ten-point moves of each community in turn.
+// world is the events in a network: quiet days, then ten-point moves of each community in turn.
 type world struct {
 	Seed    uint64
 	People  int
@@ -113,7 +113,7 @@ func (w world) trial(t testing.TB, communities int) trial {
 // sizes divide communities by their members.
 var sizes = []int{0, 100, 200, 400, 800, 1600, math.MaxInt}
 
-// row is what was measured of communities of one size.
+// row is the measurements of communities of one size.
 type row struct {
 	moves, soon, later int
 	delays             []time.Duration
@@ -131,7 +131,7 @@ type outcomes struct {
 // soon is within a minute of the predictions that carry a move: they come in the minute after it.
 const soon = 2 * time.Minute
 
-// add runs a world and adds what it gave.
+// add runs a world and adds its results.
 func (o *outcomes) add(t testing.TB, w world) {
 	t.Helper()
 	tr := w.trial(t, 100)

@@ -119,7 +119,7 @@ func improbable(z float64) float64 {
 	return z*z/2 + math.Log(z) + math.Log(math.Sqrt(math.Pi/2))
 }
 
-// evidenceOf returns what is known of a span.
+// evidenceOf returns the evidence of a span.
 func (t *tail) evidenceOf(span int) *evidence {
 	for len(t.Evidence) <= span {
 		t.Evidence = append(t.Evidence, &evidence{})
@@ -159,7 +159,7 @@ func (d *detector) evaluateBudgeted(
 	return verdictOf(d.Found.Score > threshold/2) // so that another movement soon after is news
 }
 
-// lookBack compares the movement of the last evaluations with what chance does.
+// lookBack compares the movement of the last evaluations with chance.
 func (d *detector) lookBack(r *Rule, t *tail, threshold float64, firing bool, now int64) {
 	last := d.sum(now)
 	d.Found = movement{}
@@ -191,7 +191,7 @@ func (d *detector) lookBack(r *Rule, t *tail, threshold float64, firing bool, no
 	d.watch(t, r.shape(), d.Found.Score, threshold)
 }
 
-// lookOver compares the movement of the time that a change is over with what chance does.
+// lookOver compares the movement of the time that a change is over with chance.
 func (d *detector) lookOver(
 	r *Rule, t *tail, threshold float64, firing, fresh bool, now int64,
 ) {

@@ -136,7 +136,7 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 	return r.asks(state, unit)
 }
 
-// score compares the movement of the count of predictions with what the rule asks for.
+// score compares the movement of the count of predictions with the threshold of the rule.
 func (d *detector) score(threshold float64, now int64) string {
 	m := &d.Found
 	if m.Score == 0 {
