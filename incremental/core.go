@@ -30,10 +30,10 @@ type Core struct {
 	time     event.Time
 	erasures erasures
 	holds    []hold // of the next step; see HoldPair
-	massHeld bool   // whether evidence keeps its mass; see HoldMasses
+	massHeld bool   // masses do not follow the log's time; see HoldMasses
 
-	waits        bool // emits nothing until a recompute event; see RestoreTables
-	reconfigured bool // with it the communities of the configuration replace the restored ones
+	waits        bool // nothing is emitted until a recompute event; see RestoreTables
+	reconfigured bool // that event replaces the communities by those of the configuration
 
 	// selectedBy holds the selections that the configuration, or the last configure event,
 	// declares.
@@ -87,12 +87,11 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	c.age(view)
 	c.followMasses(view, delta)
-	if c.waits {
-		// other workers are to compute the same from the recompute event on
-	} else if b.Emit && c.loadsHistory(b.EmitAll) {
+	switch {
+	case c.waits: // all workers compute the same from the recompute event on
+	case b.Emit && c.loadsHistory(b.EmitAll):
 		result.Behind = true
-		// nothing is estimated of no community: a core stays cold until there is one
-	} else if b.Emit && view.Communities() > 0 {
+	case b.Emit && view.Communities() > 0: // a core stays cold until there is a community
 		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
 		bounded := soon && !b.EmitAll && !c.config.Patient
 		c.prepareEmission(view, b.EmitAll)

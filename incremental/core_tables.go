@@ -88,7 +88,7 @@ func restoreCold(config Config, sections map[string][]byte) (*Core, coreRow, err
 // Waits reports whether the core emits nothing before a recompute event.
 func (c *Core) Waits() bool { return c.waits }
 
-// recompute prepares for computing everything anew that follows from the graph. Predictions of the
+// recompute prepares for computing again all that follows from the graph. Predictions of the
 // built-in classifier depend on when they were made, and with them its accuracy and the pairs of
 // labels near them: where it is configured all three begin again.
 func (c *Core) recompute() error {

@@ -169,7 +169,6 @@ func (c *Core) overdue(id graphstore.Community) bool {
 func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 	read := c.masses.Statistics(id, view)
 	read.Posterior = c.posteriors.of(id, view, read.Statistics)
-	read.evidenceAge = c.tallies.EvidenceAge(id, c.time)
 	return read
 }
 
@@ -216,7 +215,7 @@ func (c *Core) solve(
 		var before *quant.Snapshot
 		if len(last.snapshots) > 0 {
 			before = last.snapshots[i]
-			drifts[i] = last.drifts[i].at(c.time, read.evidenceAge)
+			drifts[i] = last.drifts[i].at(c.time, c.tallies.EvidenceAge(id, c.time))
 		}
 		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
 			p.Last, p.Turnover = before, turnover

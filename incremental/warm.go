@@ -3,7 +3,6 @@ package incremental
 import (
 	"math"
 	"sync"
-	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -143,8 +142,6 @@ type reading struct {
 	engine string // EngineDual, or nothing
 	// of a dual: the second moments that it rests on; nil: a bound stands for them
 	spread *tally.Spread
-	// how long ago the members were observed, on average
-	evidenceAge time.Duration
 }
 
 // reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts

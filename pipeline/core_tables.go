@@ -33,7 +33,7 @@ func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental
 	core, err := incremental.RestoreTables(f.config, c.Sections, reconfigured)
 	if err == nil {
 		f.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
-			"else is computed anew", "position", c.Manifest.Position, "because", reason)
+			"else is computed again", "position", c.Manifest.Position, "because", reason)
 	}
 	return core, err
 }

@@ -160,7 +160,7 @@ var flagDocs = []FlagDoc{
 		"the predictions of most members are old, or the labels no longer say what their " +
 			"vertices are, or shares have moved so far that members who have not spoken " +
 			"since decide",
-		"predict members anew, and label some that ask draws; the interval allows for the " +
+		"predict members again, and label some that ask draws; the interval allows for the " +
 			"movement that was seen",
 	},
 	{

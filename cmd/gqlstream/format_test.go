@@ -154,8 +154,8 @@ func TestCheckpointsOfEarlierReleasesAreRead(t *testing.T) {
 				if strings.Contains(said, "damaged") {
 					t.Errorf("an intact checkpoint is called damaged:\n%s", said)
 				}
-				if anew := strings.Contains(said, "everything else is computed anew"); anew != want {
-					t.Errorf("computed anew: %v, want %v\n%s", anew, want, said)
+				if anew := strings.Contains(said, "everything else is computed again"); anew != want {
+					t.Errorf("computed again: %v, want %v\n%s", anew, want, said)
 				}
 				text, err := os.ReadFile(output)
 				if err != nil {
@@ -167,8 +167,8 @@ func TestCheckpointsOfEarlierReleasesAreRead(t *testing.T) {
 						t.Errorf("no estimate of %s after the upgrade", community)
 					}
 				}
-				if _, said = mustRun(t, run...); strings.Contains(said, "computed anew") {
-					t.Errorf("the next start computes everything anew again\n%s", said)
+				if _, said = mustRun(t, run...); strings.Contains(said, "computed again") {
+					t.Errorf("the next start computes everything once more\n%s", said)
 				}
 				mustRun(t, "scrub", "--config", o.config, "--state", o.dir)
 			})

@@ -82,7 +82,7 @@ func (d *drill) program(next bool, args ...string) *exec.Cmd {
 
 var beginAgain = regexp.MustCompile(`msg="estimates begin again" position=(\d+)`)
 
-// upgrade runs a release over what is published, which must compute everything anew from the core
+// upgrade runs a release over what is published, which must compute everything again from the core
 // tables, and compares what it publishes after the recompute event with its replay.
 func (d *drill) upgrade(next, purged bool) {
 	d.t.Helper()
@@ -93,7 +93,7 @@ func (d *drill) upgrade(next, purged bool) {
 		CombinedOutput()
 	took := time.Since(begun)
 	found := beginAgain.FindStringSubmatch(string(said))
-	if err != nil || found == nil || !strings.Contains(string(said), "computed anew") ||
+	if err != nil || found == nil || !strings.Contains(string(said), "computed again") ||
 		strings.Contains(string(said), "damaged") {
 		d.t.Fatalf("run after the upgrade: %v\n%s", err, said)
 	}
@@ -101,7 +101,7 @@ func (d *drill) upgrade(next, purged bool) {
 	d.publishMore(30)
 	again := d.program(next, d.command("run", "--exit-when-drained", "--output", output)...)
 	said, err = again.CombinedOutput()
-	if err != nil || strings.Contains(string(said), "computed anew") {
+	if err != nil || strings.Contains(string(said), "computed again") {
 		d.t.Fatalf("the second run after the upgrade: %v\n%s", err, said)
 	}
 	d.t.Logf("upgraded and ended after %v", took.Round(time.Millisecond))
@@ -265,12 +265,12 @@ func TestUpgradeAndRollbackOfAGroup(t *testing.T) {
 				g.stop()
 				anew := 0
 				for _, said := range g.said {
-					if strings.Contains(said.now(), "computed anew") {
+					if strings.Contains(said.now(), "computed again") {
 						anew++
 					}
 				}
 				if anew == 0 {
-					t.Error("no worker says that it computes everything anew")
+					t.Error("no worker says that it computes everything again")
 				}
 			}
 		})

@@ -130,8 +130,8 @@ func whenOf(s *quant.Snapshot) (now bool, reason string) {
 		return true, "opinions have moved lately, and members who have not spoken since decide " +
 			"how far"
 	case s.HasStaleLabels():
-		return true, fmt.Sprintf("%.0f %% of what the labels say is no longer true of the "+
-			"predictions of the same people", 100*s.Stale)
+		return true, fmt.Sprintf("%.0f %% of the labels no longer fit the predictions of the same "+
+			"people", 100*s.Stale)
 	case s.Audits == 0:
 		return true, "no label of a member drawn at random tests the estimate yet"
 	}

@@ -33,7 +33,7 @@ type Histogram struct {
 	cells   []uint64 // B, in units of 1/unit, as the others
 	tops    []uint64 // K: by the class that the prediction is for
 	all     []uint64 // B, in units of 1/massWhole: whether a label says what a member is or not
-	members uint64   // the multiplicity of those that all counts, whatever their mass
+	members uint64   // the multiplicity of all members with a prediction
 	squares [2]uint64
 	// B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
 	learned []int64
@@ -91,13 +91,12 @@ func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
 	if subtract {
 		h.squares[1], carry = bits.Sub64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Sub64(h.squares[0], high, carry)
+		h.members -= uint64(multiplicity)
 		m, whole = -m, -whole // two's complement
 	} else {
 		h.squares[1], carry = bits.Add64(h.squares[1], low, 0)
 		h.squares[0], _ = bits.Add64(h.squares[0], high, carry)
-	}
-	if h.members += uint64(multiplicity); subtract {
-		h.members -= 2 * uint64(multiplicity)
+		h.members += uint64(multiplicity)
 	}
 	h.cells[k.cell-1] += m
 	h.tops[k.top] += m

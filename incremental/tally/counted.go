@@ -9,7 +9,7 @@ import (
 
 // countedLeast is the distance in variation from which on another prediction of a member counts in
 // Counted. A classifier that judges many people a little otherwise, as one that reads neighbours
-// does when a person with many of them is judged anew, says nothing of their opinions.
+// does when a person with many of them is judged again, says nothing of their opinions.
 const countedLeast = 0.1
 
 // Counted returns by how much the plain count of the predictions, the mean prediction of all

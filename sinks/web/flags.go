@@ -77,7 +77,7 @@ var readersFlags = []readersFlag{
 		quant.FlagOldEvidence, weak, "old evidence",
 		"Much behind this number is old: most predictions, or the labels, or opinions have moved " +
 			"lately and most members have not spoken since. The interval allows for what was seen",
-		"Label members that are drawn at random, and predict anew those who have spoken",
+		"Label members that are drawn at random, and predict those again who have spoken",
 	},
 	{
 		quant.FlagThin, weak, "few labels",
