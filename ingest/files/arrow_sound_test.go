@@ -3,6 +3,8 @@ package files
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +14,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // streamOf returns a record as an Arrow stream.
@@ -184,5 +188,42 @@ func TestArrowStreamThatEndsEarly(t *testing.T) {
 	}
 	if streams == 0 {
 		t.Error("no streams")
+	}
+}
+
+// A reader allocates by the number of a batch's metadata, so a number beyond the message is refused
+// before.
+func TestNumberOfMetadataOfABatch(t *testing.T) {
+	const entries = 7
+	meta := map[string]string{}
+	for i := range entries {
+		meta[fmt.Sprint("key ", i)] = "value"
+	}
+	column := array.NewInt64Builder(memory.DefaultAllocator)
+	column.AppendValues([]int64{1, 2}, nil)
+	values := column.NewArray()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	batch := array.NewRecordBatchWithMetadata(schema, []arrow.Array{values}, 2, arrow.MetadataFrom(meta))
+	var file bytes.Buffer
+	w := ipc.NewWriter(&file, ipc.WithSchema(schema))
+	if err := errors.Join(w.Write(batch), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	sound, refused := file.Bytes(), 0
+	if err := wire.CheckArrowStream(bytes.NewReader(sound), int64(len(sound))); err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at+4 <= len(sound); at += 4 {
+		if binary.LittleEndian.Uint32(sound[at:]) != entries {
+			continue
+		}
+		damaged := bytes.Clone(sound)
+		binary.LittleEndian.PutUint32(damaged[at:], 1<<28)
+		if wire.CheckArrowStream(bytes.NewReader(damaged), int64(len(damaged))) != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no number of metadata is refused")
 	}
 }
