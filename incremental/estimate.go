@@ -206,7 +206,7 @@ func (c *Core) solve(
 	read, header := c.read(id, view), c.header(id, view)
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	snapshots := make([]*quant.Snapshot, len(records))
-	drifts := make([]drift, len(records))
+	drifts, evidence := make([]drift, len(records)), c.tallies.EvidenceAge(id, c.time)
 	for i, options := range c.config.Estimates {
 		records[i] = header
 		if last.exists() {
@@ -215,7 +215,7 @@ func (c *Core) solve(
 		var before *quant.Snapshot
 		if len(last.snapshots) > 0 {
 			before = last.snapshots[i]
-			drifts[i] = last.drifts[i].at(c.time, c.tallies.EvidenceAge(id, c.time))
+			drifts[i] = last.drifts[i].at(c.time, evidence)
 		}
 		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
 			p.Last, p.Turnover = before, turnover
@@ -227,7 +227,7 @@ func (c *Core) solve(
 		solver.Divide(&records[i], read.Statistics, options, before, turnover)
 		if options.Method == quant.Auto {
 			drifts[i] = drifts[i].moved(records[i].Moved)
-			solver.Widen(&records[i], read.Statistics, options, drifts[i].lag())
+			solver.Widen(&records[i], read.Statistics, options, drifts[i].lag(evidence))
 		}
 		c.addAges(&records[i], id, view, options)
 		if before != nil {

@@ -74,7 +74,9 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 		if p99 := apart[n*99/100]; p99 > 0.12 {
 			t.Errorf("%s: one share in a hundred was %.3f standard errors from what was published", name, p99)
 		}
-		if p99, most := grown[n*99/100], grown[n-1]; p99 > 0.15 || most > 0.4 { // a single one of hundreds is a matter of luck
+		// A single one of hundreds is a matter of luck. People speak every few seconds here, so that
+		// the lag depends on when a movement was published.
+		if p99, most := grown[n*99/100], grown[n-1]; p99 > 0.2 || most > 0.4 {
 			t.Errorf("%s: a standard error was off by a factor of %.2f, one in a hundred by %.2f", name, math.Exp(most), math.Exp(p99))
 		}
 	}

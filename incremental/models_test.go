@@ -134,7 +134,7 @@ func compareWithAlone(t *testing.T, seed uint64, batch int, config Config, log [
 		}
 	}
 	history := cmpopts.IgnoreFields(quant.Estimate{}, "SEChange", "Moved", "Revised", "SERevised",
-		"Counted", "SECounted", "ModelVersion", "ModelComing", "ModelArrived")
+		"Counted", "SECounted", "EvidenceAge", "ModelVersion", "ModelComing", "ModelArrived")
 	if diff := cmp.Diff(want, got, history); diff != "" {
 		t.Fatalf("seed %d batch %d: the published version alone (-), beside others (+):\n%s", seed, batch, diff)
 	}

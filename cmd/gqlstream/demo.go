@@ -92,6 +92,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	s.Vertices = c.Vertices
 	s.Communities = c.Communities
 	s.Duration = c.Duration
+	s.Start = time.Now() // labels have ages by the log, whose times are those of arrival
 	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
 	simulation, err := simulate.New(s)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// spoken says when members said what is predicted of them: how many different ones have an
-// observation, and the sum of the seconds from 1970 to the newest one of each.
+// spoken says when members were observed: how many different ones have an observation, and the sum
+// of the seconds from 1970 to the log time of the newest one of each.
 type spoken struct{ members, seconds int64 }
 
 // count adds a member (sign 1) or takes it back (sign -1).
@@ -20,13 +20,14 @@ func (o *spoken) count(s *state, sign int) {
 	}
 }
 
-// setSpoke notes when the evidence behind a prediction was observed last.
+// setSpoke notes when the evidence behind a prediction was observed last, by the log: own times may
+// be of another clock.
 func (s *state) setSpoke(e graphstore.Evidence) {
-	s.spoke, s.speaks = e.Time, e.Weight > 0
+	s.spoke, s.speaks = e.Changed, e.Weight > 0
 }
 
-// EvidenceAge returns how long ago, on average, the different members of a community were observed
-// last; 0 where nothing is predicted, or only by a built-in classifier.
+// EvidenceAge returns the log time since the different members of a community were observed last,
+// on average; 0 where nothing is predicted, or only by a built-in classifier.
 func (t *Tallies) EvidenceAge(id CommunityID, now event.Time) time.Duration {
 	o := &t.each[id].spoken
 	if o.members == 0 {

@@ -206,7 +206,7 @@ type state struct {
 	version uint32
 	time    event.Time // of the label
 	fresh   uint32     // of the label, in units of 1/pairs.Whole
-	spoke   event.Time // own time of the newest observation behind the prediction
+	spoke   event.Time // log time of the newest observation behind the prediction
 	speaks  bool       // whether there is one
 }
 
