@@ -222,6 +222,7 @@ func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []grap
 			return false
 		}
 		c.tallies.SetProgress(id, tally.Progress{})
+		c.tallies.SetDropped(id, nil)
 		return true
 	})
 }

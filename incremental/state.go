@@ -53,8 +53,9 @@ type coreRow struct {
 
 type keptRow struct {
 	ofCommunity
-	tally.Progress // since its last estimate
-	gate           // since then, too
+	tally.Progress                     // since its last estimate
+	gate                               // since then, too
+	Dropped        []graphstore.Vertex // members; see tally.Tallies.Dropped
 }
 
 type publishedRow struct {
@@ -136,7 +137,10 @@ func rowsOf[T any](rows []T) func() ([]byte, error) {
 func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 	view := c.View()
 	for id := range graphstore.Community(view.Communities()) {
-		row := keptRow{ofCommunity: ofCommunity{uint32(id)}, Progress: c.tallies.Progress(id)}
+		row := keptRow{
+			ofCommunity: ofCommunity{uint32(id)},
+			Progress:    c.tallies.Progress(id), Dropped: c.tallies.Dropped(id),
+		}
 		if int(id) < len(c.published) {
 			last := &c.published[id]
 			row.gate = last.gate
@@ -240,6 +244,7 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	for _, row := range rows {
 		c.published[row.Community].gate = row.gate
 		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
+		c.tallies.SetDropped(graphstore.Community(row.Community), row.Dropped)
 	}
 	published, err := ownedRows[publishedRow](c, sections, publishedSection)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tally
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -19,7 +20,7 @@ const countedLeast = 0.1
 // Every member counts by its own prediction alone, whether it has a label or not: labels,
 // coefficients and neighbours move nothing. A member that joins or leaves moves the count by how
 // far its prediction is from the mean. A prediction of another model version than the one before
-// moves nothing.
+// moves nothing, even if the member had none in between.
 //
 // The error is the root of the sum of the squares of what each member moved. If each was as likely
 // to move in the other direction, the movement divided by it passes z by chance in either
@@ -62,6 +63,9 @@ func (t *Tallies) follow(c *community, s shift, before, after *state) bool {
 	if s.after == 0 {
 		is = nil
 	}
+	if c.changedModel(s, after) {
+		return false
+	}
 	stays := was != nil && is != nil
 	switch {
 	case was == nil && is == nil, stays && before.version != after.version,
@@ -80,6 +84,43 @@ func (t *Tallies) follow(c *community, s shift, before, after *state) bool {
 		c.progress.Squares[k] += float64(d * d)
 	}
 	return true
+}
+
+// changedModel reports whether a member that stays has lost its prediction because another model
+// version took over that predicts nothing of it yet, or has its first prediction since.
+func (c *community) changedModel(s shift, after *state) bool {
+	stays := s.before == s.after
+	if stays && after.dropped {
+		c.drop(s.v)
+		return true
+	}
+	_, waited := c.dropped[s.v]
+	if waited && (s.after == 0 || after.profile.own != nil) {
+		delete(c.dropped, s.v)
+	}
+	return waited && stays
+}
+
+func (c *community) drop(v Vertex) {
+	if c.dropped == nil {
+		c.dropped = map[Vertex]struct{}{}
+	}
+	c.dropped[v] = struct{}{}
+}
+
+// Dropped lists the members that had a prediction of another model version and have none of the one
+// that took over, in order. Their next prediction moves no count.
+func (t *Tallies) Dropped(id CommunityID) []Vertex {
+	return slices.Sorted(maps.Keys(t.each[id].dropped))
+}
+
+// SetDropped says who had a prediction of another model version: what Dropped returned.
+func (t *Tallies) SetDropped(id CommunityID, members []Vertex) {
+	c := t.each[id]
+	c.dropped = nil
+	for _, v := range members {
+		c.drop(v)
+	}
 }
 
 // start makes room for a count that moves.

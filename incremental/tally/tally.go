@@ -60,10 +60,11 @@ type community struct {
 	ownSquare []Sum        // K: sum of m own²; nil where means are all
 	sources   []diffusion.SourceChange
 	progress  Progress
-	spread    *Spread // nil before the first sketch, and without a dual
-	spoken    spoken  // when the members said what is predicted of them
-	audited   uint64  // members with an audit label, each once
-	audit     []Sum   // over them, see countAudit; nil before the first
+	dropped   map[Vertex]struct{} // see Dropped
+	spread    *Spread             // nil before the first sketch, and without a dual
+	spoken    spoken              // when the members said what is predicted of them
+	audited   uint64              // members with an audit label, each once
+	audit     []Sum               // over them, see countAudit; nil before the first
 }
 
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core,
@@ -204,6 +205,7 @@ type state struct {
 	audit   graphstore.Audit
 	profile profile
 	version uint32
+	dropped bool       // the model version in use predicts nothing of it yet
 	time    event.Time // of the label
 	fresh   uint32     // of the label, in units of 1/pairs.Whole
 	spoke   event.Time // log time of the newest observation behind the prediction

@@ -42,6 +42,9 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		if len(predictions) > 0 && predictions[0].V == v {
 			before.profile.own = predictions[0].Before
 			before.version, predictions = predictions[0].VersionBefore, predictions[1:]
+			active, _ := view.ActiveVersion()
+			after.dropped = after.profile.own == nil && before.profile.own != nil &&
+				before.version != active
 		}
 		if len(evidence) > 0 && evidence[0].V == v {
 			before.setSpoke(evidence[0].Before)

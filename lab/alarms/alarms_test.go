@@ -12,9 +12,10 @@ import (
 )
 
 // The count that most of these measurements read is the one that the core publishes, and so are
-// alarms: people join and leave, two models judge them, labels come.
+// alarms: people join and leave, two models judge them, labels come. While the second model comes
+// in, the core reads who joins by the first one.
 func TestCountIsThatOfTheCore(t *testing.T) {
-	w := world{Seed: 3, People: 3000, Quiet: 7 * time.Hour, Debates: true, Steady: true}
+	w := world{Seed: 3, People: 3000, Quiet: 12 * time.Hour, Debates: true}
 	var sums [2]map[string][2]float64
 	var alarms [2]string
 	for i := range sums {
@@ -46,7 +47,7 @@ func TestCountIsThatOfTheCore(t *testing.T) {
 	}
 	for community, want := range sums[0] {
 		got := sums[1][community]
-		if math.Abs(got[0]-want[0]) > 0.002 || math.Abs(got[1]/want[1]-1) > 0.02 {
+		if math.Abs(got[0]-want[0]) > 0.002 || math.Abs(got[1]/want[1]-1) > 0.05 {
 			t.Errorf("%s: the core counts %v, want %v", community, got, want)
 		}
 	}
