@@ -35,7 +35,11 @@ var mayImport = map[string][]string{
 		"ingest/wire",
 		"graphstore/rule",
 	}, // refused events are kept as JSON
-	"quant":            {},
+	"quant/solve":      {}, // knows no community
+	"quant/stats":      {"quant/solve"},
+	"quant/adjusted":   {"quant/solve", "quant/stats"},
+	"quant/auto":       {"quant/solve", "quant/stats"},
+	"quant":            {"quant/solve", "quant/stats", "quant/adjusted", "quant/auto"},
 	"quant/difference": {"quant"},
 	"sinks/alerts":     {"quant", "quant/difference"},
 	"internal/tables":  {},
@@ -49,12 +53,12 @@ var mayImport = map[string][]string{
 	"incremental/pairs":        {"ingest/event", "graphstore", "incremental/neighborhood"},
 	"incremental/tally": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/pairs", "quant",
+		"incremental/pairs", "quant/stats",
 	},
 	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
 	"incremental/posterior": {
-		"ingest/event", "quant",
+		"ingest/event", "quant/adjusted", "quant/stats",
 		"graphstore",
 		"incremental/neighborhood",
 		"incremental/pairs",
@@ -68,7 +72,7 @@ var mayImport = map[string][]string{
 	},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental/pairs",
-		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
+		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "quant/auto", "quant/stats",
 	},
 	"pipeline/group":      {"internal/request"},
 	"internal/checkpoint": {"incremental/parallel"}, // knows files, not what is in them
@@ -83,7 +87,7 @@ var mayImport = map[string][]string{
 	},
 	"incremental/explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
 	"pipeline/config": {
-		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental/posterior", "incremental", "quant",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental/posterior", "incremental", "quant", "quant/stats",
 		"sinks", "sinks/alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {
@@ -93,7 +97,7 @@ var mayImport = map[string][]string{
 	"cmd/gqlstream": {
 		"internal/request", "pipeline/config", "pipeline", "pipeline/group",
 		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "lab/simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "internal/tables", "sinks", "sinks/web", "internal/checkpoint", "lab/evaluate", "incremental/explain",
+		"incremental/ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "quant/stats", "internal/tables", "sinks", "sinks/web", "internal/checkpoint", "lab/evaluate", "incremental/explain",
 		"sinks/alerts", "sinks/notify",
 		"lab/communities",
 	},
@@ -107,6 +111,7 @@ var mayImport = map[string][]string{
 	"lab/communities":        {"graphstore"},
 	"incremental/ask": {
 		"ingest/event", "graphstore", "incremental", "incremental/tally", "internal/checkpoint", "quant",
+		"quant/stats",
 		"internal/tables",
 	},
 	"examples/python":   {}, // tests only
@@ -130,7 +135,8 @@ var arrowFiles = []string{
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
 	"incremental/pairs",
-	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "incremental/explain", "sinks/alerts",
+	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
+	"quant/solve", "quant/stats", "quant/adjusted", "quant/auto", "incremental/explain", "sinks/alerts",
 	"lab/communities", "incremental/ask",
 }
 

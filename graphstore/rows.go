@@ -37,31 +37,30 @@ type rowColumn struct {
 	added bool    // the tables of earlier releases lack it
 }
 
-// columnsOf returns the columns for the fields of a struct, those of embedded structs included. A
+// columnsOf returns the columns for the fields of a struct, those of the structs in it included. A
 // column has the field's name in lower case, or the field's tag column; with the tag fixed, its
 // lists have that width. A field with the tag added, whose value is the format that added it, is
 // zero in the tables of earlier releases. It panics on a field of a type without a column type.
-func columnsOf[T any](width int) (columns []rowColumn) {
-	row := reflect.TypeFor[T]()
-	for _, f := range reflect.VisibleFields(row) {
-		if f.Anonymous {
-			continue
-		}
-		c := rowColumn{
-			Field: arrow.Field{
-				Name:     cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name)),
-				Nullable: true,
-			},
-		}
-		_, c.added = f.Tag.Lookup("added")
-		for i := range f.Index {
-			c.at += row.FieldByIndex(f.Index[:i+1]).Offset
-		}
-		typ := f.Type
+func columnsOf[T any](width int) []rowColumn {
+	return appendColumns(nil, reflect.TypeFor[T](), 0, width)
+}
+
+// appendColumns appends the columns for a struct that lies so far from the beginning of the row.
+func appendColumns(columns []rowColumn, row reflect.Type, from uintptr, width int) []rowColumn {
+	for i := range row.NumField() {
+		f := row.Field(i)
+		typ, at, valid := f.Type, from+f.Offset, uintptr(0)
 		if typ.Kind() == reflect.Struct {
-			c.valid = c.at + typ.Field(1).Offset
+			if _, optional := typ.FieldByName("Valid"); !optional {
+				columns = appendColumns(columns, typ, at, width)
+				continue
+			}
+			valid = at + typ.Field(1).Offset
 			typ = typ.Field(0).Type
 		}
+		c := rowColumn{at: at, valid: valid}
+		c.Name, c.Nullable = cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name)), true
+		_, c.added = f.Tag.Lookup("added")
 		if c.Type = typeOf(typ); c.Type == nil || !f.IsExported() {
 			panic(fmt.Sprintf("graphstore: field %s of %v is no column", f.Name, row))
 		}

@@ -18,6 +18,7 @@ import (
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Config lists what the core tracks and which estimates it makes. It decides results, so its digest
@@ -30,7 +31,7 @@ type Config struct {
 
 	// SelectedBy declares how the members of communities were selected, by name; the edges
 	// say so of the others.
-	SelectedBy map[string]quant.Selection `json:",omitempty"`
+	SelectedBy map[string]stats.Selection `json:",omitempty"`
 
 	Classifier string  `json:",omitempty"` // "" or classifier.Name
 	Kernel     string  // "" is ppr; see diffusion.KernelNames
@@ -217,13 +218,13 @@ func (c Config) sharesKernels() bool {
 const pairClassesMax = 256
 
 // checkSelections reports declarations that are none.
-func checkSelections(by map[string]quant.Selection) error {
+func checkSelections(by map[string]stats.Selection) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		if !slices.Contains(quant.Selections, by[name]) {
+		if !slices.Contains(stats.Selections, by[name]) {
 			errs = append(errs, fmt.Errorf("communities: %q has selected_by %q, want one of %v "+
 				"or %s",
-				name, by[name], quant.Selections, selectedByEdges))
+				name, by[name], stats.Selections, selectedByEdges))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,7 +11,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // configureAll configures a community of every kind.
@@ -155,8 +155,8 @@ func TestConfigureCanBeDenied(t *testing.T) {
 // A declaration of how a community was selected must decide gamma, and one that is none
 // must be refused, in the log too.
 func TestSelectionIsDeclared(t *testing.T) {
-	for selection, want := range map[quant.Selection]float64{quant.ByClass: 0.9, quant.ByPlace: 0, quant.ByAttribute: 0} {
-		core := newCore(t, Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": selection}})
+	for selection, want := range map[stats.Selection]float64{stats.ByClass: 0.9, stats.ByPlace: 0, stats.ByAttribute: 0} {
+		core := newCore(t, Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": selection}})
 		defer core.Close()
 		for _, e := range core.Step(crowd(1, 2)).Estimates {
 			if e.Community == "c1" && e.Gamma != want {
@@ -164,7 +164,7 @@ func TestSelectionIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	if err := (Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": "chance"}}).Validate(); err == nil {
+	if err := (Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": "chance"}}).Validate(); err == nil {
 		t.Error("a community is selected by chance")
 	}
 	if _, _, err := parseCommunities([]byte(`{"communities": [{"name": "a", "everyone": true, "selected_by": "chance"}]}`)); err == nil {
@@ -175,7 +175,7 @@ func TestSelectionIsDeclared(t *testing.T) {
 // What a configure event declares must hold instead of the configuration, and survive a
 // restart.
 func TestSelectionIsDeclaredInTheLog(t *testing.T) {
-	config := Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": quant.ByClass}}
+	config := Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": stats.ByClass}}
 	core := newCore(t, config)
 	defer core.Close()
 	core.Step(crowd(1, 2))
@@ -204,14 +204,14 @@ func TestSelectionIsDeclaredInTheLog(t *testing.T) {
 // A community by a condition on attributes was selected by attribute, whether the file or the log
 // defines it, and may be declared otherwise.
 func TestConditionsOnAttributesSelectByAttribute(t *testing.T) {
-	for text, want := range map[string]quant.Selection{
-		`{"name":"a","where":{"language":"de"}}`:                       quant.ByAttribute,
-		`{"name":"a","rule":"age > 30"}`:                               quant.ByAttribute,
-		`{"name":"a","rule":"age > 30","selected_by":"class"}`:         quant.ByClass,
-		`{"name":"a","where":{"language":"de"},"selected_by":"edges"}`: quant.ByEdges,
-		`{"name":"a"}`:                 quant.ByEdges,
-		`{"name":"a","everyone":true}`: quant.ByEdges,
-		`{"name":"a","ego":{"root":"x","hops":1},"selected_by":"place"}`: quant.ByPlace,
+	for text, want := range map[string]stats.Selection{
+		`{"name":"a","where":{"language":"de"}}`:                       stats.ByAttribute,
+		`{"name":"a","rule":"age > 30"}`:                               stats.ByAttribute,
+		`{"name":"a","rule":"age > 30","selected_by":"class"}`:         stats.ByClass,
+		`{"name":"a","where":{"language":"de"},"selected_by":"edges"}`: stats.ByEdges,
+		`{"name":"a"}`:                 stats.ByEdges,
+		`{"name":"a","everyone":true}`: stats.ByEdges,
+		`{"name":"a","ego":{"root":"x","hops":1},"selected_by":"place"}`: stats.ByPlace,
 	} {
 		_, selected, err := parseCommunities([]byte(`{"communities":[` + text + `]}`))
 		if err != nil || selected["a"] != want {

@@ -14,6 +14,7 @@ import (
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Core is the state that is folded over the log. One goroutine owns it.
@@ -37,7 +38,7 @@ type Core struct {
 
 	// selectedBy holds the selections that the configuration, or the last configure event,
 	// declares.
-	selectedBy map[string]quant.Selection
+	selectedBy map[string]stats.Selection
 	solvers    []quant.Solver // one for each goroutine of an emission
 }
 
@@ -261,7 +262,7 @@ func (c *Core) LabelsAge() bool { return c.config.HalfLife > 0 }
 func (c *Core) Position() event.Position { return c.position }
 
 // SelectedBy returns the declared selections of communities, by name; see Config.
-func (c *Core) SelectedBy() map[string]quant.Selection { return c.selectedBy }
+func (c *Core) SelectedBy() map[string]stats.Selection { return c.selectedBy }
 
 // View returns the graph after the last step.
 func (c *Core) View() graphstore.View { return c.store.View() }

@@ -12,6 +12,7 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/lab/campaign"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // coreTables returns the sections that every later release reads.
@@ -116,7 +117,7 @@ func TestCoreTablesUnderAnotherConfiguration(t *testing.T) {
 	other := config
 	other.MembersMin, other.Estimates = 3, optionsOf(quant.Auto, quant.PACC)
 	other.Communities = []graphstore.Rule{{Name: "whole", Kind: graphstore.Everyone}}
-	other.SelectedBy = map[string]quant.Selection{"whole": quant.ByAttribute}
+	other.SelectedBy = map[string]stats.Selection{"whole": stats.ByAttribute}
 	again, err := RestoreTables(other, coreTables(saved(t, 4, core)), true)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestCoreTablesUnderAnotherConfiguration(t *testing.T) {
 	if seen["whole"] < 2 || len(seen) < 2 {
 		t.Errorf("estimates of %v; want those of the new community and of the others", seen)
 	}
-	if again.SelectedBy()["whole"] != quant.ByAttribute {
+	if again.SelectedBy()["whole"] != stats.ByAttribute {
 		t.Errorf("selected by %v", again.SelectedBy())
 	}
 	other.Classes++

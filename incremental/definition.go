@@ -11,7 +11,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // CommunityDefinition is a tracked community as configurations write it, in the
@@ -26,20 +26,20 @@ type CommunityDefinition struct {
 	Ego        *EgoDefinition `json:"ego" yaml:"ego,omitempty"`
 
 	// SelectedBy declares how the members were selected, for auto; see Selection.
-	SelectedBy quant.Selection `json:"selected_by" yaml:"selected_by,omitempty"`
+	SelectedBy stats.Selection `json:"selected_by" yaml:"selected_by,omitempty"`
 }
 
 // selectedByEdges is the declaration that leaves the question to the edges inside.
-const selectedByEdges quant.Selection = "edges"
+const selectedByEdges stats.Selection = "edges"
 
 // Selection returns how the members were selected: as declared, and where nothing is declared by
 // attribute if a condition on attributes defines the community. Empty, the edges inside decide.
-func (c CommunityDefinition) Selection() quant.Selection {
+func (c CommunityDefinition) Selection() stats.Selection {
 	switch {
 	case c.SelectedBy == selectedByEdges:
-		return quant.ByEdges
+		return stats.ByEdges
 	case c.SelectedBy == "" && (len(c.Where) > 0 || c.Expression != ""):
-		return quant.ByAttribute
+		return stats.ByAttribute
 	}
 	return c.SelectedBy
 }
@@ -172,7 +172,7 @@ func numberOf(value any) (float64, bool) {
 // parseCommunities reads {"communities": [...]} strictly.
 func parseCommunities(
 	config json.RawMessage,
-) ([]graphstore.Rule, map[string]quant.Selection, error) {
+) ([]graphstore.Rule, map[string]stats.Selection, error) {
 	var wanted struct {
 		Communities *[]CommunityDefinition `json:"communities"`
 	}
@@ -188,11 +188,11 @@ func parseCommunities(
 		)
 	}
 	rules := make([]graphstore.Rule, len(*wanted.Communities))
-	selected := map[string]quant.Selection{}
+	selected := map[string]stats.Selection{}
 	var errs []error
 	for i, definition := range *wanted.Communities {
 		rule, err := definition.Rule()
-		if by := definition.Selection(); by != quant.ByEdges {
+		if by := definition.Selection(); by != stats.ByEdges {
 			selected[definition.Name] = by
 		}
 		rules[i] = rule

@@ -15,6 +15,7 @@ import (
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // dualConfig is a configuration with a dual beside every kind of cell, or only
@@ -89,7 +90,7 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 			}
 			allowed *= max(scale, 1)
 		}
-		for kind, cells := range [][2]*quant.Cells{
+		for kind, cells := range [][2]*stats.Cells{
 			{got.Soft, want.Soft}, {got.SoftPair, want.SoftPair}, {got.Hard, want.Hard}, {got.HardPair, want.HardPair},
 		} {
 			if (cells[0] == nil) != (cells[1] == nil) {

@@ -218,7 +218,7 @@ func (c *Core) solve(
 			drifts[i] = last.drifts[i].at(c.time, evidence)
 		}
 		if p := read.Posterior; p != nil && !all && !c.posteriors.state.Held() {
-			p.Last, p.Turnover = before, turnover
+			p.Last, p.Turnover = before.Memorised(), turnover
 		}
 		if err := solver.Estimate(&records[i], read.Statistics, options); err != nil {
 			panic(err) // the configuration was validated and the tallies have its cells
@@ -256,7 +256,7 @@ func (c *Core) addFlags(
 	if record.RestsOnOldEvidence() {
 		record.Flags = append(record.Flags, quant.FlagOldEvidence)
 	}
-	if before != nil && before.Posterior != record.Posterior {
+	if before != nil && before.Memory.Posterior != record.Posterior {
 		record.Flags = append(record.Flags, quant.FlagNewPosterior)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"gqlstream/incremental/posterior"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/auto"
+	"gqlstream/quant/stats"
 )
 
 // posteriors keeps what auto reads besides the tallies: how many members of each community are in
@@ -19,11 +21,11 @@ type posteriors struct {
 	gamma *float64 // of every community, nil where edges decide; see Hold
 
 	// As of the last emission:
-	labels  *quant.LabelResiduals                     // beside fields
-	byClass *quant.ClassResiduals                     // beside a dual
-	own     map[graphstore.Community]*quant.Residuals // of the members' calibration labels
-	between []float64                                 // see quant.Posterior
-	sample  func() *quant.LabelSample
+	labels  *stats.LabelResiduals                     // beside fields
+	byClass *stats.ClassResiduals                     // beside a dual
+	own     map[graphstore.Community]*stats.Residuals // of the members' calibration labels
+	between []float64                                 // see stats.Posterior
+	sample  func() *stats.LabelSample
 	within  func() []float64
 
 	told [2][]float64 // the mean residual of all labels and its errors when all were touched last
@@ -109,7 +111,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 		p.core.republishAll()
 	}
 	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
-	p.sample = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
+	p.sample = sync.OnceValue(func() *stats.LabelSample { return p.draw(view) })
 	p.touch(view, computed)
 	p.learn(view)
 	p.countResiduals(view)
@@ -169,19 +171,20 @@ func (p *posteriors) flush(view graphstore.View) {
 // carry keeps, before an epoch ends, how far the shares of every community have moved since its
 // last record: its cells are about to be others.
 func (p *posteriors) carry(view graphstore.View) {
-	var solver quant.Solver
+	var reader auto.Quantifier
 	followed := p.state.Followed(view, p.core.sums)
 	for id := range p.core.published {
 		last, c := &p.core.published[id], graphstore.Community(id)
 		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them
 		for i, before := range last.snapshots {
-			if before == nil || before.Posterior != uint64(p.state.Epoch().Version) {
+			if before == nil || before.Memory.Posterior != uint64(p.state.Epoch().Version) {
 				continue
 			}
 			counts, then, now := p.counts(c, view), *p.counts(c, view), *before
 			counts.Means, counts.Prior = followed.Means, followed.Shares
 			counts.LabelWeights, counts.Atypical = followed.LabelWeights(), followed.Atypical
-			now.Carried = solver.CarryCorrection(&then, counts, p.core.tallies.Members(c), before)
+			members := p.core.tallies.Members(c)
+			now.Memory.Carried = reader.CarryCorrection(&then, counts, members, &before.Memory)
 			last.snapshots[i] = &now
 		}
 	}
@@ -190,7 +193,7 @@ func (p *posteriors) carry(view graphstore.View) {
 // learn takes out of the movement since the last record of every community by how much labels alone
 // have changed how its members are read.
 func (p *posteriors) learn(view graphstore.View) {
-	var solver quant.Solver
+	var reader auto.Quantifier
 	p.state.Learned(func(id graphstore.Community, without []float64) {
 		if int(id) >= len(p.core.published) || len(p.core.published[id].snapshots) == 0 {
 			return
@@ -198,16 +201,20 @@ func (p *posteriors) learn(view graphstore.View) {
 		last, counts := &p.core.published[id], p.counts(id, view)
 		last.snapshots = slices.Clone(last.snapshots) // a checkpoint may be reading them
 		for i, before := range last.snapshots {
-			last.snapshots[i] = solver.Learn(counts, without, before)
+			if before != nil {
+				now := *before
+				now.Memory = reader.Learn(counts, without, before.Memory)
+				last.snapshots[i] = &now
+			}
 		}
 	})
 }
 
 // counts returns what the cells and the edges say of a community.
-func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *quant.Posterior {
+func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *stats.Posterior {
 	e, h := p.state.Epoch(), p.state.Histogram(id)
 	edges, distinct, degrees := p.state.Inside(id)
-	return &quant.Posterior{
+	return &stats.Posterior{
 		Version: e.Version, Prior: e.Shares, LabelGate: e.LabelGate, Gamma: p.gamma,
 		LabelWeights: e.LabelWeights(), Atypical: e.Atypical, PriorNoise: e.SharesNoise,
 		Selected: p.core.selectedBy[view.CommunityName(id)],
@@ -223,8 +230,8 @@ func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *quan
 // of returns the input of auto for one community besides s, nil while there is no label. It may be
 // called for several communities side by side.
 func (p *posteriors) of(
-	id graphstore.Community, view graphstore.View, s *quant.Statistics,
-) *quant.Posterior {
+	id graphstore.Community, view graphstore.View, s *stats.Statistics,
+) *stats.Posterior {
 	if p == nil || p.state.Epoch() == nil {
 		return nil
 	}

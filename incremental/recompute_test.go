@@ -19,6 +19,7 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // allMethods is a configuration that keeps every kind of cell.
@@ -222,7 +223,7 @@ func checkWeights(t *testing.T, where string, c *Core) {
 		want := map[string][]float64{
 			"class, a": make([]float64, k), "class, a²": make([]float64, k), "soft, a": make([]float64, k*k), "pairs, a²": make([]float64, k*k*k),
 		}
-		s.Rows(func(r quant.Row) {
+		s.Rows(func(r stats.Row) {
 			a := r.A
 			if c.config.HalfLife > 0 {
 				a *= r.G

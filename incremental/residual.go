@@ -6,7 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/posterior"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // slopeLabelsMax bounds the labels that the derivatives of posteriors are computed of; of more,
@@ -16,16 +16,16 @@ const slopeLabelsMax = 512
 // countResiduals sums the residuals of the labels: of all, of those of each class, and of those
 // that are members of each community.
 func (p *posteriors) countResiduals(view graphstore.View) {
-	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*quant.Residuals{}
+	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*stats.Residuals{}
 	p.between = nil
 	if p.state.Epoch() == nil {
 		return
 	}
 	k := p.core.config.Classes
-	p.labels = quant.NewLabelResiduals(k)
-	byClass := make([]*quant.Residuals, k)
+	p.labels = stats.NewLabelResiduals(k)
+	byClass := make([]*stats.Residuals, k)
 	for i := range byClass {
-		byClass[i] = quant.NewResiduals(k)
+		byClass[i] = stats.NewResiduals(k)
 	}
 	weights, byShare := p.core.tallies.LabelWeights(view), p.state.Epoch().LabelWeights()
 	for _, v := range p.core.tallies.Rows() {
@@ -41,14 +41,14 @@ func (p *posteriors) countResiduals(view graphstore.View) {
 		for _, m := range view.MemberOf(v) {
 			own := p.own[m.Community]
 			if own == nil {
-				own = quant.NewResiduals(k)
+				own = stats.NewResiduals(k)
 				p.own[m.Community] = own
 			}
 			own.Add(class, float64(g*float64(m.Multiplicity)), pi)
 		}
 	}
-	p.byClass = quant.NewClassResiduals(byClass)
-	own := make([]*quant.Residuals, 0, len(p.own))
+	p.byClass = stats.NewClassResiduals(byClass)
+	own := make([]*stats.Residuals, 0, len(p.own))
 	for _, id := range slices.Sorted(maps.Keys(p.own)) {
 		own = append(own, p.own[id])
 	}
@@ -71,14 +71,14 @@ const drawnLeast = 16
 
 // draw returns labels of each class, every n-th where there are more than its part of
 // slopeLabelsMax.
-func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
+func (p *posteriors) draw(view graphstore.View) *stats.LabelSample {
 	k := p.core.config.Classes
 	most, labels := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
 	for _, v := range p.core.tallies.Rows() {
 		class := view.Label(v).Class
 		labels[class] = append(labels[class], v)
 	}
-	sample := quant.NewLabelSample(k)
+	sample := stats.NewLabelSample(k)
 	views := make([]float64, posterior.Views*k)
 	reader := p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)

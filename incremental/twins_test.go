@@ -12,6 +12,7 @@ import (
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/lab/campaign"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // historyOf returns a history of everything that can happen, or of a larger graph.
@@ -84,7 +85,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	twin := &posteriors{core: core, state: state}
 	twin.countResiduals(view)
 	twin.within = func() []float64 { return state.Within(view) }
-	twin.sample = func() *quant.LabelSample { return twin.draw(view) }
+	twin.sample = func() *stats.LabelSample { return twin.draw(view) }
 	k := core.config.Classes
 	have, want := make([]float64, k), make([]float64, k)
 	for v := range graphstore.Vertex(view.Vertices()) {

@@ -8,7 +8,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
@@ -138,7 +138,7 @@ type addSection func(name string, copied bool, encode func() ([]byte, error))
 
 // reading is the answer of masses about one community.
 type reading struct {
-	*quant.Statistics
+	*stats.Statistics
 	engine string // EngineDual, or nothing
 	// of a dual: the second moments that it rests on; nil: a bound stands for them
 	spread *tally.Spread

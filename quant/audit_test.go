@@ -8,12 +8,22 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
+// addAudit counts a member with its class, its prediction, its multiplicity and the probability
+// that it was drawn with.
+func addAudit(a *stats.Audit, class int, p []float64, multiplicity, pi float64) {
+	y, yp := make([]float64, len(p)), make([]float64, len(p))
+	y[class], yp[class] = 1, p[class]
+	a.Labels++
+	a.Expect(y, p, yp, multiplicity, pi, 1)
+}
+
 // auditOf returns sums of n audit labels that are typical of the members of s.
-func auditOf(s *quant.Statistics, n int) *quant.Audit {
+func auditOf(s *stats.Statistics, n int) *stats.Audit {
 	r := rand.New(rand.NewPCG(uint64(n), 4))
-	a := quant.NewAudit(s.K)
+	a := stats.NewAudit(s.K)
 	for range n {
 		p := make([]float64, s.K)
 		rest := 1.0
@@ -22,7 +32,7 @@ func auditOf(s *quant.Statistics, n int) *quant.Audit {
 			rest -= p[i]
 		}
 		p[s.K-1] = rest
-		a.Add(r.IntN(s.K), p, 1, float64(n)/(s.Members-s.Labelled))
+		addAudit(a, r.IntN(s.K), p, 1, float64(n)/(s.Members-s.Labelled))
 	}
 	return a
 }
@@ -58,19 +68,19 @@ func newPopulation(k, n int, r *rand.Rand) population {
 }
 
 // statistics are those of the members, of which some were drawn with the probability pi(i).
-func (u *population) statistics(drawn func(int) bool, pi func(int) float64) *quant.Statistics {
+func (u *population) statistics(drawn func(int) bool, pi func(int) float64) *stats.Statistics {
 	k, n := len(u.truth), float64(len(u.class))
 	zeros := make([]float64, k*k)
-	s := &quant.Statistics{
+	s := &stats.Statistics{
 		K: k, Members: n, Profiled: n, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
-		Soft: &quant.Cells{Z: k, P: make([]float64, k), N: zeros, A1: zeros, A2: zeros}, Audit: quant.NewAudit(k),
+		Soft: &stats.Cells{Z: k, P: make([]float64, k), N: zeros, A1: zeros, A2: zeros}, Audit: stats.NewAudit(k),
 	}
 	for i, p := range u.p {
 		for j, x := range p {
 			s.Soft.P[j] += x / n
 		}
 		if drawn(i) {
-			s.Audit.Add(u.class[i], p, 1, pi(i))
+			addAudit(s.Audit, u.class[i], p, 1, pi(i))
 		}
 	}
 	return s
@@ -136,9 +146,9 @@ func TestAuditsAloneAnswerForAuto(t *testing.T) {
 func TestOneClassIsCertain(t *testing.T) {
 	w := syntheticWorld(1, 40, 50, 3)
 	s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
-	s.Audit = quant.NewAudit(1)
+	s.Audit = stats.NewAudit(1)
 	for range 50 {
-		s.Audit.Add(0, []float64{1}, 1, 1)
+		addAudit(s.Audit, 0, []float64{1}, 1, 1)
 	}
 	for _, method := range []quant.Method{quant.Auto, quant.Audits} {
 		if e := estimate(t, s, quant.Options{Method: method}); e.Prevalence[0] != 1 || e.Low[0] != 1 || e.SE[0] != 0 {
@@ -163,60 +173,18 @@ func TestAuditNeedsLabelsThatStandForTheMembers(t *testing.T) {
 	}
 }
 
-// Where auto errs as it says, the combination must be no worse than the better of both, but for
-// a quarter where the labels are four times as uncertain; where auto is off by six errors of the
-// difference, hardly worse than the labels. The flag must be raised in at most 2.5 % of the first
-// and, from 3.5 errors on, in 80 %.
-func TestAuditLabelsHardlyMakeAGoodEstimateWorse(t *testing.T) {
-	const trials = 4000
-	for _, ratio := range []float64{0.5, 1, 2, 4} { // error of the labels over that of auto
-		for _, off := range []float64{0, 3.5, 6} {
-			r := rand.New(rand.NewPCG(uint64(10*ratio), uint64(off)))
-			se := []float64{0.02, 0.02 * ratio}
-			miss := off * math.Hypot(se[0], se[1])
-			auto, labels, both, flagged := 0.0, 0.0, 0.0, 0.0
-			for range trials {
-				a, x := 0.5+miss+se[0]*r.NormFloat64(), 0.5+se[1]*r.NormFloat64()
-				v, vx := se[0]*se[0], se[1]*se[1]
-				q, _, flags := quant.Combine([]float64{a, 1 - a}, []float64{x, 1 - x}, []float64{v, v}, []float64{vx, vx})
-				auto += math.Abs(a-0.5) / trials
-				labels += math.Abs(x-0.5) / trials
-				both += math.Abs(q[0]-0.5) / trials
-				flagged += float64(len(flags)) / trials
-			}
-			t.Logf("labels %v times as uncertain, auto off by %v: auto %.4f, labels %.4f, both %.4f, flagged %.3f", ratio, off, auto, labels, both, flagged)
-			switch {
-			case off == 0 && (both > 1.25*min(auto, labels) || flagged > 0.025):
-				t.Errorf("%v times: error %.4f, auto has %.4f; flagged %.3f", ratio, both, auto, flagged)
-			case off > 3 && flagged < 0.8, off > 5 && both > 1.1*labels:
-				t.Errorf("%v times: error %.4f, the labels alone %.4f; flagged %.3f", ratio, both, labels, flagged)
-			}
-		}
-	}
-}
-
 // Where all of fifty audit labels are of one class, everybody may be, and the interval says so,
 // although auto has a little weight left.
 func TestAuditLabelsOfOneClassLeaveEverybodyPossible(t *testing.T) {
 	s := syntheticStatistics(3, 120, 400, 5)
-	s.Audit = quant.NewAudit(3)
+	s.Audit = stats.NewAudit(3)
 	for range 50 {
-		s.Audit.Add(2, []float64{.4, .3, .3}, 1, 50/(s.Members-s.Labelled))
+		addAudit(s.Audit, 2, []float64{.4, .3, .3}, 1, 50/(s.Members-s.Labelled))
 	}
 	e := estimate(t, s, quant.Options{Method: quant.Auto})
 	if !(e.Prevalence[2] < 1) || e.High[2] != 1 || e.Low[0] != 0 {
 		t.Errorf("shares %v, low %v, high %v", e.Prevalence, e.Low, e.High)
 	}
-}
-
-func ExampleNewAudit() {
-	a := quant.NewAudit(2)
-	for i := range 20 { // of 100 members, 8 of class 1, all predicted alike
-		a.Add(i%5/4, []float64{0.5, 0.5}, 1, 0.2)
-	}
-	e, _ := quant.Quantify(a.Of(100, []float64{0.5, 0.5}), quant.Options{Method: quant.Audits})
-	fmt.Printf("%.2f [%.2f, %.2f]\n", e.Prevalence[1], e.Low[1], e.High[1])
-	// Output: 0.20 [0.10, 0.36]
 }
 
 func ExampleDifference() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Solvers and whole estimates with the workspace reused.
@@ -68,7 +69,7 @@ func BenchmarkEstimateExact(b *testing.B) {
 	}
 }
 
-func benchmark(b *testing.B, s *quant.Statistics, m quant.Method) {
+func benchmark(b *testing.B, s *stats.Statistics, m quant.Method) {
 	var w quant.Solver
 	var e quant.Estimate
 	o := quant.DefaultOptions()
@@ -85,7 +86,7 @@ func benchmark(b *testing.B, s *quant.Statistics, m quant.Method) {
 }
 
 // problem returns C and p of the unweighted statistics.
-func problem(s *quant.Statistics, z int) (c, p []float64) {
+func problem(s *stats.Statistics, z int) (c, p []float64) {
 	t := s.SoftPair
 	if z == s.K {
 		t = s.Soft

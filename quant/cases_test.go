@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 const (
@@ -42,26 +43,26 @@ func sharedDir(t *testing.T) string {
 var variants = []struct {
 	key    string
 	method quant.Method
-	preset quant.Preset
+	preset stats.Preset
 	lambda float64
 	kernel diffusion
 }{
-	{"CC", quant.CC, quant.Density, .9, personalised},
-	{"PCC", quant.PCC, quant.Density, .9, personalised},
-	{"ACC", quant.ACC, quant.Density, .9, personalised},
-	{"PACC", quant.PACC, quant.Density, .9, personalised},
-	{"NACC", quant.NACC, quant.Density, .9, personalised},
-	{"NACC-hard", "nacc-hard", quant.Density, .9, personalised},
-	{"density.9", quant.SIS, quant.Density, .9, personalised},
-	{"density.9+NACC", quant.SISNACC, quant.Density, .9, personalised},
-	{"density.ess3+NACC", quant.SISNACC, quant.Density, quant.LambdaAuto, personalised},
-	{"sis-nacc-ml.ess3", "sis-nacc-ml", quant.Density, quant.LambdaAuto, personalised},
-	{"diff", quant.Diff, quant.Density, .9, personalised},
-	{"ml", quant.ML, quant.Density, .9, personalised},
-	{"SIS", quant.SIS, quant.Reference, .9, truncated},
-	{"SIS+NACC", quant.SISNACC, quant.Reference, .9, truncated},
-	{"PAPER", quant.SIS, quant.Paper, .9, lazy},
-	{"PAPER+NACC", quant.SISNACC, quant.Paper, .9, lazy},
+	{"CC", quant.CC, stats.Density, .9, personalised},
+	{"PCC", quant.PCC, stats.Density, .9, personalised},
+	{"ACC", quant.ACC, stats.Density, .9, personalised},
+	{"PACC", quant.PACC, stats.Density, .9, personalised},
+	{"NACC", quant.NACC, stats.Density, .9, personalised},
+	{"NACC-hard", "nacc-hard", stats.Density, .9, personalised},
+	{"density.9", quant.SIS, stats.Density, .9, personalised},
+	{"density.9+NACC", quant.SISNACC, stats.Density, .9, personalised},
+	{"density.ess3+NACC", quant.SISNACC, stats.Density, stats.LambdaAuto, personalised},
+	{"sis-nacc-ml.ess3", "sis-nacc-ml", stats.Density, stats.LambdaAuto, personalised},
+	{"diff", quant.Diff, stats.Density, .9, personalised},
+	{"ml", quant.ML, stats.Density, .9, personalised},
+	{"SIS", quant.SIS, stats.Reference, .9, truncated},
+	{"SIS+NACC", quant.SISNACC, stats.Reference, .9, truncated},
+	{"PAPER", quant.SIS, stats.Paper, .9, lazy},
+	{"PAPER+NACC", quant.SISNACC, stats.Paper, .9, lazy},
 }
 
 // Every estimate must agree with references that dense linear algebra and SciPy
@@ -127,7 +128,7 @@ func newComparison(t *testing.T) *comparison {
 
 // run estimates every community in every way that has a reference.
 func (c *comparison) run(w *world) {
-	stats := map[diffusion][]*quant.Statistics{}
+	stats := map[diffusion][]*stats.Statistics{}
 	for _, v := range variants {
 		if stats[v.kernel] != nil || !c.has(v.key) {
 			continue
@@ -155,7 +156,7 @@ func (c *comparison) has(key string) bool {
 	return false
 }
 
-func (c *comparison) estimate(s *quant.Statistics, o quant.Options) quant.Estimate {
+func (c *comparison) estimate(s *stats.Statistics, o quant.Options) quant.Estimate {
 	var e quant.Estimate
 	if err := c.solver.Estimate(&e, s, o); err != nil {
 		c.t.Fatal(err)
@@ -185,7 +186,7 @@ func (c *comparison) note(community, key string, got, want []float64) {
 }
 
 // average adds a community to the mean error and the coverage of ml.
-func (c *comparison) average(community string, s *quant.Statistics) {
+func (c *comparison) average(community string, s *stats.Statistics) {
 	expected := c.Expected[community]
 	shift, _, found := strings.Cut(community, "-")
 	if !found {

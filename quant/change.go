@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // Snapshot holds the parts of an estimate that a later one of the same community needs: to say how
@@ -24,32 +27,17 @@ type Snapshot struct {
 	Prevalence []float64 // K: the shares of all members
 	Coverage   float64   // of the unlabelled members by predictions
 
-	// Of auto:
-	Posterior uint64    // version of the coefficients
-	Gamma     float64   // how far the community was selected by class
-	Likely    []float64 // K: q(1)
-	Residual  []float64 // K: the part of the labels' mean residual that was added for a place
-	Lean      float64   // weight of the answer next to labels' own shares and audit labels
-	Flow      []float64 // K: q(gamma) of all members with a prediction; see Divide
-	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
-	ToLabels  float64   // weight of the labels' own shares in the answer
-	Counted   []float64 // K: calibration labels, each with its weight
-	Stale     float64   // part of them that no longer said what its vertex was
-	Evidence  float64   // for a selection by class, averaged over Seen records; see settled
-	Seen      float64
-	CoefficientError
+	Memory stats.Memory // of auto
 
 	Profile []float64 // of other methods: the mean profile of the members
 }
 
-// Turnover counts how the unlabelled members with a prediction of one community differ between two
-// estimates, as sums of squared multiplicities: plain counts where all multiplicities are one. A
-// member whose profile changed has left and joined by the square of the share of the profile that
-// is another one now: whole, if they have nothing in common. So it has when its posterior moved.
-// Where it is not known, Joined and Left over all members are safe.
-type Turnover struct {
-	Stayed, Joined, Left float64
-	Reset                bool // another model's predictions, or another method: nothing cancels
+// Memorised returns what auto keeps of an estimate; nil if there is none.
+func (s *Snapshot) Memorised() *stats.Memory {
+	if s == nil {
+		return nil
+	}
+	return &s.Memory
 }
 
 // Snapshot returns what is kept of the Estimate that was made just before. Nobody writes to the
@@ -57,28 +45,23 @@ type Turnover struct {
 func (w *Solver) Snapshot() *Snapshot { return w.last }
 
 // snapshot returns what is kept of the estimate e, whose answer is in w.ans.
-func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
+func (w *Solver) snapshot(e *Estimate, s *stats.Statistics, solved bool) *Snapshot {
 	ans := w.ans
 	kept := &Snapshot{
-		Solved: solved, Open: s.open(), Profiled: s.Profiled, Coverage: e.Coverage,
+		Solved: solved, Open: s.Open(), Profiled: s.Profiled, Coverage: e.Coverage,
 		Share: ans.Share, NEff: ans.NEff, Member: ans.Member,
 		SE: slices.Clone(e.SE), Prevalence: slices.Clone(e.Prevalence),
 	}
 	if solved {
-		for of := range slices.Chunk(ans.parts, s.K) {
-			kept.Labels = append(kept.Labels, sum(of))
+		for of := range slices.Chunk(ans.Parts, s.K) {
+			kept.Labels = append(kept.Labels, solve.Sum(of))
 		}
 	}
-	if ans.audited {
+	if ans.Audited {
 		kept.Audits = e.AuditLabels
 	}
-	if a := ans.auto; a != nil {
-		kept.Posterior, kept.Gamma = uint64(s.Posterior.Version), a.reading.gamma
-		kept.Likely, kept.Residual = a.reading.likely, a.residual
-		kept.Lean, kept.ToLabels = (1-a.lean)*(1-ans.auditWeight), a.lean*(1-ans.auditWeight)
-		kept.Counted, kept.Stale = slices.Clone(s.ClassN), s.Posterior.Stale
-		kept.Evidence, kept.Seen = a.reading.evidence, a.reading.seen
-		kept.CoefficientError = a.CoefficientError
+	if ans.Memory != nil {
+		kept.Memory = *ans.Memory
 	}
 	return kept
 }
@@ -95,14 +78,14 @@ func (w *Solver) snapshot(e *Estimate, s *Statistics, solved bool) *Snapshot {
 // and v that of one member. The second line takes the smaller set of labels as part of the larger.
 // The result is at most se + se', what errors that go against each other would give; if nothing
 // cancels, sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
-func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
+func (w *Solver) SEChange(prev *Snapshot, t stats.Turnover) []float64 {
 	cur := w.last
 	k := len(cur.SE)
 	if len(prev.SE) != k {
 		panic(fmt.Sprintf("quant: change from %d to %d classes", len(prev.SE), k))
 	}
 	change := make([]float64, k)
-	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior ||
+	if t.Reset || !prev.Solved || !cur.Solved || prev.Memory.Posterior != cur.Memory.Posterior ||
 		prev.Audits != cur.Audits {
 		for i := range change {
 			change[i] = math.Hypot(prev.SE[i], cur.SE[i])
@@ -111,15 +94,15 @@ func (w *Solver) SEChange(prev *Snapshot, t Turnover) []float64 {
 	}
 	for i := range k {
 		moved := cur.Open*cur.Share[i] - prev.Open*prev.Share[i]
-		axpy(change, moved*moved, w.ans.spreads[i*k:(i+1)*k])
+		solve.Axpy(change, moved*moved, w.ans.Spreads[i*k:(i+1)*k])
 		fresh := 1.0 // share of the labels, one set being part of the other
 		if n := prev.NEff[i]; n > 0 {
 			fresh = math.Abs(1 - cur.NEff[i]/n)
 		}
-		axpy(change, cur.Open*cur.Open*fresh, w.ans.parts[i*k:(i+1)*k])
+		solve.Axpy(change, cur.Open*cur.Open*fresh, w.ans.Parts[i*k:(i+1)*k])
 	}
 	now, before := perMember(cur), perMember(prev)
-	members := t.Stayed*square(now-before) + t.Joined*now*now + t.Left*before*before
+	members := t.Stayed*solve.Square(now-before) + t.Joined*now*now + t.Left*before*before
 	for i := range change {
 		v := change[i] + members*max(cur.Member[i], prev.Member[i])
 		change[i] = min(math.Sqrt(max(v, 0)), prev.SE[i]+cur.SE[i])
@@ -150,7 +133,8 @@ const (
 // coefficients, other flags by number, or effective labels that differ by labelsMoved.
 func (w *Solver) Distance(last *Snapshot) (most float64) {
 	now := w.last
-	if now.Solved != last.Solved || now.Posterior != last.Posterior || now.Audits != last.Audits ||
+	if now.Solved != last.Solved || now.Audits != last.Audits ||
+		now.Memory.Posterior != last.Memory.Posterior ||
 		(now.Coverage < coverageLow) != (last.Coverage < coverageLow) ||
 		labelsChanged(now.NEff, last.NEff) {
 		return math.Inf(1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // matrix is a dense matrix of rows, for the definitions only.
@@ -307,7 +308,7 @@ func TestEstimatesMatchDefinitions(t *testing.T) {
 	}
 }
 
-func compareDefinition(t *testing.T, community string, method quant.Method, s *quant.Statistics, d *definition) {
+func compareDefinition(t *testing.T, community string, method quant.Method, s *stats.Statistics, d *definition) {
 	q := d.shares()
 	for _, exact := range []bool{true, false} {
 		in := *s

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // estimate is Quantify for a test.
-func estimate(t testing.TB, s *quant.Statistics, o quant.Options) quant.Estimate {
+func estimate(t testing.TB, s *stats.Statistics, o quant.Options) quant.Estimate {
 	t.Helper()
 	e, err := quant.Quantify(s, o)
 	if err != nil {
@@ -64,8 +65,8 @@ func TestPoorStatisticsGiveSaneEstimates(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		s := poor(rng)
 		for _, m := range quant.Methods() {
-			for _, p := range []quant.Preset{quant.Density, quant.Reference, quant.Paper} {
-				for _, lambda := range []float64{0, .9, 1, quant.LambdaAuto} {
+			for _, p := range []stats.Preset{stats.Density, stats.Reference, stats.Paper} {
+				for _, lambda := range []float64{0, .9, 1, stats.LambdaAuto} {
 					o := quant.Options{Method: m, Preset: p, Lambda: lambda, Simultaneous: seed%24 == 0}
 					var e quant.Estimate
 					if err := w.Estimate(&e, s, o); err != nil {
@@ -79,7 +80,7 @@ func TestPoorStatisticsGiveSaneEstimates(t *testing.T) {
 }
 
 // poor draws a small world and damages its statistics.
-func poor(rng *rand.Rand) *quant.Statistics {
+func poor(rng *rand.Rand) *stats.Statistics {
 	k := 1 + rng.IntN(5)
 	w := syntheticWorld(k, rng.IntN(4*k), 1+rng.IntN(12), rng.Uint64())
 	a := make([]float64, len(w.edges))
@@ -239,8 +240,8 @@ func TestPermutingClassesPermutesTheAnswer(t *testing.T) {
 }
 
 // times returns cells whose labels count n times each, with masses scaled by f.
-func times(c *quant.Cells, n, f float64) *quant.Cells {
-	out := &quant.Cells{Z: c.Z, P: c.P}
+func times(c *stats.Cells, n, f float64) *stats.Cells {
+	out := &stats.Cells{Z: c.Z, P: c.P}
 	for i := range c.N {
 		out.N = append(out.N, n*c.N[i])
 		out.A1 = append(out.A1, n*f*c.A1[i])
@@ -250,7 +251,7 @@ func times(c *quant.Cells, n, f float64) *quant.Cells {
 }
 
 // scaled returns statistics with every label n times and every mass times f.
-func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
+func scaled(s *stats.Statistics, n, f float64) *stats.Statistics {
 	out := *s
 	out.Rows = nil
 	out.Soft, out.SoftPair = times(s.Soft, n, f), times(s.SoftPair, n, f)
@@ -262,9 +263,9 @@ func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
 		out.ClassA2 = append(out.ClassA2, n*f*f*s.ClassA2[i])
 	}
 	if p := s.Posterior; p != nil {
-		out.Posterior = &quant.Posterior{}
+		out.Posterior = &stats.Posterior{}
 		*out.Posterior = *p
-		out.Posterior.Residuals = p.Residuals.Times(n, f)
+		out.Posterior.Residuals = multiplied(p.Residuals, n, f)
 	}
 	return &out
 }
@@ -305,17 +306,17 @@ func TestMethodsMeetWhereTheyShould(t *testing.T) {
 	}
 	same(quant.Options{Method: quant.SIS}, quant.Options{Method: quant.PACC})
 	same(quant.Options{Method: quant.SISNACC}, quant.Options{Method: quant.NACC})
-	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: quant.Paper}, quant.Options{Method: quant.SIS, Lambda: 1})
-	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: quant.Reference}, quant.Options{Method: quant.SIS, Lambda: 1})
+	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Paper}, quant.Options{Method: quant.SIS, Lambda: 1})
+	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Reference}, quant.Options{Method: quant.SIS, Lambda: 1})
 	// LambdaAuto stands for the same weights under every preset.
-	same(quant.Options{Method: quant.SIS, Lambda: quant.LambdaAuto, Preset: quant.Paper}, quant.Options{Method: quant.SIS, Lambda: quant.LambdaAuto})
+	same(quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto, Preset: stats.Paper}, quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto})
 }
 
 // Statistics that lack what a method reads are refused.
 func TestIncompleteStatisticsAreRefused(t *testing.T) {
-	damage := map[string]func(*quant.Statistics){
-		"no cells":     func(s *quant.Statistics) { s.Soft = nil },
-		"no posterior": func(s *quant.Statistics) { s.Posterior = nil },
+	damage := map[string]func(*stats.Statistics){
+		"no cells":     func(s *stats.Statistics) { s.Soft = nil },
+		"no posterior": func(s *stats.Statistics) { s.Posterior = nil },
 	}
 	for name, harm := range damage {
 		s := syntheticStatistics(3, 30, 30, 6)

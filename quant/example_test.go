@@ -4,24 +4,19 @@ import (
 	"fmt"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // exampleStatistics is a community of 100 whose classifier calls 70 members class
 // 0, calibrated by 100 labels: of 50 in class 0 it got 40 right, of 50 in class 1, 45.
-func exampleStatistics() *quant.Statistics {
+func exampleStatistics() *stats.Statistics {
 	counts := []float64{40, 5, 10, 45} // rows: what the classifier said
-	hard := &quant.Cells{Z: 2, P: []float64{.7, .3}, N: counts, A1: make([]float64, 4), A2: make([]float64, 4)}
-	return &quant.Statistics{
+	hard := &stats.Cells{Z: 2, P: []float64{.7, .3}, N: counts, A1: make([]float64, 4), A2: make([]float64, 4)}
+	return &stats.Statistics{
 		K: 2, Members: 100, Profiled: 100, KernelSum: 100, Anchored: make([]float64, 2),
 		ClassN: []float64{50, 50}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 		Hard: hard, Soft: hard,
 	}
-}
-
-func ExampleQuantify() {
-	e, err := quant.Quantify(exampleStatistics(), quant.Options{Method: quant.ACC})
-	fmt.Printf("%.3f between %.3f and %.3f, %v\n", e.Prevalence, e.Low, e.High, err)
-	// Output: [0.857 0.143] between [0.710 0.000] and [1.000 0.290], <nil>
 }
 
 func ExampleSolver_Estimate() {
@@ -51,32 +46,9 @@ func ExampleSolver_SEChange() {
 	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
 		fmt.Println(err)
 	}
-	change := w.SEChange(before, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
+	change := w.SEChange(before, stats.Turnover{Stayed: 95, Joined: 5, Left: 5})
 	fmt.Printf("se %.3f, of the change %.3f\n", e.SE, change)
 	// Output: se [0.085 0.085], of the change [0.019 0.019]
-}
-
-func ExampleSolver_LeastSquares() {
-	c := []float64{.8, .1, .2, .9} // row 0: .8 of class 0 and .1 of class 1 are called 0
-	q := make([]float64, 2)
-	var w quant.Solver
-	residual := w.LeastSquares(q, c, []float64{.7, .3}, []float64{.5, .5})
-	fmt.Printf("%.3f, optimal: %v\n", q, residual < 1e-12)
-	// Output: [0.857 0.143], optimal: true
-}
-
-func ExampleSolver_MaximumLikelihood() {
-	c := []float64{.8, .1, .2, .9}
-	q := make([]float64, 2)
-	var w quant.Solver
-	value, gap := w.MaximumLikelihood(q, c, []float64{.7, .3}, []float64{.5, .5})
-	fmt.Printf("%.3f, log-likelihood %.4f a member, optimal: %v\n", q, value, gap < 1e-10)
-	// Output: [0.857 0.143], log-likelihood -0.6109 a member, optimal: true
-}
-
-func ExampleProjectSimplex() {
-	fmt.Printf("%.2f\n", quant.ProjectSimplex(make([]float64, 3), []float64{1.2, .2, -.1}))
-	// Output: [1.00 0.00 0.00]
 }
 
 func ExampleMethods() {

@@ -37,16 +37,11 @@ const (
 )
 
 const (
-	atypicalAbove = 3.0  // standard errors of the mean posterior of the labels
-	thinBelow     = 30.0 // effective labels per class
-	coverageLow   = 0.8  // share of unlabelled members with a prediction
-	recentBelow   = 0.25 // mean mass of the members' predictions
-	freshBelow    = 0.5  // mean freshness of the calibration labels
-	lagAbove      = 0.5  // part of a variance that is how far shares may be behind
-	blurredBelow  = 0.1  // smallest singular value of C on vectors that sum to zero
-	// shiftConfidence is the confidence that sis and diff disagree, over all
-	// classes together, from which on it is flagged.
-	shiftConfidence = 0.99
+	thinBelow   = 30.0 // effective labels per class
+	coverageLow = 0.8  // share of unlabelled members with a prediction
+	recentBelow = 0.25 // mean mass of the members' predictions
+	freshBelow  = 0.5  // mean freshness of the calibration labels
+	lagAbove    = 0.5  // part of a variance that is how far shares may be behind
 )
 
 // FlagDoc explains a flag: its meaning, and the action that it asks for.
@@ -203,7 +198,7 @@ func (e *Estimate) RestsOnOldEvidence() bool {
 func (s *Snapshot) IsBehind() bool { return isBehind(s.SE, s.Lag) }
 
 // HasStaleLabels reports whether most calibration labels no longer say what their vertices are.
-func (s *Snapshot) HasStaleLabels() bool { return 1-s.Stale < freshBelow }
+func (s *Snapshot) HasStaleLabels() bool { return 1-s.Memory.Stale < freshBelow }
 
 // isBehind reports whether lagAbove of the variances, se², is that of being behind.
 func isBehind(se, lag []float64) bool {

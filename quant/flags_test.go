@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Every situation raises its flag, with its detail, and only then.
@@ -16,27 +17,27 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		method quant.Method
-		change func(*quant.Statistics)
+		change func(*stats.Statistics)
 	}{
-		{quant.FlagNoMembers, quant.Auto, func(s *quant.Statistics) { s.Members, s.Profiled = 0, 0 }},
-		{quant.FlagNoCoverage, quant.Auto, func(s *quant.Statistics) { s.Profiled = 0 }},
-		{quant.FlagLowCoverage, quant.PCC, func(s *quant.Statistics) { s.Members *= 2 }},
-		{quant.FlagNoLabels, quant.Auto, func(s *quant.Statistics) { *s = *scaled(s, 0, 0) }},
-		{quant.FlagUnreachable, quant.SIS, func(s *quant.Statistics) { *s = *scaled(s, 1, 0) }},
-		{quant.FlagUnsupported + ":1", quant.SISNACC, func(s *quant.Statistics) { without(s, 1) }},
-		{quant.FlagUnsupported + ":1", quant.MLPE, func(s *quant.Statistics) { without(s, 1) }},
-		{quant.FlagThin + ":0,1,2", quant.NACC, func(s *quant.Statistics) { *s = *scaled(s, .1, 1) }},
-		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *quant.Statistics) { alike(s.Soft, 0, 2) }},
-		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *quant.Statistics) { alike(s.SoftPair, 0, 2) }},
-		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *quant.Statistics) {
-			residuals, masses := quant.NewLabelResiduals(3), make([]float64, 300)
+		{quant.FlagNoMembers, quant.Auto, func(s *stats.Statistics) { s.Members, s.Profiled = 0, 0 }},
+		{quant.FlagNoCoverage, quant.Auto, func(s *stats.Statistics) { s.Profiled = 0 }},
+		{quant.FlagLowCoverage, quant.PCC, func(s *stats.Statistics) { s.Members *= 2 }},
+		{quant.FlagNoLabels, quant.Auto, func(s *stats.Statistics) { *s = *scaled(s, 0, 0) }},
+		{quant.FlagUnreachable, quant.SIS, func(s *stats.Statistics) { *s = *scaled(s, 1, 0) }},
+		{quant.FlagUnsupported + ":1", quant.SISNACC, func(s *stats.Statistics) { without(s, 1) }},
+		{quant.FlagUnsupported + ":1", quant.MLPE, func(s *stats.Statistics) { without(s, 1) }},
+		{quant.FlagThin + ":0,1,2", quant.NACC, func(s *stats.Statistics) { *s = *scaled(s, .1, 1) }},
+		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *stats.Statistics) { alike(s.Soft, 0, 2) }},
+		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *stats.Statistics) { alike(s.SoftPair, 0, 2) }},
+		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *stats.Statistics) {
+			residuals, masses := stats.NewLabelResiduals(3), make([]float64, 300)
 			for i := range masses { // whatever they are taken for, they are of class 0
 				residuals.Add(0, 1, []float64{.2, .4, .4})
 				masses[i] = 1 + float64(i%2)
 			}
 			s.Posterior.Residuals = residuals.Weigh(masses)
 		}},
-		{quant.FlagClustered, quant.Auto, func(s *quant.Statistics) { s.Posterior.LabelGate = .4 }},
+		{quant.FlagClustered, quant.Auto, func(s *stats.Statistics) { s.Posterior.LabelGate = .4 }},
 	} {
 		s := scaled(good, 1, 1)
 		c.change(s)
@@ -52,9 +53,9 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 }
 
 // without takes the labels of a class away.
-func without(s *quant.Statistics, class int) {
+func without(s *stats.Statistics, class int) {
 	s.ClassN[class], s.ClassA1[class], s.ClassA2[class] = 0, 0, 0
-	for _, c := range []*quant.Cells{s.Soft, s.SoftPair, s.Hard, s.HardPair} {
+	for _, c := range []*stats.Cells{s.Soft, s.SoftPair, s.Hard, s.HardPair} {
 		for z := range c.Z {
 			c.N[z*s.K+class], c.A1[z*s.K+class], c.A2[z*s.K+class] = 0, 0, 0
 		}
@@ -62,7 +63,7 @@ func without(s *quant.Statistics, class int) {
 }
 
 // alike gives two classes the profiles of the first.
-func alike(c *quant.Cells, a, b int) {
+func alike(c *stats.Cells, a, b int) {
 	k := len(c.N) / c.Z
 	for z := range c.Z {
 		for _, x := range [][]float64{c.N, c.A1, c.A2} {

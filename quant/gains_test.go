@@ -7,26 +7,27 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // massesAsGains returns statistics whose labels have the kernel masses of s for weights
 // of their own, and no mass.
-func massesAsGains(s *quant.Statistics) *quant.Statistics {
+func massesAsGains(s *stats.Statistics) *stats.Statistics {
 	out := *s
-	cells := func(c *quant.Cells) *quant.Cells {
+	cells := func(c *stats.Cells) *stats.Cells {
 		if c == nil {
 			return nil
 		}
 		none := make([]float64, len(c.N))
-		return &quant.Cells{Z: c.Z, P: c.P, N: c.A1, G2: c.A2, A1: none, A2: none, G2A: none}
+		return &stats.Cells{Z: c.Z, P: c.P, N: c.A1, G2: c.A2, A1: none, A2: none, G2A: none}
 	}
 	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(s.Soft), cells(s.SoftPair), cells(s.Hard), cells(s.HardPair)
 	none := make([]float64, s.K)
 	out.ClassN, out.ClassG2 = s.ClassA1, s.ClassA2
 	out.ClassA1, out.ClassA2, out.ClassG2A = none, none, none
 	if s.Rows != nil {
-		out.Rows = func(visit func(quant.Row)) {
-			s.Rows(func(r quant.Row) {
+		out.Rows = func(visit func(stats.Row)) {
+			s.Rows(func(r stats.Row) {
 				if r.G, r.A = r.A, 0; r.G > 0 {
 					visit(r)
 				}
@@ -46,8 +47,8 @@ func TestGainsAreWeights(t *testing.T) {
 			s.Rows = nil
 		}
 		for _, m := range []quant.Method{quant.Diff, quant.SIS} {
-			want := estimate(t, s, quant.Options{Method: m, Preset: quant.Reference, Lambda: 1})
-			got := estimate(t, massesAsGains(s), quant.Options{Method: m, Preset: quant.Reference})
+			want := estimate(t, s, quant.Options{Method: m, Preset: stats.Reference, Lambda: 1})
+			got := estimate(t, massesAsGains(s), quant.Options{Method: m, Preset: stats.Reference})
 			different := cmpopts.IgnoreFields(quant.Estimate{}, "Flags", "Lambda") // what the kernel has to do with
 			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-8), different); diff != "" {
 				t.Fatalf("seed %d %s: masses (-), weights (+):\n%s", seed, m, diff)

@@ -4,14 +4,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-)
 
-const (
-	// confidenceDefault is the confidence of intervals where none is asked for.
-	confidenceDefault = 0.9
-	// worstDeviation is the largest standard deviation a share can have: published
-	// where nothing is known.
-	worstDeviation = 0.5
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // How the variances of an estimate were computed.
@@ -28,91 +23,82 @@ func clamp(x float64) float64 { return min(max(x, 0), 1) }
 // widened to hold the share (what audit labels say alone too, if they weigh most), and shrinks with
 // the share of members whose label is known. What has no support is unknown from 0 to 1, and so is
 // everything where one class alone has support.
-func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
+func (w *Solver) publish(e *Estimate, s *stats.Statistics, o Options, solved bool) {
 	k := s.K
 	e.Prevalence = make([]float64, k)
 	e.SE = make([]float64, k)
 	e.Low = make([]float64, k)
 	e.High = make([]float64, k)
 	e.NEff, e.SEChange = slices.Clone(w.ans.NEff), nil
-	if solved = solved && !w.ans.nothing && !slices.ContainsFunc(w.ans.v[:k], math.IsNaN); !solved {
-		w.ans.influence = nil // an error that is no number is an unknown one
+	if solved = solved && !w.ans.Nothing && !slices.ContainsFunc(w.ans.V[:k], math.IsNaN); !solved {
+		w.ans.Influence = nil // an error that is no number is an unknown one
 	}
-	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, 0, 0, ""
-	if a := w.ans.auto; a != nil {
-		e.Gamma, e.Posterior = a.reading.gamma, uint64(s.Posterior.Version)
+	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.Lambda, 0, 0, ""
+	if a := w.ans.Memory; a != nil {
+		e.Gamma, e.Posterior = a.Gamma, a.Posterior
 	}
 	w.publishAudit(e, s)
 	switch {
-	case solved && w.ans.exact:
+	case solved && w.ans.Exact:
 		e.Variance = VarianceExact
 	case solved:
 		e.Variance = VarianceDiagonal
 	}
-	e.Influence = shortened(w.ans.influence, s.open())
-	w.intervals(e, s, r, o, solved)
+	e.Influence = shortened(w.ans.Influence, s.Open())
+	w.intervals(e, s, o, solved)
 	w.last = w.snapshot(e, s, solved)
 }
 
 // Widen widens the intervals of the estimate that was made just before by how far its shares may be
 // behind: lag has a standard error for each class, K, or is nil for none. It counts as far as the
 // estimate rests on predictions: audit labels are not behind.
-func (w *Solver) Widen(e *Estimate, s *Statistics, o Options, lag []float64) {
-	if w.ans.auto == nil || !w.last.Solved || len(lag) == 0 || s.open() == 0 {
+func (w *Solver) Widen(e *Estimate, s *stats.Statistics, o Options, lag []float64) {
+	if w.ans.Memory == nil || !w.last.Solved || len(lag) == 0 || s.Open() == 0 {
 		return
 	}
 	lag = slices.Clone(lag)
 	for i := range lag {
-		lag[i] *= 1 - w.ans.auditWeight
-		w.ans.v[i] += square(lag[i] / s.open())
+		lag[i] *= 1 - w.ans.AuditWeight
+		w.ans.V[i] += solve.Square(lag[i] / s.Open())
 	}
-	r, _ := o.Method.recipe()
-	w.intervals(e, s, r, o.withDefaults(r), true)
+	w.intervals(e, s, o.withDefaults(), true)
 	w.last.SE = slices.Clone(e.SE)
 	e.SELag, w.last.Lag = lag, slices.Clone(lag)
 }
 
 // intervals fills the shares of all members with their standard errors and intervals.
-func (w *Solver) intervals(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
-	k, open := s.K, s.open()
+func (w *Solver) intervals(e *Estimate, s *stats.Statistics, o Options, solved bool) {
+	k, open := s.K, s.Open()
 	z := 0.0
 	if solved {
 		z = o.quantile(k)
 	}
-	contrast := k == 1 || w.ans.supported() > 1
+	contrast := k == 1 || w.ans.Supported() > 1
 	for i := range k {
 		q := w.ans.Share[i]
-		se, low, high := worstDeviation, 0.0, 1.0
-		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.NEff[i] > 0) {
-			se = math.Sqrt(max(w.ans.v[i], 0))
+		se, low, high := stats.WorstDeviation, 0.0, 1.0
+		if solved && (w.ans.Counts || w.ans.Audited || contrast && w.ans.NEff[i] > 0) {
+			se = math.Sqrt(max(w.ans.V[i], 0))
 			outside := max(z-1, 0) * se
-			centre := min(max(w.ans.free[i], -outside), 1+outside)
+			centre := min(max(w.ans.Free[i], -outside), 1+outside)
 			low = min(clamp(centre-z*se), q)
 			high = max(clamp(centre+z*se), q)
-			if w.ans.holds != nil {
-				low, high = min(low, w.ans.holds[i]), max(high, w.ans.holds[i])
+			if w.ans.Holds != nil {
+				low, high = min(low, w.ans.Holds[i]), max(high, w.ans.Holds[i])
 			}
 		}
-		share := clamp(s.prevalence(i, q)) // rounding may take it past the ends
+		share := clamp(prevalence(s, i, q)) // rounding may take it past the ends
 		e.Prevalence[i] = share
-		e.Low[i] = clamp(min(s.prevalence(i, low), share))
-		e.High[i] = clamp(max(s.prevalence(i, high), share))
-		e.SE[i] = open * min(se, worstDeviation)
+		e.Low[i] = clamp(min(prevalence(s, i, low), share))
+		e.High[i] = clamp(max(prevalence(s, i, high), share))
+		e.SE[i] = open * min(se, stats.WorstDeviation)
 	}
-}
-
-// open returns the share of the members that is estimated, not counted.
-func (s *Statistics) open() float64 {
-	if s.Members > 0 {
-		return clamp((s.Members - s.Labelled) / s.Members)
-	}
-	return 1
 }
 
 // prevalence returns the share of class i among all members if q is its share among the estimated
 // ones.
-func (s *Statistics) prevalence(i int, q float64) float64 {
-	if open := s.open(); open < 1 {
+func prevalence(s *stats.Statistics, i int, q float64) float64 {
+	if open := s.Open(); open < 1 {
 		return s.Anchored[i]/s.Members + open*q
 	}
 	return q
@@ -134,17 +120,20 @@ func shortened(influence []float64, part float64) (short []float64) {
 // most.
 func (o Options) quantile(k int) float64 {
 	if o.Simultaneous && k > 2 {
-		return bonferroni(o.Confidence, k)
+		return solve.Bonferroni(o.Confidence, k)
 	}
-	return normalQuantile(o.Confidence)
+	return solve.NormalQuantile(o.Confidence)
 }
 
-// normalQuantile is the z with P(|t| <= z) = confidence for a standard normal t.
-func normalQuantile(confidence float64) float64 {
-	return math.Sqrt2 * math.Erfinv(confidence)
-}
-
-// bonferroni is the quantile that holds for n normals together, whatever their correlation.
-func bonferroni(confidence float64, n int) float64 {
-	return normalQuantile(1 - (1-confidence)/float64(n))
+// publishAudit writes the number, the reach and the weight of the audit labels to a record.
+func (w *Solver) publishAudit(e *Estimate, s *stats.Statistics) {
+	e.AuditLabels, e.AuditReach, e.AuditErrors = 0, 0, 0
+	if s.Audit != nil {
+		e.AuditLabels = uint64(s.Audit.Labels)
+		e.AuditReach, _ = s.Audit.Reach(s.Members - s.Labelled)
+	}
+	e.AuditWeight, e.AuditPoints = w.ans.AuditWeight, w.ans.AuditPoints
+	if w.ans.AuditErrors != nil {
+		e.AuditErrors = slices.Max(w.ans.AuditErrors)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // sampled is a world where the model of the intervals holds: labels and members
@@ -75,10 +76,10 @@ func (w *sampled) truth() []float64 {
 }
 
 // statistics gathers soft and hard cells of K.
-func (w *sampled) statistics() *quant.Statistics {
+func (w *sampled) statistics() *stats.Statistics {
 	k := w.classes
 	n := float64(len(w.members))
-	s := &quant.Statistics{
+	s := &stats.Statistics{
 		K: k, Members: n, Profiled: n, KernelSum: n, Anchored: make([]float64, k),
 		ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 		Soft: newCells(k, k), Hard: newCells(k, k),
@@ -98,10 +99,10 @@ func (w *sampled) statistics() *quant.Statistics {
 			s.Soft.P[z] += x / n
 		}
 	}
-	s.Rows = func(visit func(quant.Row)) {
+	s.Rows = func(visit func(stats.Row)) {
 		for i, list := range w.labels {
 			for _, p := range list {
-				visit(quant.Row{Class: i, Own: p, Neighbors: p})
+				visit(stats.Row{Class: i, Own: p, Neighbors: p})
 			}
 		}
 	}
@@ -162,7 +163,7 @@ func TestChangeErrorsAreHonest(t *testing.T) {
 				w.members[i] = w.member([]float64{.1, .2, .3, .4})
 			}
 			after := snapshot(t, &solver, w, m)
-			se := solver.SEChange(&before.Snapshot, quant.Turnover{Stayed: 240, Joined: 60, Left: 60})
+			se := solver.SEChange(&before.Snapshot, stats.Turnover{Stayed: 240, Joined: 60, Left: 60})
 			for k, now := range w.truth() {
 				change, true := after.prevalence[k]-first[k], now-truth[k]
 				if math.Abs(change-true) <= 1.645*se[k] {
@@ -210,14 +211,14 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := w.Snapshot()
-		if se := w.SEChange(before, quant.Turnover{Stayed: s.Squares}); total(se) != 0 {
+		if se := w.SEChange(before, stats.Turnover{Stayed: s.Squares}); total(se) != 0 {
 			t.Errorf("%s: nothing moved, yet se_change %v", m, se)
 		}
 		if err := w.Estimate(&f, other, options(m)); err != nil {
 			t.Fatal(err)
 		}
-		se := w.SEChange(before, quant.Turnover{Joined: other.Squares, Left: s.Squares})
-		reset := w.SEChange(before, quant.Turnover{Reset: true})
+		se := w.SEChange(before, stats.Turnover{Joined: other.Squares, Left: s.Squares})
+		reset := w.SEChange(before, stats.Turnover{Reset: true})
 		for k := range se {
 			if !(se[k] >= 0 && se[k] <= e.SE[k]+f.SE[k]+1e-12) {
 				t.Errorf("%s: se_change %v of %v and %v", m, se[k], e.SE[k], f.SE[k])
@@ -254,22 +255,22 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 // Labels of one class alone say nothing of the others, so of no share at all: whatever
 // the method, the class that has them must not pass for certain.
 func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
-	s := &quant.Statistics{
+	s := &stats.Statistics{
 		K: 2, Members: 50, Labelled: 10, Profiled: 40, Squares: 40, KernelSum: 40,
 		Anchored: []float64{10, 0}, ClassN: []float64{40, 0}, ClassA1: []float64{20, 0}, ClassA2: []float64{12, 0},
 	}
-	s.Soft = &quant.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{30, 0, 10, 0}, A1: []float64{15, 0, 5, 0}, A2: []float64{9, 0, 3, 0}}
-	s.SoftPair = &quant.Cells{
+	s.Soft = &stats.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{30, 0, 10, 0}, A1: []float64{15, 0, 5, 0}, A2: []float64{9, 0, 3, 0}}
+	s.SoftPair = &stats.Cells{
 		Z: 4, P: []float64{.2, .2, .2, .4}, N: []float64{20, 0, 10, 0, 5, 0, 5, 0},
 		A1: []float64{10, 0, 5, 0, 3, 0, 2, 0}, A2: []float64{6, 0, 3, 0, 2, 0, 1, 0},
 	}
 	s.Hard, s.HardPair = s.Soft, s.SoftPair
-	s.Posterior = &quant.Posterior{
+	s.Posterior = &stats.Posterior{
 		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 4), Vertices: 100,
 		Expected: func(float64, []float64) float64 { return 1 },
 		Means:    []float64{.8, .2}, Counts: []float64{40}, Squares: 40,
 	}
-	label := quant.NewLabelResiduals(2)
+	label := stats.NewLabelResiduals(2)
 	label.Add(0, 1, []float64{.8, .2})
 	s.Posterior.Residuals = label.Weigh([]float64{1})
 	for _, method := range quant.Methods() {
@@ -289,12 +290,12 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 // A vertex counted ten times is one observation: what counting alone says of a community
 // whose members all have one multiplicity must not depend on it.
 func TestMultiplicitiesAreNoObservations(t *testing.T) {
-	statistics := func(times float64) *quant.Statistics {
-		s := &quant.Statistics{
+	statistics := func(times float64) *stats.Statistics {
+		s := &stats.Statistics{
 			K: 2, Members: 40 * times, Profiled: 40 * times, Squares: 40 * times * times,
 			Anchored: make([]float64, 2), ClassN: []float64{9, 9}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 		}
-		s.Soft = &quant.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{7, 2, 2, 7}, A1: make([]float64, 4), A2: make([]float64, 4)}
+		s.Soft = &stats.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{7, 2, 2, 7}, A1: make([]float64, 4), A2: make([]float64, 4)}
 		s.Hard = s.Soft
 		return s
 	}

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gqlstream/quant/adjusted"
+	"gqlstream/quant/auto"
+	"gqlstream/quant/stats"
 )
 
 // Method names a quantifier. The zero value is not a method; Auto is the default.
@@ -29,73 +33,77 @@ const (
 	Audits  Method = "audit"    // audit labels alone, by the way they were drawn
 )
 
-// family names the kind of computation of a method.
-type family uint8
+// basis says what a method rests on. Without all of it an estimate is a stand-in; audit labels
+// alone are enough for a method that can rest on them.
+type basis uint8
 
 const (
-	familyShares family = iota // mlpe
-	familyCount                // cc, pcc
-	familySolve                // adjusted counts
-	familyDiff
-	familyML
-	familyAuto
-	familyAudit
+	onLabels basis = 1 << iota
+	onPredictions
+	onAudits
 )
-
-// recipe is a method taken apart.
-type recipe struct {
-	family     family
-	hard       bool // hard predictions
-	pair       bool // K^2 cells
-	weighted   bool // the kernel's weights
-	likelihood bool
-}
 
 // method is a row of the table of methods.
 type method struct {
-	name   Method
-	recipe recipe
+	name       Method
+	rests      basis
+	reads      stats.Kind // the cells, if the method reads cells
+	weighted   bool       // a kernel makes a difference
+	quantifier quantifier // nil: auto, of which every Solver has its own
 }
+
+// adjustedCount returns the row of an adjusted count.
+func adjustedCount(name Method, a adjusted.Solve) method {
+	return method{name, onLabels | onPredictions, a.Kind, a.Weighted, a}
+}
+
+// The cells that methods read beside those of the soft predictions.
+var (
+	hardCells     = stats.Kind{Hard: true}
+	pairCells     = stats.Kind{Pair: true}
+	hardPairCells = stats.Kind{Hard: true, Pair: true}
+)
 
 // methods lists every method in the order of documentation and of "all".
 var methods = []method{
-	{MLPE, recipe{family: familyShares}},
-	{CC, recipe{family: familyCount, hard: true}},
-	{PCC, recipe{family: familyCount}},
-	{ACC, recipe{family: familySolve, hard: true}},
-	{"acc-ml", recipe{family: familySolve, hard: true, likelihood: true}},
-	{PACC, recipe{family: familySolve}},
-	{"pacc-ml", recipe{family: familySolve, likelihood: true}},
-	{SIS, recipe{family: familySolve, weighted: true}},
-	{"sis-ml", recipe{family: familySolve, weighted: true, likelihood: true}},
-	{"sis-hard", recipe{family: familySolve, hard: true, weighted: true}},
-	{"sis-hard-ml", recipe{family: familySolve, hard: true, weighted: true, likelihood: true}},
-	{NACC, recipe{family: familySolve, pair: true}},
-	{"nacc-ml", recipe{family: familySolve, pair: true, likelihood: true}},
-	{"nacc-hard", recipe{family: familySolve, hard: true, pair: true}},
-	{"nacc-hard-ml", recipe{family: familySolve, hard: true, pair: true, likelihood: true}},
-	{SISNACC, recipe{family: familySolve, pair: true, weighted: true}},
-	{"sis-nacc-ml", recipe{family: familySolve, pair: true, weighted: true, likelihood: true}},
-	{"sis-nacc-hard", recipe{family: familySolve, hard: true, pair: true, weighted: true}},
-	{
-		"sis-nacc-hard-ml",
-		recipe{family: familySolve, hard: true, pair: true, weighted: true, likelihood: true},
-	},
-	{Diff, recipe{family: familyDiff, weighted: true}},
-	{ML, recipe{family: familyML, pair: true, weighted: true, likelihood: true}},
-	{Auto, recipe{family: familyAuto, weighted: true}},
-	{Audits, recipe{family: familyAudit}},
+	{MLPE, onLabels, stats.Kind{}, false, adjusted.LabelShare{}},
+	{CC, onPredictions, hardCells, false, adjusted.Count{Hard: true}},
+	{PCC, onPredictions, stats.Kind{}, false, adjusted.Count{}},
+	adjustedCount(ACC, adjusted.Solve{Kind: hardCells}),
+	adjustedCount("acc-ml", adjusted.Solve{Kind: hardCells, Likelihood: true}),
+	adjustedCount(PACC, adjusted.Solve{}),
+	adjustedCount("pacc-ml", adjusted.Solve{Likelihood: true}),
+	adjustedCount(SIS, adjusted.Solve{Weighted: true}),
+	adjustedCount("sis-ml", adjusted.Solve{Weighted: true, Likelihood: true}),
+	adjustedCount("sis-hard", adjusted.Solve{Kind: hardCells, Weighted: true}),
+	adjustedCount("sis-hard-ml", adjusted.Solve{Kind: hardCells, Weighted: true, Likelihood: true}),
+	adjustedCount(NACC, adjusted.Solve{Kind: pairCells}),
+	adjustedCount("nacc-ml", adjusted.Solve{Kind: pairCells, Likelihood: true}),
+	adjustedCount("nacc-hard", adjusted.Solve{Kind: hardPairCells}),
+	adjustedCount("nacc-hard-ml", adjusted.Solve{Kind: hardPairCells, Likelihood: true}),
+	adjustedCount(SISNACC, adjusted.Solve{Kind: pairCells, Weighted: true}),
+	adjustedCount("sis-nacc-ml", adjusted.Solve{Kind: pairCells, Weighted: true, Likelihood: true}),
+	adjustedCount("sis-nacc-hard", adjusted.Solve{Kind: hardPairCells, Weighted: true}),
+	adjustedCount("sis-nacc-hard-ml",
+		adjusted.Solve{Kind: hardPairCells, Weighted: true, Likelihood: true}),
+	{Diff, onLabels | onPredictions, stats.Kind{}, true, adjusted.Diff{}},
+	{ML, onLabels | onPredictions, pairCells, true, adjusted.ML{}},
+	{Auto, onLabels | onPredictions | onAudits, stats.Kind{}, true, nil},
+	{Audits, onAudits, stats.Kind{}, false, auto.Audited{}},
 }
 
-// recipe returns the method taken apart; false when it names none.
-func (m Method) recipe() (recipe, bool) {
+// row returns the row of a method, one without a name when it names none.
+func (m Method) row() *method {
 	for i := range methods {
 		if methods[i].name == m {
-			return methods[i].recipe, true
+			return &methods[i]
 		}
 	}
-	return recipe{}, false
+	return &method{}
 }
+
+// known reports whether there is such a method.
+func (m Method) known() bool { return m != "" && m.row().name == m }
 
 // Methods returns every method, in the order of the documentation.
 func Methods() []Method {
@@ -109,21 +117,19 @@ func Methods() []Method {
 // Needs reports the cells, beyond the soft ones of the own prediction, that the
 // statistics must hold for the method.
 func (m Method) Needs() (softPair, hard, hardPair bool) {
-	r, _ := m.recipe()
-	return r.pair && !r.hard, r.hard && !r.pair, r.hard && r.pair
+	reads := m.row().reads
+	return reads == pairCells, reads == hardCells, reads == hardPairCells
 }
 
 // WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.
 // The others read them of whole classes at most, as auto does, whatever kernel there is.
 func (m Method) WeighsCells() bool {
-	r, _ := m.recipe()
-	return r.weighted && r.family != familyAuto
+	return m.row().weighted && m != Auto
 }
 
 // UsesKernel reports whether a kernel makes a difference to the method.
 func (m Method) UsesKernel() bool {
-	r, _ := m.recipe()
-	return r.weighted
+	return m.row().weighted
 }
 
 // ParseMethods reads a comma list of method names; "all" stands for every one.
@@ -135,7 +141,7 @@ func ParseMethods(list string) ([]Method, error) {
 		if m == "all" {
 			return Methods(), nil
 		}
-		if _, ok := m.recipe(); !ok {
+		if !m.known() {
 			return nil, fmt.Errorf("no method %q; want one of %s or all", name, Methods())
 		}
 		if !slices.Contains(out, m) {
@@ -145,28 +151,10 @@ func ParseMethods(list string) ([]Method, error) {
 	return out, nil
 }
 
-// Preset names a rule by which kernel mass a becomes the weight of a label.
-type Preset string
-
-// The presets. Each goes with a kernel that the caller chooses: ppr, truncated, lazy.
-const (
-	Density   Preset = "density"   // w = lambda a / mean of a + 1 - lambda
-	Reference Preset = "reference" // w = lambda a + 1 - lambda: the authors' code
-	Paper     Preset = "paper"     // w = lambda a / M + 1 - lambda: as printed
-)
-
-const (
-	// LambdaDefault is the lambda of the methods that do not choose their own.
-	LambdaDefault = 0.9
-	// LambdaAuto asks for the largest lambda that keeps an effective sample of 0.3 of the labels.
-	// It is a number, unlike NaN, so that options stay comparable and fit into JSON.
-	LambdaAuto = -1
-)
-
 // Options say how an estimate is read from the statistics.
 type Options struct {
-	Method Method // no default: the empty method is refused
-	Preset Preset // "" is Density; ml, auto and their diff always use Density
+	Method Method       // no default: the empty method is refused
+	Preset stats.Preset // "" is Density; ml, auto and their diff always use Density
 
 	// Lambda is the share of the kernel in the weights, 0..1, or LambdaAuto. Zero is
 	// zero: constant weights. Read by sis... and diff; ml and auto choose their own.
@@ -178,31 +166,38 @@ type Options struct {
 
 // DefaultOptions returns auto, density, lambda 0.9 and marginal 90 % intervals.
 func DefaultOptions() Options {
-	return Options{Method: Auto, Preset: Density, Lambda: LambdaDefault, Confidence: 0.9}
+	return Options{
+		Method: Auto, Preset: stats.Density, Lambda: stats.LambdaDefault, Confidence: 0.9,
+	}
 }
 
 // withDefaults fills in options that are not set, and the preset of methods that have one of their
 // own.
-func (o Options) withDefaults(r recipe) Options {
-	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
-		o.Preset = Density
+func (o Options) withDefaults() Options {
+	if o.Preset == "" || o.Method == ML || o.Method == Auto {
+		o.Preset = stats.Density
 	}
-	o.Confidence = cmp.Or(o.Confidence, confidenceDefault)
+	o.Confidence = cmp.Or(o.Confidence, stats.ConfidenceDefault)
 	return o
+}
+
+// scaling returns how the options have labels weighed by the kernel.
+func (o Options) scaling() stats.Scaling {
+	return stats.Scaling{Preset: o.Preset, Lambda: o.Lambda}
 }
 
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
 	var errs []error
-	if _, ok := o.Method.recipe(); !ok {
+	if !o.Method.known() {
 		errs = append(errs, fmt.Errorf("no method %q; want one of %s", o.Method, Methods()))
 	}
 	switch o.Preset {
-	case "", Density, Reference, Paper:
+	case "", stats.Density, stats.Reference, stats.Paper:
 	default:
 		errs = append(errs, fmt.Errorf("no preset %q; want density, reference or paper", o.Preset))
 	}
-	if o.Lambda != LambdaAuto && !(o.Lambda >= 0 && o.Lambda <= 1) {
+	if o.Lambda != stats.LambdaAuto && !(o.Lambda >= 0 && o.Lambda <= 1) {
 		errs = append(errs, fmt.Errorf("quant: lambda %v is not between 0 and 1", o.Lambda))
 	}
 	if o.Confidence != 0 && !(o.Confidence > 0 && o.Confidence < 1) {

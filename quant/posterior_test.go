@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // floored returns a prediction as a posterior: no entry below 1e-4.
@@ -21,10 +23,10 @@ func floored(p []float64) []float64 {
 
 // posterior makes the predictions of a world the posteriors of its vertices, nil without
 // a label that has one.
-func (w *world) posterior(c community, a []float64) *quant.Posterior {
+func (w *world) posterior(c community, a []float64) *stats.Posterior {
 	k := w.classes
-	p := &quant.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1}
-	residuals, masses := quant.NewLabelResiduals(k), []float64(nil)
+	p := &stats.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1}
+	residuals, masses := stats.NewLabelResiduals(k), []float64(nil)
 	var byClass matrix = newMatrix(k, 0)
 	n, means, counts := 0.0, newMatrix(k, k), make([]float64, k)
 	for v, l := range w.labels {
@@ -59,7 +61,7 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 			p.Within = append(p.Within, cov[j][j])
 		}
 	}
-	p.SetMembers(func(visit func(float64, []float64)) {
+	setMembers(p, func(visit func(float64, []float64)) {
 		for i, v := range c.members {
 			if w.labels[v] < 0 && w.predictions[v] != nil {
 				visit(c.weights[i], floored(w.predictions[v]))
@@ -81,7 +83,7 @@ type reading struct {
 	first, inverse     matrix // J⁺ of q(1), and of q, which variance sets
 }
 
-func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading {
+func read(p *stats.Posterior, weigh func(r *stats.Residuals) []float64) *reading {
 	out := &reading{d: weigh(p.Residuals)}
 	k := len(p.Prior)
 	var pi matrix
@@ -228,12 +230,12 @@ func TestAutoIsItsDefinition(t *testing.T) {
 		}
 		s.Posterior.Inside = float64(1 + 5*seed)
 		s.Posterior.Degrees, s.Posterior.Agreement = 300, []float64{.2, .1}
-		want := read(s.Posterior, func(*quant.Residuals) []float64 { return d })
+		want := read(s.Posterior, func(*stats.Residuals) []float64 { return d })
 		free := make([]float64, k)
 		for i := range free {
 			free[i] = want.q[i] + (1-want.gamma)*d[i]
 		}
-		quant.ProjectSimplex(free, free)
+		solve.ProjectSimplex(free, free)
 		v := want.variance(label)
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if math.Abs(e.Gamma-want.gamma) > 1e-5 {
@@ -251,7 +253,7 @@ func TestAutoIsItsDefinition(t *testing.T) {
 // A declaration must take the place of what the edges say.
 func TestSelectionIsDeclared(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
-	for selection, want := range map[quant.Selection]float64{quant.ByClass: .9, quant.ByPlace: 0, quant.ByAttribute: 0} {
+	for selection, want := range map[stats.Selection]float64{stats.ByClass: .9, stats.ByPlace: 0, stats.ByAttribute: 0} {
 		s.Posterior.Selected = selection
 		if e := estimate(t, s, quant.Options{Method: quant.Auto}); e.Gamma != want {
 			t.Errorf("selected by %s: gamma %v, want %v", selection, e.Gamma, want)
@@ -315,7 +317,7 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 			}
 		}
 		s := w.statistics(w.communities[0], a)
-		s.Posterior.Selected = quant.ByPlace
+		s.Posterior.Selected = stats.ByPlace
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
 			t.Errorf("seed %d: error %v, want at least two thirds of that of two draws, %v", seed, e.SE[0], want)
@@ -332,8 +334,8 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 		w := syntheticWorld(k, 40, 10, seed)
 		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
 		p := s.Posterior
-		residuals, masses := quant.NewLabelResiduals(k), []float64(nil)
-		p.Own = quant.NewResiduals(k)
+		residuals, masses := stats.NewLabelResiduals(k), []float64(nil)
+		p.Own = stats.NewResiduals(k)
 		for l := range 8 {
 			pi := make([]float64, k)
 			for i := range pi {
@@ -351,7 +353,7 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 		if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range solver.SEChange(solver.Snapshot(), quant.Turnover{Joined: 1}) {
+		for i, x := range solver.SEChange(solver.Snapshot(), stats.Turnover{Joined: 1}) {
 			if !(x >= 0 && e.SE[i] >= 0) {
 				t.Fatalf("seed %d class %d: errors %v, of the change %v", seed, i, e.SE[i], x)
 			}
@@ -383,7 +385,7 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 	}
 	alike := func(x, y float64) bool { return math.Abs(x-y) <= 1e-3*math.Abs(y) } // shares are where a solve ends
 	p.Gamma, p.Coefficients = &gamma, covariance(0.002, 0.002, 0.002)
-	p.Labels = func() *quant.LabelSample { return quant.NewLabelSample(k) }
+	p.Labels = func() *stats.LabelSample { return stats.NewLabelSample(k) }
 	first := errors()
 	last := solver.Snapshot()
 	other := covariance(0.006, 0, 0) // of another fit it would be another version: these tell which were read
@@ -401,10 +403,10 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		{"their covariance", false, func() { p.Coefficients = covariance(0.003, 0, 0) }},
 		{"the coefficients a hundred times", false, func() { p.Version += 100 }},
 	} {
-		gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, other
+		gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, stats.Turnover{}, 1, nil, other
 		test.change()
 		anew := errors()
-		p.Last = last
+		p.Last = last.Memorised()
 		if got := errors(); slices.EqualFunc(got, anew, alike) == test.kept {
 			t.Errorf("%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew)
 		}
@@ -413,12 +415,12 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		}
 	}
 	// Where it is most of the variance, it is kept over a smaller distance.
-	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, covariance(1, 1, 1)
+	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, stats.Turnover{}, 1, nil, covariance(1, 1, 1)
 	errors()
 	last = solver.Snapshot()
 	gamma, p.Coefficients = .51, covariance(3, 0, 0)
 	anew := errors()
-	p.Last = last
+	p.Last = last.Memorised()
 	if got := errors(); !slices.EqualFunc(got, anew, alike) {
 		t.Errorf("gamma changed a little, where coefficients are most of the variance: errors %v, computed anew %v", got, anew)
 	}
@@ -428,8 +430,8 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 // one class are older and so weigh less than those of another.
 func TestResidualsByClassAreThoseOfLabels(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	all := quant.NewLabelResiduals(2)
-	byClass := []*quant.Residuals{quant.NewResiduals(2), quant.NewResiduals(2)}
+	all := stats.NewLabelResiduals(2)
+	byClass := []*stats.Residuals{stats.NewResiduals(2), stats.NewResiduals(2)}
 	var masses []float64
 	first, a1, a2 := make([]float64, 2), make([]float64, 2), make([]float64, 2)
 	for i := range 60 {
@@ -440,8 +442,8 @@ func TestResidualsByClassAreThoseOfLabels(t *testing.T) {
 		masses, a1[class], a2[class] = append(masses, a), a1[class]+g*a, a2[class]+g*g*a*a
 		first[0], first[1] = first[0]+g*a*(1-float64(class)-x), first[1]+g*a*(float64(class)-1+x)
 	}
-	want, wanted := all.Weigh(masses).Weighted(2, .3)
-	got, given := quant.NewClassResiduals(byClass).Weigh(a1, a2, first).Weighted(2, .3)
+	want, wanted := weighted(all.Weigh(masses), 2, .3)
+	got, given := weighted(stats.NewClassResiduals(byClass).Weigh(a1, a2, first), 2, .3)
 	if math.Abs(got/want-1) > 1e-12 {
 		t.Errorf("%v effective labels by class, %v by label", got, want)
 	}

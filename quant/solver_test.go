@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/solve"
 )
 
 // instances is how many random problems the solvers face; one in every
@@ -327,7 +328,7 @@ func TestProjectSimplexIsNearest(t *testing.T) {
 		for i := range v {
 			v[i] = rng.NormFloat64() * math.Pow(10, float64(rng.IntN(5)-2))
 		}
-		x := quant.ProjectSimplex(make([]float64, len(v)), v)
+		x := solve.ProjectSimplex(make([]float64, len(v)), v)
 		if math.Abs(total(x)-1) > 1e-9 {
 			t.Fatalf("seed %d: sum %v", seed, total(x))
 		}

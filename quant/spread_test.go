@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Members that were selected by class, and a classifier that hardly tells two classes apart: says one of them with 65 %,
@@ -46,7 +47,7 @@ func TestOneClassOfAWeakClassifierIsHeld(t *testing.T) {
 // classifier says of each class that it is this one, with 65 %, in 65 %.
 func weakClassifier(t *testing.T, members int) func(share float64, gamma *float64) quant.Estimate {
 	r := rand.New(rand.NewPCG(1, 2))
-	none := quant.NewResiduals(2)
+	none := stats.NewResiduals(2)
 	for class := range 2 {
 		for other := range 2 {
 			for range []int{35, 65}[delta(class, other)] {
@@ -55,9 +56,9 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 		}
 	}
 	return func(share float64, gamma *float64) quant.Estimate {
-		p := &quant.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 4)}
+		p := &stats.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 4)}
 		p.Expected = func(float64, []float64) float64 { return 0 }
-		p.SetMembers(func(visit func(float64, []float64)) {
+		setMembers(p, func(visit func(float64, []float64)) {
 			for v := range members {
 				said := 0
 				if float64(v) >= share*float64(members) {
@@ -69,7 +70,7 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 				visit(1, says(said))
 			}
 		})
-		return estimate(t, &quant.Statistics{
+		return estimate(t, &stats.Statistics{
 			K: 2, Members: float64(members), Profiled: float64(members), Anchored: make([]float64, 2), Posterior: p,
 			ClassN: []float64{100, 100}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 		}, quant.Options{Method: quant.Auto})
@@ -100,11 +101,11 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
 		r := rand.New(rand.NewPCG(seed, 3))
 		p, size := s.Posterior, shared+k
-		want := read(p, func(*quant.Residuals) []float64 { return make([]float64, k) })
+		want := read(p, func(*stats.Residuals) []float64 { return make([]float64, k) })
 		views := make([]float64, shared*k)
 		p.Shared = shared
 		p.Gamma, p.Views, p.Coefficients = &want.gamma, make([]float64, len(p.Means)*shared), make([]float64, size*size)
-		p.Labels = func() *quant.LabelSample { return quant.NewLabelSample(k) }
+		p.Labels = func() *stats.LabelSample { return stats.NewLabelSample(k) }
 		for i := range size {
 			p.Coefficients[i*size+i] = .5 / float64(40*k)
 		}
@@ -115,10 +116,10 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
 				t.Fatal(err)
 			}
-			return solver.Snapshot().ErrorVariance
+			return solver.Snapshot().Memory.Error.ErrorVariance
 		}
 		without := errors()
-		sample := quant.NewLabelSample(k)
+		sample := stats.NewLabelSample(k)
 		var classes []int
 		var weights, mass, squares, effective []float64
 		mass, squares, effective = make([]float64, k), make([]float64, k), make([]float64, k)
@@ -169,7 +170,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			}
 		}
 		b = want.inverse.times(b).times(want.inverse.transposed())
-		p.Labels = func() *quant.LabelSample { return sample }
+		p.Labels = func() *stats.LabelSample { return sample }
 		for i, x := range errors() {
 			if x -= without[i]; math.Abs(x-b[i][i]) > 1e-4*b[i][i] {
 				t.Errorf("seed %d: class %d: the variance is %v, want %v", seed, i, x, b[i][i])

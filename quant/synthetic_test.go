@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // syntheticWorld is a homophilic random graph of two kinds of neighbourhoods with
@@ -70,7 +70,7 @@ func guess(rng *rand.Rand, truth, classes int) []float64 {
 }
 
 // syntheticStatistics gathers the statistics of the community of everyone.
-func syntheticStatistics(classes, labels, members int, seed uint64) *quant.Statistics {
+func syntheticStatistics(classes, labels, members int, seed uint64) *stats.Statistics {
 	w := syntheticWorld(classes, labels, members, seed)
 	a := w.masses(personalised, w.communities[:1])
 	return w.statistics(w.communities[0], a[0])

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Where the classifier says the same of every vertex, no count, plain or adjusted, may be more certain
@@ -43,8 +44,8 @@ func TestNothingToldIsNoInformation(t *testing.T) {
 func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
 	for _, method := range []quant.Method{"cc", "pcc"} {
 		n := []float64{3, 0, 0, 0}
-		cells := &quant.Cells{Z: 2, P: []float64{1, 0}, N: n, A1: n, A2: n}
-		s := &quant.Statistics{
+		cells := &stats.Cells{Z: 2, P: []float64{1, 0}, N: n, A1: n, A2: n}
+		s := &stats.Statistics{
 			K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells, Hard: cells,
 			ClassN: n[:2], ClassA1: n[:2], ClassA2: n[:2], OwnVariance: make([]float64, 2),
 		}
@@ -70,10 +71,10 @@ func TestEqualPredictionsWithoutLabelsAreNoInformation(t *testing.T) {
 			variance float64
 			wide     bool
 		}{{[]float64{1, 0}, 0, true}, {[]float64{0.75, 0.25}, 3. / 16, false}} {
-			cells := &quant.Cells{
+			cells := &stats.Cells{
 				Z: 2, P: test.p, N: make([]float64, 4), A1: make([]float64, 4), A2: make([]float64, 4),
 			}
-			s := &quant.Statistics{
+			s := &stats.Statistics{
 				K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells, Hard: cells,
 				ClassN: make([]float64, 2), ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 				OwnVariance: []float64{test.variance, test.variance},

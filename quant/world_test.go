@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // graph is an undirected graph without self-loops, neighbours by vertex.
@@ -150,9 +150,9 @@ func (w *world) step(kind diffusion, alpha float64, x, z, source [][8]float64) {
 
 // statistics gathers what a quantifier reads of a community whose kernel masses
 // are a. Labelled members are counted, not profiled.
-func (w *world) statistics(c community, a []float64) *quant.Statistics {
+func (w *world) statistics(c community, a []float64) *stats.Statistics {
 	k := w.classes
-	s := &quant.Statistics{
+	s := &stats.Statistics{
 		K: k, Anchored: make([]float64, k),
 		ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 		Soft: newCells(k, k), SoftPair: newCells(k*k, k),
@@ -171,10 +171,10 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 		if w.predictions[v] != nil {
 			s.Profiled += m
 			s.Squares += m * m
-			w.each(s, v, func(t *quant.Cells, z int, phi float64) { t.P[z] += m * phi })
+			w.each(s, v, func(t *stats.Cells, z int, phi float64) { t.P[z] += m * phi })
 		}
 	}
-	for _, t := range []*quant.Cells{s.Soft, s.SoftPair, s.Hard, s.HardPair} {
+	for _, t := range []*stats.Cells{s.Soft, s.SoftPair, s.Hard, s.HardPair} {
 		for z := range t.P {
 			t.P[z] /= max(s.Profiled, 1e-300)
 		}
@@ -187,7 +187,7 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 		s.ClassN[l]++
 		s.ClassA1[l] += a[v]
 		s.ClassA2[l] += a[v] * a[v]
-		w.each(s, v, func(t *quant.Cells, z int, phi float64) {
+		w.each(s, v, func(t *stats.Cells, z int, phi float64) {
 			t.N[z*k+l] += phi
 			t.A1[z*k+l] += a[v] * phi
 			t.A2[z*k+l] += a[v] * a[v] * phi
@@ -199,15 +199,15 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 }
 
 // newCells returns tallies of z cells and k classes.
-func newCells(z, k int) *quant.Cells {
-	return &quant.Cells{
+func newCells(z, k int) *stats.Cells {
+	return &stats.Cells{
 		Z: z, P: make([]float64, z),
 		N: make([]float64, z*k), A1: make([]float64, z*k), A2: make([]float64, z*k),
 	}
 }
 
 // each visits the cells of a vertex under every kind of profile.
-func (w *world) each(s *quant.Statistics, v int, visit func(t *quant.Cells, z int, phi float64)) {
+func (w *world) each(s *stats.Statistics, v int, visit func(t *stats.Cells, z int, phi float64)) {
 	k, p := w.classes, &w.profiles[v]
 	for j, x := range w.predictions[v] {
 		visit(s.Soft, j, x)
@@ -220,7 +220,7 @@ func (w *world) each(s *quant.Statistics, v int, visit func(t *quant.Cells, z in
 }
 
 // variance fills OwnVariance.
-func (w *world) variance(s *quant.Statistics, c community) {
+func (w *world) variance(s *stats.Statistics, c community) {
 	for i, v := range c.members {
 		if w.labels[v] >= 0 || w.predictions[v] == nil {
 			continue
@@ -233,11 +233,11 @@ func (w *world) variance(s *quant.Statistics, c community) {
 }
 
 // rows sets the callbacks of the exact variances.
-func (w *world) rows(s *quant.Statistics, c community, a []float64) {
-	s.Rows = func(visit func(quant.Row)) {
+func (w *world) rows(s *stats.Statistics, c community, a []float64) {
+	s.Rows = func(visit func(stats.Row)) {
 		for v, l := range w.labels {
 			if l >= 0 && w.predictions[v] != nil {
-				visit(quant.Row{Class: l, A: a[v], Own: w.predictions[v], Neighbors: w.profiles[v].neighbors})
+				visit(stats.Row{Class: l, A: a[v], Own: w.predictions[v], Neighbors: w.profiles[v].neighbors})
 			}
 		}
 	}

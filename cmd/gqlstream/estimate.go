@@ -18,6 +18,7 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 type estimateCmd struct {
@@ -111,10 +112,10 @@ func setOneShotDefaults(c *config.Settings) {
 	c.Privacy.MembersMin = &none
 	c.Tolerance = cmp.Or(c.Tolerance, toleranceOneShot)
 	if c.Kernel == "" && len(c.Estimates) > 0 {
-		switch quant.Preset(c.Estimates[0].Preset) {
-		case quant.Reference:
+		switch stats.Preset(c.Estimates[0].Preset) {
+		case stats.Reference:
 			c.Kernel = "truncated"
-		case quant.Paper:
+		case stats.Paper:
 			c.Kernel = "lazy"
 		}
 	}

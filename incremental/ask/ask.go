@@ -131,7 +131,7 @@ func whenOf(s *quant.Snapshot) (now bool, reason string) {
 			"how far"
 	case s.HasStaleLabels():
 		return true, fmt.Sprintf("%.0f %% of the labels no longer fit the predictions of the same "+
-			"people", 100*s.Stale)
+			"people", 100*s.Memory.Stale)
 	case s.Audits == 0:
 		return true, "no label of a member drawn at random tests the estimate yet"
 	}

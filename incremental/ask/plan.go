@@ -8,6 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // candidate is a member of one of the communities in question that has no label of
@@ -127,7 +128,7 @@ const countSteps = 20 // halvings of a number of labels
 func (p *plan) reach(width float64) {
 	for g := range p.groups {
 		members := p.groups[g].members
-		low, high := float64(quant.AuditsMin), float64(len(members))
+		low, high := float64(stats.AuditsMin), float64(len(members))
 		for range countSteps {
 			middle := (low + high) / 2
 			if p.halfWidth(g, middle) > width {

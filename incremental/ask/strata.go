@@ -8,6 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 const (
@@ -184,7 +185,7 @@ func (p *plan) wants(g int) {
 // give: quant's own for the sums that such a draw has on average.
 func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 	group, k := &p.groups[g], p.classes
-	a, mean := quant.NewAudit(k), make([]float64, k)
+	a, mean := stats.NewAudit(k), make([]float64, k)
 	labels := 0.0
 	for i, m := range group.members {
 		s, x := &group.strata[m.stratum], pi(i)
@@ -194,7 +195,7 @@ func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 			mean[i] += m.times / group.total * m.p[i]
 		}
 	}
-	a.Labels = max(int(math.Round(labels)), quant.AuditsMin)
+	a.Labels = max(int(math.Round(labels)), stats.AuditsMin)
 	var e quant.Estimate
 	options := quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}
 	if err := p.solver.Estimate(&e, a.Of(group.total, mean), options); err != nil {

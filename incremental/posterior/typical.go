@@ -7,7 +7,8 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/parallel"
-	"gqlstream/quant"
+	"gqlstream/quant/adjusted"
+	"gqlstream/quant/stats"
 )
 
 // Drawn says how the calibration labels were drawn, if a user knows it.
@@ -96,8 +97,8 @@ func (e *Epoch) correction(
 		}
 	}
 	factor := correctionFactor(atypical, drawn)
-	cells := &quant.Cells{Z: k, P: open, N: e.Said}
-	for i, q := range quant.AdjustedCount(cells, e.Prior) {
+	cells := &stats.Cells{Z: k, P: open, N: e.Said}
+	for i, q := range adjusted.AdjustedCount(cells, e.Prior) {
 		prior := e.Prior[i]
 		shares[i] = max(prior+float64(factor*(q-prior)), prior*probabilityMin)
 		corrects = corrects || math.Abs(shares[i]/prior-1) > correctionLeast
@@ -131,8 +132,8 @@ func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 	k := len(e.Prior)
 	noise := make([]float64, k*k)
 	factor := correctionFactor(e.Atypical, drawn)
-	cells := &quant.Cells{Z: k, P: open, N: e.Said}
-	at := quant.AdjustedCount(cells, e.Prior)
+	cells := &stats.Cells{Z: k, P: open, N: e.Said}
+	at := adjusted.AdjustedCount(cells, e.Prior)
 	for class, variance := range e.SaidNoise {
 		moved := append([]float64(nil), open...)
 		for i := range moved {
@@ -140,7 +141,7 @@ func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 		}
 		moved[class] += math.Sqrt(variance)
 		cells.P = moved
-		off := quant.AdjustedCount(cells, e.Prior)
+		off := adjusted.AdjustedCount(cells, e.Prior)
 		for i := range off {
 			off[i] -= at[i]
 		}

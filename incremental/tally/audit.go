@@ -2,10 +2,10 @@ package tally
 
 import (
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
-// Of the members with an audit label two weights are summed, which quant.Audit explains,
+// Of the members with an audit label two weights are summed, which stats.Audit explains,
 //
 //	w = m / pi   and   c = m² (1 - pi) / pi²,
 //
@@ -20,7 +20,7 @@ const (
 )
 
 // countAudit adds (sign 1) or takes back (sign -1) an audited member: to the sum of w², then those
-// of quant.AuditSums with w and with c, then those of c times y_i p_i and p_i².
+// of stats.AuditSums with w and with c, then those of c times y_i p_i and p_i².
 func (c *community) countAudit(s *state, multiplicity float64, sign int) {
 	k := len(c.anchored)
 	if c.audit == nil {
@@ -51,7 +51,7 @@ func (c *community) countAudit(s *state, multiplicity float64, sign int) {
 }
 
 // audits returns the sums over the audited members, nil where there are none.
-func (c *community) audits() *quant.Audit {
+func (c *community) audits() *stats.Audit {
 	k, from := len(c.anchored), 0
 	if c.audited == 0 {
 		return nil
@@ -62,10 +62,10 @@ func (c *community) audits() *quant.Audit {
 		from += n
 		return out
 	}
-	moments := func(scale float64) quant.AuditSums {
-		return quant.AuditSums{Sum: read(1, scale)[0], Y: read(k, scale), P: read(k, scale)}
+	moments := func(scale float64) stats.AuditSums {
+		return stats.AuditSums{Sum: read(1, scale)[0], Y: read(k, scale), P: read(k, scale)}
 	}
-	return &quant.Audit{
+	return &stats.Audit{
 		Labels: int(c.audited), SquaredW: read(1, squaredScale)[0], Weights: moments(weightScale),
 		Noise:   moments(squaredScale),
 		NoiseYP: read(k, squaredScale), NoisePP: read(k, squaredScale),

@@ -10,7 +10,7 @@ import (
 	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // After every batch of a random history of joins, leaves, erasures, expiries, new labels and
@@ -69,7 +69,7 @@ func equalsPlainSums(t *testing.T, tallies *Tallies, view graphstore.View) {
 	t.Helper()
 	k := tallies.classes
 	for id := range CommunityID(view.Communities()) {
-		want := quant.NewAudit(k)
+		want := stats.NewAudit(k)
 		view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 			a := view.Audit(v)
 			if a.Class == event.NoClass {
@@ -86,9 +86,9 @@ func equalsPlainSums(t *testing.T, tallies *Tallies, view graphstore.View) {
 		})
 		got := tallies.each[id].audits()
 		if got == nil {
-			got = quant.NewAudit(k)
+			got = stats.NewAudit(k)
 		}
-		list := func(a *quant.Audit) []float64 {
+		list := func(a *stats.Audit) []float64 {
 			return slices.Concat([]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum},
 				a.Weights.Y, a.Weights.P, a.Noise.Y, a.Noise.P, a.NoiseYP, a.NoisePP)
 		}

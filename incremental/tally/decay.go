@@ -8,7 +8,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // With a half-life h a calibration label that was last asserted at t counts g = 2^((t -
@@ -102,7 +102,7 @@ func (t *Tallies) scale() float64 {
 }
 
 // age brings the sums over the labels, and those of the kernel, to the weights of the labels.
-func (t *Tallies) age(s *quant.Statistics) {
+func (t *Tallies) age(s *stats.Statistics) {
 	x := t.scale()
 	s.ClassG2 = slices.Clone(t.counts()[whole].A2)
 	multiply(x, s.ClassN, s.ClassA1)

@@ -5,7 +5,7 @@ import (
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // TouchSources notes that the values of the dual changed at these vertices: the communities that
@@ -29,7 +29,7 @@ func (t *Tallies) DualStatistics(
 	sums *neighborhood.Sums,
 	dual *diffusion.Dual,
 	exact bool,
-) *quant.Statistics {
+) *stats.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
 	s := t.statistics(id, [families]masses{whole: t.secondMoments(t.each[id].spread, first)})
 	s.MassMin = errorShare * dual.Certificate() * sources * float64(
@@ -39,7 +39,7 @@ func (t *Tallies) DualStatistics(
 		1,
 	)
 	if exact && !t.keep.Means { // nobody reads their masses
-		s.Rows = func(visit func(quant.Row)) {
+		s.Rows = func(visit func(stats.Row)) {
 			t.visitRows(view, sums, func(Vertex) float64 { return 0 }, visit)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/pairs"
-	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // Members returns the total multiplicity of the community.
@@ -54,10 +54,10 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 
 // Turnover counts the differences between the profiled members of the community and those of
 // its last estimate, for quant.SEChange.
-func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
+func (t *Tallies) Turnover(id CommunityID) stats.Turnover {
 	c := t.each[id]
 	p := c.progress
-	return quant.Turnover{Stayed: max(0, c.squared()-p.Joined), Joined: p.Joined, Left: p.Left}
+	return stats.Turnover{Stayed: max(0, c.squared()-p.Joined), Joined: p.Joined, Left: p.Left}
 }
 
 // Mass reads the kernel mass a(v) of one community, at least 0.
@@ -72,19 +72,19 @@ func (t *Tallies) Statistics(
 	sums *neighborhood.Sums,
 	mass Mass,
 	exact bool,
-) *quant.Statistics {
+) *stats.Statistics {
 	s := t.statistics(id, t.weighAll(view, sums, mass, t.keep.ClassMasses))
 	if exact && !t.keep.Means {
-		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, mass, visit) }
+		s.Rows = func(visit func(stats.Row)) { t.visitRows(view, sums, mass, visit) }
 	}
 	return s
 }
 
 // statistics returns the statistics of one community whose kernel has these masses by kind of
 // cells.
-func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statistics {
+func (t *Tallies) statistics(id CommunityID, m [families]masses) *stats.Statistics {
 	c := t.each[id]
-	s := &quant.Statistics{
+	s := &stats.Statistics{
 		K: t.classes, Members: float64(c.members), Profiled: c.predicted(),
 		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes),
 		ClassN:  slices.Clone(t.counts()[whole].A1),
@@ -110,15 +110,15 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statisti
 }
 
 // cellsOf returns the fields of the statistics for the cells of each kind.
-func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
-	return [whole]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
+func cellsOf(s *stats.Statistics) [whole]**stats.Cells {
+	return [whole]**stats.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
 }
 
 // read returns one kind's cells with the mean for P and the sums for N, as a matrix of cells by
 // classes. Masses that nobody reads are zero.
-func (t *Tallies) read(c *community, kind family, m masses) *quant.Cells {
+func (t *Tallies) read(c *community, kind family, m masses) *stats.Cells {
 	z := kind.cells(t.classes)
-	cells := &quant.Cells{Z: z, P: make([]float64, z)}
+	cells := &stats.Cells{Z: z, P: make([]float64, z)}
 	if c.profiled > 0 {
 		for i := range cells.P {
 			cells.P[i] = c.p[kind][i].Float() / c.predicted()
@@ -154,7 +154,7 @@ func (t *Tallies) visitRows(
 	view graphstore.View,
 	sums *neighborhood.Sums,
 	mass Mass,
-	visit func(quant.Row),
+	visit func(stats.Row),
 ) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	weight := t.LabelWeights(view)
@@ -167,7 +167,7 @@ func (t *Tallies) visitRows(
 		ownMean(own, then.own)
 		neighbors = then.neighborMean(neighbors[:0])
 		visit(
-			quant.Row{
+			stats.Row{
 				Class:     int(view.Label(v).Class),
 				A:         mass(v),
 				G:         g,

@@ -21,6 +21,7 @@ import (
 	"gqlstream/incremental/ask"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 )
 
 // dataRows reads a gzipped CSV file of the shared folder without its header.
@@ -141,7 +142,7 @@ func (d *dataset) audited(
 ) quant.Estimate {
 	t.Helper()
 	k := d.classes
-	mean, sums := make([]float64, k), quant.NewAudit(k)
+	mean, sums := make([]float64, k), stats.NewAudit(k)
 	for _, m := range b.members {
 		v, _ := view.Lookup(d.ids[m.vertex])
 		p := make([]float64, k)

@@ -17,6 +17,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/quant/stats"
 	"gqlstream/sinks"
 	"gqlstream/sinks/notify"
 	"gqlstream/sinks/web"
@@ -108,9 +109,9 @@ type Lambda string
 func (l Lambda) value() (float64, error) {
 	switch l {
 	case "":
-		return quant.LambdaDefault, nil
+		return stats.LambdaDefault, nil
 	case "auto":
-		return quant.LambdaAuto, nil
+		return stats.LambdaAuto, nil
 	}
 	x, err := strconv.ParseFloat(string(l), 64)
 	if err != nil || math.IsNaN(x) || x < 0 {
@@ -286,9 +287,9 @@ func (c Settings) addCommunities(out *incremental.Config) error {
 		rule, err := community.Rule()
 		errs = append(errs, err)
 		out.Communities = append(out.Communities, rule)
-		if by := community.Selection(); by != quant.ByEdges {
+		if by := community.Selection(); by != stats.ByEdges {
 			if out.SelectedBy == nil {
-				out.SelectedBy = map[string]quant.Selection{}
+				out.SelectedBy = map[string]stats.Selection{}
 			}
 			out.SelectedBy[community.Name] = by
 		}
@@ -312,7 +313,7 @@ func (c Settings) addEstimates(out *incremental.Config) error {
 func (e Estimate) options() (o quant.Options, err error) {
 	o = quant.DefaultOptions()
 	o.Method, o.Preset = cmp.Or(quant.Method(e.Method),
-		o.Method), cmp.Or(quant.Preset(e.Preset), o.Preset)
+		o.Method), cmp.Or(stats.Preset(e.Preset), o.Preset)
 	o.Confidence = cmp.Or(e.Confidence, o.Confidence)
 	o.Simultaneous = e.Simultaneous
 	o.Lambda, err = e.Lambda.value()
@@ -345,7 +346,7 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.Estimates = nil
 	for _, o := range core.Estimates {
 		lambda := Lambda(strconv.FormatFloat(o.Lambda, 'g', -1, 64))
-		if o.Lambda == quant.LambdaAuto {
+		if o.Lambda == stats.LambdaAuto {
 			lambda = "auto"
 		}
 		c.Estimates = append(c.Estimates, Estimate{

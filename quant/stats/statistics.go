@@ -1,4 +1,6 @@
-package quant
+package stats
+
+import "gqlstream/quant/solve"
 
 // Cells are the statistics of one community under one kind of profile: what the
 // estimator sees of a vertex, as a distribution over Z cells. Matrices are
@@ -69,4 +71,67 @@ type Statistics struct {
 
 	// Posterior is read by auto alone, which needs it where there is a calibration label.
 	Posterior *Posterior
+}
+
+// Kind says which of the cells a method reads.
+type Kind struct {
+	Hard bool // hard predictions
+	Pair bool // K^2 cells
+}
+
+// Cells returns the cells of a kind, or nil.
+func (s *Statistics) Cells(of Kind) *Cells { return *s.cells(of) }
+
+func (s *Statistics) cells(of Kind) **Cells {
+	switch {
+	case of.Hard && of.Pair:
+		return &s.HardPair
+	case of.Hard:
+		return &s.Hard
+	case of.Pair:
+		return &s.SoftPair
+	default:
+		return &s.Soft
+	}
+}
+
+// WithProfile returns the statistics as they would be with another mean profile of the members in
+// the cells of a kind.
+func (s *Statistics) WithProfile(of Kind, profile []float64) *Statistics {
+	other, cells := *s, *s.Cells(of)
+	cells.P = profile
+	*other.cells(of) = &cells
+	return &other
+}
+
+// Sample is the effective number of profiled members, (sum m)^2 / sum m^2 over
+// their multiplicities m: a vertex counted ten times is one observation, not ten.
+func (s *Statistics) Sample() float64 {
+	if s.Squares > 0 {
+		return s.Profiled * s.Profiled / s.Squares
+	}
+	return s.Profiled
+}
+
+// Open returns the share of the members that is estimated, not counted.
+func (s *Statistics) Open() float64 {
+	if s.Members > 0 {
+		return min(max((s.Members-s.Labelled)/s.Members, 0), 1)
+	}
+	return 1
+}
+
+// LabelShares returns the shares of the classes among the calibration labels, equal ones if there
+// are no labels.
+func (s *Statistics) LabelShares() []float64 {
+	shares := make([]float64, 0, s.K)
+	n := solve.Sum(s.ClassN)
+	for _, x := range s.ClassN {
+		if n > 0 {
+			shares = append(shares, x/n)
+		} else {
+			shares = append(shares, 1/float64(s.K))
+		}
+	}
+	return shares
 }

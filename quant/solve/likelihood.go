@@ -1,4 +1,4 @@
-package quant
+package solve
 
 import (
 	"math"
@@ -23,9 +23,12 @@ const (
 	// slowProgress is the part of the gap that a round may leave when the second derivatives are
 	// those of some rows.
 	slowProgress = 0.2
+	// StartFloor keeps a start of a likelihood away from the bounds, where rows that only one class
+	// explains would have nearly no probability.
+	StartFloor = 1e-2
 )
 
-// mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a
+// Mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a
 // community, whose log-likelihood under shares q is
 //
 //	sum m log(sum_i x_i f_i) / sum m,   f_i = (q_i/prior_i)^gamma.
@@ -33,32 +36,32 @@ const (
 // Its maximum on the simplex is the fixed point of q = mean of R, R_i proportional to x_i f_i: for
 // gamma 1 the shares of largest likelihood under prior shift (Saerens, Latinne and Decaestecker,
 // 2002).
-type mixture struct {
-	k   int
-	m   []float64 // n: weights
-	x   []float64 // n x K
-	all float64   // sum of the weights
+type Mixture struct {
+	K   int
+	M   []float64 // n: weights
+	X   []float64 // n x K
+	All float64   // sum of the weights
 
-	factor  []float64 // K: f
-	inverse []float64 // n: 1 over sum_i x_i f_i
-	weights []float64 // n: scratch
+	Factor   []float64 // K: f
+	Inverse  []float64 // n: 1 over sum_i x_i f_i
+	Gradient []float64 // K: mean of R over q, less 1, which is its mean under q
 
-	qp       *quadratic
+	weights  []float64 // n: scratch
+	qp       *Quadratic
 	rate     []float64 // K: f_i/q_i
-	gradient []float64 // K: mean of R over q, less 1, which is its mean under q
 	second   []float64 // K x K: the mean of R_i R_j over q_i q_j
 	from, to []float64 // K: of a Newton step
 }
 
-// clear forgets all rows, for others of k numbers.
-func (u *mixture) clear(k int) {
-	u.k, u.m, u.x, u.all, u.factor = k, u.m[:0], u.x[:0], 0, make([]float64, k)
+// Clear forgets all rows, for others of k numbers.
+func (u *Mixture) Clear(k int) {
+	u.K, u.M, u.X, u.All, u.Factor = k, u.M[:0], u.X[:0], 0, make([]float64, k)
 }
 
-// add adds a row.
-func (u *mixture) add(m float64, x []float64) {
-	u.m, u.x = append(u.m, m), append(u.x, x...)
-	u.all += m
+// Add adds a row.
+func (u *Mixture) Add(m float64, x []float64) {
+	u.M, u.X = append(u.M, m), append(u.X, x...)
+	u.All += m
 }
 
 // factors writes f to dst, and returns it.
@@ -69,76 +72,76 @@ func factors(dst, q, prior []float64, gamma float64) []float64 {
 	return dst
 }
 
-// temper sets the factors, and the inverses with them.
-func (u *mixture) temper(q, prior []float64, gamma float64) {
-	factors(u.factor, q, prior, gamma)
-	u.inverse = append(u.inverse[:0], u.m...)
-	products(u.inverse, u.x, u.factor)
-	for l, x := range u.inverse {
-		u.inverse[l] = 1 / x
+// Temper sets the factors, and the inverses with them.
+func (u *Mixture) Temper(q, prior []float64, gamma float64) {
+	factors(u.Factor, q, prior, gamma)
+	u.Inverse = append(u.Inverse[:0], u.M...)
+	Products(u.Inverse, u.X, u.Factor)
+	for l, x := range u.Inverse {
+		u.Inverse[l] = 1 / x
 	}
 }
 
-// logLikelihood returns sum m log(sum_i x_i f_i).
-func (u *mixture) logLikelihood() (value float64) {
-	for l, m := range u.m {
-		value -= m * math.Log(u.inverse[l])
+// LogLikelihood returns sum m log(sum_i x_i f_i).
+func (u *Mixture) LogLikelihood() (value float64) {
+	for l, m := range u.M {
+		value -= m * math.Log(u.Inverse[l])
 	}
 	return value
 }
 
 // sums writes the sum of weights times y to dst, for y_i = x_i factor_i over sum_i x_i f_i: R with
 // the factors of temper.
-func (u *mixture) sums(dst, weights, factor []float64) {
+func (u *Mixture) sums(dst, weights, factor []float64) {
 	u.weights = append(u.weights[:0], weights...)
-	floats.Mul(u.weights, u.inverse)
-	combine(dst, u.weights, u.x)
+	floats.Mul(u.weights, u.Inverse)
+	Combine(dst, u.weights, u.X)
 	floats.Mul(dst, factor)
 }
 
-// outers writes the sum of weights times y y' to s.
-func (u *mixture) outers(s, weights, factor []float64) {
+// Outers writes the sum of weights times y y' to s.
+func (u *Mixture) Outers(s, weights, factor []float64) {
 	u.weights = append(u.weights[:0], weights...)
-	floats.Mul(u.weights, u.inverse)
-	floats.Mul(u.weights, u.inverse)
+	floats.Mul(u.weights, u.Inverse)
+	floats.Mul(u.weights, u.Inverse)
 	clear(s)
-	addOuters(s, u.weights, u.x, u.k)
+	AddOuters(s, u.weights, u.X, u.K)
 	for i, f := range factor {
 		for j, g := range factor[:i+1] {
-			s[i*u.k+j] *= f * g
+			s[i*u.K+j] *= f * g
 		}
 	}
-	mirror(s, s, u.k)
+	Mirror(s, s, u.K)
 }
 
-// maximise moves q to where the likelihood is largest on the simplex, but for shares below least,
+// Maximise moves q to where the likelihood is largest on the simplex, but for shares below least,
 // and returns the duality gap there. The second derivatives are those of some rows at the start,
 // and of all once a round leaves too much of the gap. Sequential quadratic programming (Kim,
 // Carbonetto, Stephens and Anitescu, 2020).
-func (u *mixture) maximise(
+func (u *Mixture) Maximise(
 	q, prior []float64,
 	gamma, least, tolerance float64,
-	some *mixture,
+	some *Mixture,
 ) (gap float64) {
-	if one := func() []float64 { return make([]float64, u.k) }; u.qp == nil || u.qp.n != u.k {
-		u.qp = newQuadratic(u.k)
-		u.second = make([]float64, u.k*u.k)
+	if one := func() []float64 { return make([]float64, u.K) }; u.qp == nil || u.qp.N != u.K {
+		u.qp = newQuadratic(u.K)
+		u.second = make([]float64, u.K*u.K)
 		u.rate = one()
-		u.gradient = one()
+		u.Gradient = one()
 		u.from = one()
 		u.to = one()
 	}
 	gap = u.slope(q, prior, gamma)
 	if some != u && gap > tolerance {
-		some.temper(q, prior, gamma)
+		some.Temper(q, prior, gamma)
 	}
 	for range newtonRoundsMax {
 		if !(gap > tolerance) {
 			break
 		}
 		if some != nil {
-			some.outers(u.second, some.m, u.rate)
-			scaleTo(u.second, 1/some.all, u.second)
+			some.Outers(u.second, some.M, u.rate)
+			ScaleTo(u.second, 1/some.All, u.second)
 		}
 		before, moved := gap, false
 		gap, moved = u.newton(q, prior, gamma, least)
@@ -155,43 +158,42 @@ func (u *mixture) maximise(
 }
 
 // slope sets the gradient at q, and returns the duality gap there.
-
-func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
-	u.temper(q, prior, gamma)
-	for i, f := range u.factor {
+func (u *Mixture) slope(q, prior []float64, gamma float64) (gap float64) {
+	u.Temper(q, prior, gamma)
+	for i, f := range u.Factor {
 		if u.rate[i] = 1 / prior[i]; gamma < 1 {
 			u.rate[i] = f / q[i]
 		}
 	}
-	u.sums(u.gradient, u.m, u.rate)
-	scaleTo(u.gradient, 1/u.all, u.gradient)
-	floats.AddConst(-floats.Dot(q, u.gradient), u.gradient)
-	return slices.Max(u.gradient)
+	u.sums(u.Gradient, u.M, u.rate)
+	ScaleTo(u.Gradient, 1/u.All, u.Gradient)
+	floats.AddConst(-floats.Dot(q, u.Gradient), u.Gradient)
+	return slices.Max(u.Gradient)
 }
 
 // newton moves q towards where the quadratic model there is largest, as far as the likelihood rises
 // enough, and returns the duality gap. It reports false and leaves q unchanged when no step does.
 // The gradient is current, before and after.
-func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
-	k, model := u.k, u.qp
+func (u *Mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
+	k, model := u.K, u.qp
 	for i, x := range q {
-		row := model.g[i*k : (i+1)*k]
-		scaleTo(row, gamma, u.second[i*k:(i+1)*k])
+		row := model.G[i*k : (i+1)*k]
+		ScaleTo(row, gamma, u.second[i*k:(i+1)*k])
 		row[i] *= 1 + ridgeShare // per class, because rows of tiny probability dwarf the others
 		if gamma < 1 {
-			row[i] += (1 - gamma) * (1 + u.gradient[i]) / x
+			row[i] += (1 - gamma) * (1 + u.Gradient[i]) / x
 		}
-		model.b[i] = u.gradient[i] + floats.Dot(row, q)
-		model.q[i] = x - least // those at their bound begin there
+		model.B[i] = u.Gradient[i] + floats.Dot(row, q)
+		model.Q[i] = x - least // those at their bound begin there
 	}
 	copy(u.from, q)
-	model.solve()
+	model.Solve()
 	gain := 0.0
-	for i, x := range model.q {
+	for i, x := range model.Q {
 		u.to[i] = max(x, least)
 	}
-	scaleTo(u.to, 1/sum(u.to), u.to)
-	for i, x := range u.gradient {
+	ScaleTo(u.to, 1/Sum(u.to), u.to)
+	for i, x := range u.Gradient {
 		gain += x * (u.to[i] - q[i])
 	}
 	if gain > 0 {
@@ -207,14 +209,14 @@ func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64,
 // in the direction of the move, which the model promised to be nothing there, is no longer as steep
 // downwards as it was upwards at the start. The likelihood is concave, so that it has one top on
 // the way.
-func (u *mixture) search(q, prior []float64, gamma, gain float64) (gap float64, ok bool) {
+func (u *Mixture) search(q, prior []float64, gamma, gain float64) (gap float64, ok bool) {
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
 		for a, x := range u.from {
 			q[a] = x + t*(u.to[a]-x)
 		}
 		gap = u.slope(q, prior, gamma)
 		slope := 0.0
-		for a, x := range u.gradient {
+		for a, x := range u.Gradient {
 			slope += x * (u.to[a] - u.from[a])
 		}
 		if slope >= -turnMax*gain-valueNoise {

@@ -1,4 +1,4 @@
-package quant
+package solve
 
 import (
 	"gonum.org/v1/gonum/blas"
@@ -8,34 +8,34 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// products writes to dst the inner products of x with the len(dst) rows of length len(x) in rows.
-func products(dst, rows, x []float64) {
-	blas64.Gemv(blas.NoTrans, 1, general(rows, len(dst), len(x)), vector(x), 0, vector(dst))
+// Products writes to dst the inner products of x with the len(dst) rows of length len(x) in rows.
+func Products(dst, rows, x []float64) {
+	blas64.Gemv(blas.NoTrans, 1, General(rows, len(dst), len(x)), vector(x), 0, vector(dst))
 }
 
-// addForms adds weight times y M y', for the len(dst) rows y in rows and a symmetric M, to dst.
-func addForms(dst []float64, weight float64, rows, m []float64) {
+// AddForms adds weight times y M y', for the len(dst) rows y in rows and a symmetric M, to dst.
+func AddForms(dst []float64, weight float64, rows, m []float64) {
 	n := len(rows) / len(dst)
 	left := make([]float64, n)
 	for a := range dst {
 		y := rows[a*n : (a+1)*n]
-		products(left, m, y)
+		Products(left, m, y)
 		dst[a] += weight * floats.Dot(left, y)
 	}
 }
 
-// product returns the product of two matrices, the first of which has so many columns.
-func product(a, b []float64, columns int) []float64 {
+// Product returns the product of two matrices, the first of which has so many columns.
+func Product(a, b []float64, columns int) []float64 {
 	n, m := len(a)/columns, len(b)/columns
 	dst := make([]float64, n*m)
 	blas64.Gemm(
 		blas.NoTrans,
 		blas.NoTrans,
 		1,
-		general(a, n, columns),
-		general(b, columns, m),
+		General(a, n, columns),
+		General(b, columns, m),
 		0,
-		general(dst, n, m),
+		General(dst, n, m),
 	)
 	return dst
 }
@@ -44,13 +44,13 @@ func product(a, b []float64, columns int) []float64 {
 func addOuter(dst []float64, weight float64, y []float64) {
 	k := len(y)
 	for a, x := range y {
-		axpy(dst[a*k:a*k+a+1], weight*x, y[:a+1])
+		Axpy(dst[a*k:a*k+a+1], weight*x, y[:a+1])
 	}
 }
 
-// addOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower
+// AddOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower
 // triangle of dst, four rows a pass.
-func addOuters(dst, weights, rows []float64, k int) {
+func AddOuters(dst, weights, rows []float64, k int) {
 	l := 0
 	for ; l+4 <= len(weights); l += 4 {
 		x0 := rows[l*k : (l+1)*k]
@@ -74,43 +74,43 @@ func addOuters(dst, weights, rows []float64, k int) {
 	}
 }
 
-// axpy adds alpha x to y.
-func axpy(y []float64, alpha float64, x []float64) {
+// Axpy adds alpha x to y.
+func Axpy(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]
 	for i, v := range x {
 		y[i] += alpha * v
 	}
 }
 
-// combine writes the sum of coefficients[b] times the b-th of len(coefficients) rows of length
+// Combine writes the sum of coefficients[b] times the b-th of len(coefficients) rows of length
 // len(y) to y.
-func combine(y, coefficients, rows []float64) {
+func Combine(y, coefficients, rows []float64) {
 	blas64.Gemv(
 		blas.Trans,
 		1,
-		general(rows, len(coefficients), len(y)),
+		General(rows, len(coefficients), len(y)),
 		vector(coefficients),
 		0,
 		vector(y),
 	)
 }
 
-// general returns a matrix of so many rows as gonum reads it, and vector a vector.
-func general(data []float64, rows, columns int) blas64.General {
+// General returns a matrix of so many rows as gonum reads it, and vector a vector.
+func General(data []float64, rows, columns int) blas64.General {
 	return blas64.General{Rows: rows, Cols: columns, Stride: columns, Data: data}
 }
 func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
 
-// scaleTo writes alpha x to y.
-func scaleTo(y []float64, alpha float64, x []float64) {
+// ScaleTo writes alpha x to y.
+func ScaleTo(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]
 	for i, v := range x {
 		y[i] = alpha * v
 	}
 }
 
-// sum returns the sum of x, from first to last.
-func sum(x []float64) float64 {
+// Sum returns the sum of x, from first to last.
+func Sum(x []float64) float64 {
 	var s float64
 	for _, v := range x {
 		s += v
@@ -118,11 +118,11 @@ func sum(x []float64) float64 {
 	return s
 }
 
-// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A
+// Cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A
 // matrix that is not positive definite, by rounding or because an entry is no number, gets the
 // factor of the identity, and is no ok.
-func cholesky(a []float64, n int) (ok bool) {
-	if _, ok = lapack64.Potrf(symmetric(a, n)); !ok {
+func Cholesky(a []float64, n int) (ok bool) {
+	if _, ok = lapack64.Potrf(Symmetric(a, n)); !ok {
 		for i := range n {
 			clear(a[i*n : i*n+i])
 			a[i*n+i] = 1
@@ -131,16 +131,16 @@ func cholesky(a []float64, n int) (ok bool) {
 	return ok
 }
 
-// symmetric returns the symmetric n x n matrix of a lower triangle as gonum reads it.
-func symmetric(a []float64, n int) blas64.Symmetric {
+// Symmetric returns the symmetric n x n matrix of a lower triangle as gonum reads it.
+func Symmetric(a []float64, n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}
 }
 
-// eigenvalues returns those of the symmetric n x n matrix a, ascending, and leaves its eigenvectors
+// Eigenvalues returns those of the symmetric n x n matrix a, ascending, and leaves its eigenvectors
 // in the columns of a.
-func eigenvalues(a []float64, n int) []float64 {
+func Eigenvalues(a []float64, n int) []float64 {
 	values, work := make([]float64, n), make([]float64, 3*n)
-	lapack64.Syev(lapack.EVCompute, symmetric(a, n), values, work, len(work))
+	lapack64.Syev(lapack.EVCompute, Symmetric(a, n), values, work, len(work))
 	return values
 }
 
@@ -155,9 +155,29 @@ func choleskySolve(l []float64, n int, x []float64) {
 	blas64.Trsv(blas.Trans, lower(l, n), vector(x[:n]))
 }
 
-// choleskyInverse writes the inverse of L L' to dst, n x n.
-func choleskyInverse(dst, l []float64, n int) {
+// CholeskyInverse writes the inverse of L L' to dst, n x n.
+func CholeskyInverse(dst, l []float64, n int) {
 	copy(dst, l[:n*n])
 	lapack64.Potri(lower(dst, n))
-	mirror(dst, dst, n)
+	Mirror(dst, dst, n)
+}
+
+// Mirror copies the lower triangle of src to both triangles of dst.
+func Mirror(dst, src []float64, k int) {
+	for a := range k {
+		for b := range a + 1 {
+			dst[a*k+b], dst[b*k+a] = src[a*k+b], src[a*k+b]
+		}
+	}
+}
+
+// Square returns x².
+func Square(x float64) float64 { return x * x }
+
+// Delta is one where a and b are the same class.
+func Delta(a, b int) float64 {
+	if a == b {
+		return 1
+	}
+	return 0
 }

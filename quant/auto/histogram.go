@@ -1,4 +1,4 @@
-package quant
+package auto
 
 import (
 	"math"
@@ -7,6 +7,9 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 const (
@@ -40,19 +43,19 @@ type reading struct {
 
 // histogram is the workspace that reads one community. Its rows are the cells with members.
 type histogram struct {
-	mixture       // x are the mean posteriors of the cells, m how many members they have
-	cells   []int // the cell of each row
-	r       []float64
+	solve.Mixture       // X are the mean posteriors of the cells, M how many members they have
+	cells         []int // the cell of each row
+	r             []float64
 }
 
 // load takes the cells of a community that have members.
-func (u *histogram) load(p *Posterior) {
+func (u *histogram) load(p *stats.Posterior) {
 	k := len(p.Prior)
-	u.clear(k)
+	u.Clear(k)
 	u.cells = u.cells[:0]
 	for z, count := range p.Counts {
 		if count > 0 {
-			u.add(count, p.Means[z*k:(z+1)*k])
+			u.Add(count, p.Means[z*k:(z+1)*k])
 			u.cells = append(u.cells, z)
 		}
 	}
@@ -64,36 +67,36 @@ func (u *histogram) load(p *Posterior) {
 //	q(gamma): fixed point of  q = sum_z h_z R_z,   R_z proportional to M_z (q/pi0)^gamma.
 //
 // last, if it is not nil, is an estimate of the same community to start from.
-func (u *histogram) read(p *Posterior, last *Snapshot) *reading {
+func (u *histogram) read(p *stats.Posterior, last *stats.Memory) *reading {
 	u.load(p)
 	k := len(p.Prior)
 	r := &reading{
-		n: u.all, squares: p.Squares, mean: make([]float64, k),
+		n: u.All, squares: p.Squares, mean: make([]float64, k),
 		second: make([]float64, k*k), noise: make([]float64, k*k),
 	}
-	combine(r.mean, u.m, u.x)
-	scaleTo(r.mean, 1/u.all, r.mean)
+	solve.Combine(r.mean, u.M, u.X)
+	solve.ScaleTo(r.mean, 1/u.All, r.mean)
 	start := r.mean
 	if last != nil && last.Posterior == uint64(p.Version) && len(last.Likely) == k {
 		start = last.Likely
 	}
 	r.likely = u.solve(slices.Clone(start), r.mean, p.Prior, 1)
-	u.temper(r.likely, p.Prior, 1)
-	r.evidence, r.seen = p.settled(p.evidence(&u.mixture, r.squares), last)
+	u.Temper(r.likely, p.Prior, 1)
+	r.evidence, r.seen = settled(evidenceOf(p, &u.Mixture, r.squares), last)
 	r.byClass = byClassOf(r.evidence)
-	r.allowed = p.allowed(r.likely)
-	r.gamma = p.gamma(r.allowed, r.byClass)
+	r.allowed = allowedBy(p, r.likely)
+	r.gamma = gammaOf(p, r.allowed, r.byClass)
 	if r.gamma > 0 {
 		u.secondMoments(r.second)
 		r.inverseLikely = inverseJacobian(r.likely, r.second, 1)
 	}
 	r.tempered = slices.Clone(r.mean)
-	axpy(r.tempered, r.gamma, r.likely) // exact for gamma 0 and 1, and near q(gamma) between
-	axpy(r.tempered, -r.gamma, r.mean)
+	solve.Axpy(r.tempered, r.gamma, r.likely) // exact for gamma 0 and 1, and near q(gamma) between
+	solve.Axpy(r.tempered, -r.gamma, r.mean)
 	if r.gamma > 0 && r.gamma < 1 {
 		u.solve(r.tempered, r.mean, p.Prior, r.gamma)
 	}
-	u.temper(r.tempered, p.Prior, r.gamma)
+	u.Temper(r.tempered, p.Prior, r.gamma)
 	u.secondMoments(r.second)
 	r.inverse = inverseJacobian(r.tempered, r.second, r.gamma)
 	r.setNoise()
@@ -103,11 +106,12 @@ func (u *histogram) read(p *Posterior, last *Snapshot) *reading {
 // solve moves q to the fixed point for one gamma, and returns it.
 func (u *histogram) solve(q, mean, prior []float64, gamma float64) []float64 {
 	for class, x := range mean {
-		q[class] = max(q[class], startFloor*x, shareLeast) // a class without members may come back
+		// a class without members may come back
+		q[class] = max(q[class], solve.StartFloor*x, shareLeast)
 	}
-	scaleTo(q, 1/sum(q), q)
-	u.maximise(q, prior, gamma, shareLeast, responsibilityTolerance, &u.mixture)
-	for i, x := range u.gradient {
+	solve.ScaleTo(q, 1/solve.Sum(q), q)
+	u.Maximise(q, prior, gamma, shareLeast, responsibilityTolerance, &u.Mixture)
+	for i, x := range u.Gradient {
 		q[i] *= 1 + x // the mean of R, which no floor holds up
 	}
 	return q
@@ -115,17 +119,17 @@ func (u *histogram) solve(q, mean, prior []float64, gamma float64) []float64 {
 
 // secondMoments writes the mean of R R' under the factors of the last temper to s, K x K.
 func (u *histogram) secondMoments(s []float64) {
-	u.outers(s, u.m, u.factor)
-	scaleTo(s, 1/u.all, s)
+	u.Outers(s, u.M, u.Factor)
+	solve.ScaleTo(s, 1/u.All, s)
 }
 
 // setNoise sets the covariance of the mean of the classes that R draws,
 // (diag mean R - S) sum m²/(sum m)²: a member that counts more often is like the others.
 func (r *reading) setNoise() {
 	k, scale := len(r.mean), r.squares/(r.n*r.n)
-	scaleTo(r.noise, -scale, r.second)
+	solve.ScaleTo(r.noise, -scale, r.second)
 	for i := range k {
-		r.noise[i*k+i] += scale * sum(r.second[i*k:(i+1)*k]) // R sums to one
+		r.noise[i*k+i] += scale * solve.Sum(r.second[i*k:(i+1)*k]) // R sums to one
 	}
 }
 
@@ -133,16 +137,16 @@ func (r *reading) setNoise() {
 // posterior, from the mean views X of each cell:
 //
 //	dR_i/dtheta_j = R_i (X_ji - sum_k R_k X_jk),   dR_i/db_l = R_i ([i = l] - R_l).
-func (u *histogram) byCoefficients(p *Posterior, r *reading) []float64 {
-	k, shared := u.k, p.Shared
+func (u *histogram) byCoefficients(p *stats.Posterior, r *reading) []float64 {
+	k, shared := u.K, p.Shared
 	size := shared + k
 	moved := make([]float64, k*size)
-	u.r = append(u.r[:0], u.x...)
+	u.r = append(u.r[:0], u.X...)
 	for l, z := range u.cells {
 		row := u.r[l*k : (l+1)*k]
-		floats.Mul(row, u.factor)
-		scaleTo(row, u.inverse[l], row)
-		weight := u.m[l] / u.all
+		floats.Mul(row, u.Factor)
+		solve.ScaleTo(row, u.Inverse[l], row)
+		weight := u.M[l] / u.All
 		for j := range shared {
 			x := p.Views[(z*shared+j)*k : (z*shared+j+1)*k]
 			mean := floats.Dot(row, x)
@@ -153,10 +157,10 @@ func (u *histogram) byCoefficients(p *Posterior, r *reading) []float64 {
 	}
 	for i := range k { // by the intercepts it is diag(mean R) - S
 		row := r.second[i*k : (i+1)*k]
-		axpy(moved[i*size+shared:(i+1)*size], -1, row)
-		moved[i*size+shared+i] += sum(row)
+		solve.Axpy(moved[i*size+shared:(i+1)*size], -1, row)
+		moved[i*size+shared+i] += solve.Sum(row)
 	}
-	return product(r.inverse, moved, k)
+	return solve.Product(r.inverse, moved, k)
 }
 
 // inverseJacobian returns the inverse of
@@ -175,19 +179,19 @@ func inverseJacobian(q, s []float64, gamma float64) []float64 {
 	fill := func(dst []float64, shift float64) {
 		for a := range k {
 			for b := range k {
-				dst[a*k+b] = delta(a, b)*(1-shift) -
-					gamma*(delta(a, b)*q[a]-s[a*k+b])/(root[a]*root[b])
+				dst[a*k+b] = solve.Delta(a, b)*(1-shift) -
+					gamma*(solve.Delta(a, b)*q[a]-s[a*k+b])/(root[a]*root[b])
 			}
 		}
 	}
 	m := make([]float64, k*k)
 	fill(m, jacobianFloor)
-	above := cholesky(m, k) // all eigenvalues are above the floor
+	above := solve.Cholesky(m, k) // all eigenvalues are above the floor
 	if fill(m, 0); above {
-		cholesky(m, k)
-		choleskyInverse(dst, m, k)
+		solve.Cholesky(m, k)
+		solve.CholeskyInverse(dst, m, k)
 	} else {
-		values := eigenvalues(m, k)
+		values := solve.Eigenvalues(m, k)
 		for l, x := range values {
 			values[l] = 1 / max(x, jacobianFloor)
 		}
@@ -195,8 +199,8 @@ func inverseJacobian(q, s []float64, gamma float64) []float64 {
 		for a := range k {
 			floats.Mul(scaled[a*k:(a+1)*k], values)
 		}
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, general(scaled, k, k), general(m, k, k),
-			0, general(dst, k, k))
+		left, right := solve.General(scaled, k, k), solve.General(m, k, k)
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, left, right, 0, solve.General(dst, k, k))
 	}
 	for a := range k {
 		for b := range k {

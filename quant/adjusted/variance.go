@@ -1,16 +1,17 @@
-package quant
+package adjusted
 
 import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 const (
 	// fitFloor bounds the likelihood weights 1/(Cq) of the variances.
 	fitFloor = 1e-6
-	// excessFloor bounds n_eff - 1 in the small-sample factor n_eff/(n_eff - 1).
-	excessFloor = 0.5
 )
 
 // variances fills the variances and the centre of ans from the solution q for the
@@ -22,101 +23,73 @@ const (
 //
 // S_p = (diag Cq - sum_i q_i c_i c_i')/n_U keeps to the share of these very members, and
 // S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)' over the labels of class i; see labelSpreads.
-func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q []float64) {
-	k, p, sample, fit := m.k, s.cells(r).P, s.sample(), make([]float64, m.z)
-	m.mix(fit, q)
+func (r Solve) variances(ans *solution, s *stats.Statistics, m *confusion, q []float64) {
+	k, p, sample, fit := m.K, s.Cells(r.Kind).P, s.Sample(), make([]float64, m.Z)
+	m.Mix(fit, q)
 	var weights []float64
-	if r.likelihood {
-		weights = make([]float64, m.z)
+	if r.Likelihood {
+		weights = make([]float64, m.Z)
 		for z, x := range fit {
 			weights[z] = 1 / max(x, fitFloor)
 		}
 	}
 	h, hc, pull := m.sensitivity(weights)
 	hp, hfit := make([]float64, k), make([]float64, k)
-	products(hp, h, p)
-	products(hfit, h, fit)
+	solve.Products(hp, h, p)
+	solve.Products(hfit, h, fit)
 	for a, i := range m.class {
-		ans.free[i] = q[a] + hp[a] - hfit[a]
+		ans.Free[i] = q[a] + hp[a] - hfit[a]
 	}
 	for a, i := range m.class {
 		member := 0.0
-		for z, x := range h[a*m.z : (a+1)*m.z] {
+		for z, x := range h[a*m.Z : (a+1)*m.Z] {
 			member += fit[z] * x * x
 		}
 		for b, share := range q {
-			member -= share * square(hc[b*k+a])
+			member -= share * solve.Square(hc[b*k+a])
 		}
 		ans.Member[i] = max(member, 0)
-		ans.v[i] = ans.Member[i] / sample
+		ans.V[i] = ans.Member[i] / sample
 	}
 	each := m.labelSpreads(h, hc, true)
 	for a, i := range m.class {
-		factor := smallSample(m.nEff[a]) / square(m.mass[a])
+		factor := stats.SmallSample(m.nEff[a]) / solve.Square(m.mass[a])
 		for b, j := range m.class {
-			ans.spreads[i*ans.k+j] = max(factor*each[a*k+b], 0)
+			ans.Spreads[i*ans.K+j] = max(factor*each[a*k+b], 0)
 		}
-		parts := ans.parts[i*ans.k : (i+1)*ans.k]
-		scaleTo(parts, square(q[a]), ans.spreads[i*ans.k:(i+1)*ans.k])
-		axpy(ans.v, 1, parts)
+		parts := ans.Parts[i*ans.K : (i+1)*ans.K]
+		solve.ScaleTo(parts, solve.Square(q[a]), ans.Spreads[i*ans.K:(i+1)*ans.K])
+		solve.Axpy(ans.V, 1, parts)
 	}
-	ans.exact = r.hard || m.rows != nil
-	w.addUnseen(ans, m, p)
+	ans.Exact = r.Hard || m.rows != nil
+	ans.addUnseen(m, p, s.LabelShares())
 	ans.addUntold(m, pull)
 }
 
 // sensitivity returns H, k x z, H c_i in row i of a k x k matrix, and e A, k x k: the part of the
 // answer that the regularization decides, because the profiles of the classes do not differ there.
 func (m *confusion) sensitivity(weights []float64) (h, hc, pull []float64) {
-	k := m.k
-	g, ridge := m.ridged(weights)
-	inverse, ones := invertOnSimplex(g, k)
-	h, hc = make([]float64, k*m.z), make([]float64, k*k)
+	k := m.K
+	g, ridge := m.Ridged(weights)
+	inverse, ones := solve.InvertOnSimplex(g, k)
+	h, hc = make([]float64, k*m.Z), make([]float64, k*k)
 	for a := range k {
-		row := h[a*m.z : (a+1)*m.z]
-		combine(row, inverse[a*k:(a+1)*k], m.c)
+		row := h[a*m.Z : (a+1)*m.Z]
+		solve.Combine(row, inverse[a*k:(a+1)*k], m.C)
 		for z, x := range weights {
 			row[z] *= x
 		}
 	}
 	// HC = A (G - e I) = I - u 1'/(1'u) - e A with u = G^-1 1.
-	total := sum(ones)
+	total := solve.Sum(ones)
 	for i := range k {
 		for a := range k {
-			hc[i*k+a] = delta(a, i) - ones[a]/total - ridge*inverse[a*k+i]
+			hc[i*k+a] = solve.Delta(a, i) - ones[a]/total - ridge*inverse[a*k+i]
 		}
 	}
-	scaleTo(inverse, ridge, inverse)
+	solve.ScaleTo(inverse, ridge, inverse)
 	return h, hc, inverse
 }
-
-// ridged returns C' diag(weights) C + e I, k x k, and e.
-func (m *confusion) ridged(weights []float64) (g []float64, ridge float64) {
-	g = make([]float64, m.k*m.k)
-	gram(g, m, weights)
-	ridge = ridgeShare * trace(g, m.k) / float64(m.k)
-	for a := range m.k {
-		g[a*m.k+a] += ridge
-	}
-	return g, ridge
-}
-
-// invertOnSimplex returns the inverse of g, k x k, on vectors that sum to zero, and G^-1 1. It
-// overwrites g.
-func invertOnSimplex(g []float64, k int) (inverse, ones []float64) {
-	inverse, ones = make([]float64, k*k), make([]float64, k)
-	cholesky(g, k)
-	choleskyInverse(inverse, g, k)
-	for a := range k {
-		ones[a] = sum(inverse[a*k : (a+1)*k])
-	}
-	addOuter(inverse, -1/sum(ones), ones)
-	mirror(inverse, inverse, k)
-	return inverse, ones
-}
-
-// smallSample is n_eff/(n_eff - 1), bounded where a class has hardly any label.
-func smallSample(nEff float64) float64 { return nEff / max(nEff-1, excessFloor) }
 
 const (
 	// unseenFactor bounds the share of a cell among the members, in multiples of its largest
@@ -128,7 +101,7 @@ const (
 	unseenSpread = 1. / 2
 	// unseenHigh is the share of unseen profiles that is flagged: as of members without
 	// a prediction.
-	unseenHigh = 1 - coverageLow
+	unseenHigh = 0.2
 )
 
 // unseen returns the share of the members' profiles that is in cells in which
@@ -136,8 +109,8 @@ const (
 func (m *confusion) unseen(p []float64) (share float64) {
 	for z, x := range p {
 		most := 0.0
-		for a := range m.k {
-			most = max(most, m.c[a*m.z+z])
+		for a := range m.K {
+			most = max(most, m.C[a*m.Z+z])
 		}
 		share += max(0, x-unseenFactor*most)
 	}
@@ -148,19 +121,19 @@ func (m *confusion) unseen(p []float64) (share float64) {
 // they say nothing of the classes, so what the answer takes for the shares there is that of the
 // other members, and could be any other. Without this a likelihood to which every member is equally
 // unlikely in all classes would be sure of whatever it began with.
-func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
+func (ans *solution) addUnseen(m *confusion, p, shares []float64) {
 	ans.unseen = m.unseen(p)
 	if ans.unseen == 0 {
 		return
 	}
 	var total float64
 	for _, i := range m.class {
-		total += w.shares[i]
+		total += shares[i]
 	}
 	scale := unseenSpread * ans.unseen * ans.unseen
 	for _, i := range m.class {
-		share := w.shares[i] / total
-		ans.v[i] += scale * share * (1 - share)
+		share := shares[i] / total
+		ans.V[i] += scale * share * (1 - share)
 	}
 }
 
@@ -168,15 +141,15 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 // how far each class would move the share of class a if its own share were not known, so the share
 // has at most the standard deviation
 //
-//	worstDeviation (max_b E_ab - min_b E_ab).
+//	WorstDeviation (max_b E_ab - min_b E_ab).
 //
 // E vanishes where the classes have different profiles. Where all have the same one the deviation
-// is worstDeviation, as where nothing is known. Without this term the variance would be zero there:
-// profiles that do not react to the shares do not spread them either.
-func (ans *answer) addUntold(m *confusion, pull []float64) {
+// is WorstDeviation, as where nothing is known. Without this term the variance would be zero
+// there: profiles that do not react to the shares do not spread them either.
+func (ans *solution) addUntold(m *confusion, pull []float64) {
 	for a, i := range m.class {
-		row := pull[a*m.k : (a+1)*m.k]
-		ans.v[i] += square(worstDeviation * (slices.Max(row) - slices.Min(row)))
+		row := pull[a*m.K : (a+1)*m.K]
+		ans.V[i] += solve.Square(stats.WorstDeviation * (slices.Max(row) - slices.Min(row)))
 	}
 }
 
@@ -187,18 +160,18 @@ func (ans *answer) addUntold(m *confusion, pull []float64) {
 // for the k rows of H and the rows of centres. Where no rows
 // say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
 func (m *confusion) labelSpreads(h, centres []float64, squared bool) (each []float64) {
-	k := len(h) / m.z
-	each = make([]float64, m.k*k)
+	k := len(h) / m.Z
+	each = make([]float64, m.K*k)
 	if m.rows != nil {
-		y, phi := make([]float64, k), make([]float64, m.z)
-		m.rows(func(row Row) {
+		y, phi := make([]float64, k), make([]float64, m.Z)
+		m.rows(func(row stats.Row) {
 			a, supported := slices.BinarySearch(m.class, row.Class)
 			if !supported {
 				return
 			}
-			products(y, h, row.profile(phi))
-			axpy(y, -1, centres[a*k:(a+1)*k])
-			weight := m.weights.of(&row)
+			solve.Products(y, h, profileOf(&row, phi))
+			solve.Axpy(y, -1, centres[a*k:(a+1)*k])
+			weight := m.weights.Of(&row)
 			if squared {
 				weight *= weight
 			}
@@ -208,26 +181,26 @@ func (m *confusion) labelSpreads(h, centres []float64, squared bool) (each []flo
 		})
 		return each
 	}
-	left, second := make([]float64, m.z), make([]float64, m.z)
+	left, second := make([]float64, m.Z), make([]float64, m.Z)
 	for a := range m.class {
 		if squared {
 			copy(second, m.second(a))
 		} else {
-			scaleTo(second, m.mass[a], m.column(a))
+			solve.ScaleTo(second, m.mass[a], m.Column(a))
 		}
-		mass, centre := sum(second), centres[a*k:(a+1)*k] // the cells of a profile sum to one
+		mass, centre := solve.Sum(second), centres[a*k:(a+1)*k] // the cells of a profile sum to one
 		for b, x := range centre {
-			row := h[b*m.z : (b+1)*m.z]
+			row := h[b*m.Z : (b+1)*m.Z]
 			floats.MulTo(left, second, row)
-			each[a*k+b] = floats.Dot(left, row) - 2*x*sum(left) + mass*x*x
+			each[a*k+b] = floats.Dot(left, row) - 2*x*solve.Sum(left) + mass*x*x
 		}
 	}
 	return each
 }
 
-// profile returns the profile of the label over the cells of phi: on K cells its own prediction, on
-// K^2 the outer product with the neighbours' mean, which it writes to phi.
-func (r *Row) profile(phi []float64) []float64 {
+// profileOf returns the profile of the label over the cells of phi: on K cells its own prediction,
+// on K^2 the outer product with the neighbours' mean, which it writes to phi.
+func profileOf(r *stats.Row, phi []float64) []float64 {
 	if len(phi) == len(r.Own) {
 		return r.Own
 	}

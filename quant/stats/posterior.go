@@ -1,6 +1,10 @@
-package quant
+package stats
 
-import "math"
+import (
+	"math"
+
+	"gqlstream/quant/solve"
+)
 
 // Selection names the way in which the members of a community were selected, if a user
 // knows it. Otherwise the edges inside decide.
@@ -75,7 +79,7 @@ type Posterior struct {
 	// says how its members differ from those of now: solves start from its shares, and the error of
 	// the coefficients that it had is taken while that hardly changes. Nil computes all from
 	// nothing.
-	Last     *Snapshot
+	Last     *Memory
 	Turnover Turnover
 
 	Stale float64 // part of the calibration labels that no longer says what its vertex is
@@ -83,7 +87,7 @@ type Posterior struct {
 
 // Residuals are sums over calibration labels of r = y - pi, label less posterior, times powers of
 // the kernel mass a of the label's vertex and of the weight g of the label itself. The weighted
-// mean and its variances follow from them for every weighting, as from the tallies.
+// Mean and its variances follow from them for every Weighting, as from the tallies.
 type Residuals struct {
 	K         int
 	Sum, Mass float64      // sums of g and g a
@@ -92,9 +96,9 @@ type Residuals struct {
 	ByClass   [2][]float64 // K: sums of g and g a over the labels of each class
 
 	FirstSquare, Second []float64 // K: sums of g² r and of g² r², where all labels have the mass 0
-	// weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have
+	// Weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have
 	// that mass.
-	weighted func(w weighting) *Residuals
+	Weighted func(w Weighting) *Residuals
 }
 
 // NewResiduals returns the sums of no label.
@@ -112,7 +116,7 @@ func (r *Residuals) Add(class int, g float64, pi []float64) {
 	r.Sum, r.Squares[0] = r.Sum+g, r.Squares[0]+g*g
 	r.ByClass[0][class] += g
 	for i, p := range pi {
-		x := delta(i, class) - p
+		x := solve.Delta(i, class) - p
 		r.First[0][i] += g * x
 		r.FirstSquare[i] += g * g * x
 		r.Second[i] += g * g * x * x
@@ -136,7 +140,7 @@ func (l *LabelResiduals) Add(class int, g float64, pi []float64) {
 	l.sums.Add(class, g, pi)
 	l.gains, l.class = append(l.gains, g), append(l.class, class)
 	for i, p := range pi {
-		l.rows = append(l.rows, delta(i, class)-p)
+		l.rows = append(l.rows, solve.Delta(i, class)-p)
 	}
 }
 
@@ -154,14 +158,14 @@ func (l *LabelResiduals) Weigh(masses []float64) *Residuals {
 		r.Squares[1] += g * weights[i]
 		r.Squares[2] += weights[i] * weights[i]
 	}
-	combine(r.First[1], weights, l.rows)
-	r.weighted = func(w weighting) *Residuals {
-		if w.r == 0 {
+	solve.Combine(r.First[1], weights, l.rows)
+	r.Weighted = func(w Weighting) *Residuals {
+		if w.R == 0 {
 			return l.sums
 		}
 		sums := NewResiduals(k)
 		for i, a := range masses {
-			weight := l.gains[i] * (w.r*a + w.s)
+			weight := l.gains[i] * (w.R*a + w.S)
 			sums.Sum += weight
 			sums.Squares[0] += weight * weight
 			for j, x := range l.rows[i*k : (i+1)*k] {
@@ -186,10 +190,10 @@ func NewClassResiduals(of []*Residuals) *ClassResiduals {
 	for _, r := range of {
 		c.all.Sum += r.Sum
 		c.all.Squares[0] += r.Squares[0]
-		axpy(c.all.First[0], 1, r.First[0])
-		axpy(c.all.ByClass[0], 1, r.ByClass[0])
-		axpy(c.all.FirstSquare, 1, r.FirstSquare)
-		axpy(c.all.Second, 1, r.Second)
+		solve.Axpy(c.all.First[0], 1, r.First[0])
+		solve.Axpy(c.all.ByClass[0], 1, r.ByClass[0])
+		solve.Axpy(c.all.FirstSquare, 1, r.FirstSquare)
+		solve.Axpy(c.all.Second, 1, r.Second)
 	}
 	return c
 }
@@ -209,20 +213,20 @@ func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
 			mean[i], square[i] = a1[i]/of.Sum, a2[i]/of.Squares[0]
 			r.ByClass[1][i] = mean[i] * of.Sum
 			r.Mass += r.ByClass[1][i]
-			axpy(r.Squares[:], of.Squares[0], []float64{1, mean[i], square[i]})
+			solve.Axpy(r.Squares[:], of.Squares[0], []float64{1, mean[i], square[i]})
 		}
 	}
-	r.weighted = func(w weighting) *Residuals {
-		if w.r == 0 {
+	r.Weighted = func(w Weighting) *Residuals {
+		if w.R == 0 {
 			return c.all
 		}
 		sums := NewResiduals(k)
 		sums.Sum = r.sum(w)
 		for i, of := range c.of {
-			share := w.s*w.s + 2*w.r*w.s*mean[i] + w.r*w.r*square[i]
+			share := w.S*w.S + 2*w.R*w.S*mean[i] + w.R*w.R*square[i]
 			sums.Squares[0] += share * of.Squares[0]
-			axpy(sums.FirstSquare, share, of.FirstSquare)
-			axpy(sums.Second, share, of.Second)
+			solve.Axpy(sums.FirstSquare, share, of.FirstSquare)
+			solve.Axpy(sums.Second, share, of.Second)
 		}
 		return sums
 	}
@@ -230,7 +234,7 @@ func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
 }
 
 // Communities of at least betweenLabels effective labels, and of at most half of all, say how the
-// mean residual varies between communities; with fewer than betweenLeast nothing is known of it.
+// Mean residual varies between communities; with fewer than betweenLeast nothing is known of it.
 const betweenLabels, betweenLeast = 5, 3
 
 // Between returns the variance, K, of the mean residual between communities beyond the noise of
@@ -243,20 +247,20 @@ func (c *ClassResiduals) Between(own []*Residuals) []float64 {
 	}
 	k := c.all.K
 	mean, scatter := make([]float64, k), make([]float64, k)
-	c.all.mean(mean, constantWeights)
-	c.all.variance(scatter, mean, constantWeights)
-	everywhere := c.all.effective(constantWeights)
-	scaleTo(scatter, everywhere*smallSample(everywhere), scatter)
+	c.all.Mean(mean, ConstantWeights)
+	c.all.Variance(scatter, mean, ConstantWeights)
+	everywhere := c.all.Effective(ConstantWeights)
+	solve.ScaleTo(scatter, everywhere*SmallSample(everywhere), scatter)
 	between, n, d := make([]float64, k), 0.0, make([]float64, k)
 	for _, r := range own {
-		effective := r.effective(constantWeights)
+		effective := r.Effective(ConstantWeights)
 		if effective < betweenLabels || 2*effective > everywhere {
 			continue
 		}
 		n++
-		r.mean(d, constantWeights)
+		r.Mean(d, ConstantWeights)
 		for i, x := range d {
-			between[i] += square(x-mean[i]) - scatter[i]/effective
+			between[i] += solve.Square(x-mean[i]) - scatter[i]/effective
 		}
 	}
 	if n < betweenLeast {
@@ -279,8 +283,8 @@ func (c *ClassResiduals) Mean() (mean, se []float64) {
 	if !(c.all.Sum > 0) {
 		return mean, se
 	}
-	c.all.mean(mean, constantWeights)
-	c.all.variance(se, mean, constantWeights)
+	c.all.Mean(mean, ConstantWeights)
+	c.all.Variance(se, mean, ConstantWeights)
 	for i, v := range se {
 		se[i] = math.Sqrt(v)
 	}
@@ -288,27 +292,27 @@ func (c *ClassResiduals) Mean() (mean, se []float64) {
 }
 
 // sum returns the sum of the weights w = r a + s over the labels.
-func (r *Residuals) sum(w weighting) float64 { return w.r*r.Mass + w.s*r.Sum }
+func (r *Residuals) sum(w Weighting) float64 { return w.R*r.Mass + w.S*r.Sum }
 
-// effective returns the effective number of labels, (sum w)²/sum w².
-func (r *Residuals) effective(w weighting) float64 {
-	squares := w.s*w.s*r.Squares[0] + 2*w.r*w.s*r.Squares[1] + w.r*w.r*r.Squares[2]
+// Effective returns the effective number of labels, (sum w)²/sum w².
+func (r *Residuals) Effective(w Weighting) float64 {
+	squares := w.S*w.S*r.Squares[0] + 2*w.R*w.S*r.Squares[1] + w.R*w.R*r.Squares[2]
 	return r.sum(w) * r.sum(w) / squares
 }
 
-// mean writes the weighted mean residual to d.
-func (r *Residuals) mean(d []float64, w weighting) {
+// Mean writes the weighted mean residual to d.
+func (r *Residuals) Mean(d []float64, w Weighting) {
 	mass := r.sum(w)
 	for i := range d {
-		d[i] = (w.r*r.First[1][i] + w.s*r.First[0][i]) / mass
+		d[i] = (w.R*r.First[1][i] + w.S*r.First[0][i]) / mass
 	}
 }
 
-// variance writes sum (w/sum w)² (r - d)² to dst.
-func (r *Residuals) variance(dst, d []float64, w weighting) {
+// Variance writes sum (w/sum w)² (r - d)² to dst.
+func (r *Residuals) Variance(dst, d []float64, w Weighting) {
 	c := r
-	if r.weighted != nil {
-		c = r.weighted(w)
+	if r.Weighted != nil {
+		c = r.Weighted(w)
 	}
 	for i, x := range d {
 		v := c.Second[i] + c.Squares[0]*x*x - 2*c.FirstSquare[i]*x
@@ -316,13 +320,20 @@ func (r *Residuals) variance(dst, d []float64, w weighting) {
 	}
 }
 
-// addSlope adds scale times the weighted mean derivative of the labels' posteriors by the
+// AddSlope adds scale times the weighted mean derivative of the labels' posteriors by the
 // coefficients to dst, K x (Shared + K). The labels of one class count as alike.
-func (r *Residuals) addSlope(dst []float64, scale float64, w weighting, l *LabelSample) {
+func (r *Residuals) AddSlope(dst []float64, scale float64, w Weighting, l *LabelSample) {
 	mass := r.sum(w)
 	for c, slopes := range l.slopes {
-		if l.mass[c] > 0 {
-			axpy(dst, scale*(w.s*r.ByClass[0][c]+w.r*r.ByClass[1][c])/(mass*l.mass[c]), slopes)
+		if l.Mass[c] > 0 {
+			weight := scale * (w.S*r.ByClass[0][c] + w.R*r.ByClass[1][c]) / (mass * l.Mass[c])
+			solve.Axpy(dst, weight, slopes)
 		}
 	}
 }
+
+// excessFloor bounds n_eff - 1 in the small-sample factor n_eff/(n_eff - 1).
+const excessFloor = 0.5
+
+// SmallSample is n_eff/(n_eff - 1), bounded where a class has hardly any label.
+func SmallSample(nEff float64) float64 { return nEff / max(nEff-1, excessFloor) }

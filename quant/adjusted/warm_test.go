@@ -1,17 +1,20 @@
-package quant
+package adjusted
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // drawCells returns statistics of random tallies on K^2 cells, some of them nearly
 // without mass, as sharp classifiers leave them.
-func drawCells(rng *rand.Rand, k int) *Statistics {
+func drawCells(rng *rand.Rand, k int) *stats.Statistics {
 	z := k * k
-	c := &Cells{Z: z, P: make([]float64, z), N: make([]float64, z*k), A1: make([]float64, z*k), A2: make([]float64, z*k)}
-	s := &Statistics{
+	c := &stats.Cells{Z: z, P: make([]float64, z), N: make([]float64, z*k), A1: make([]float64, z*k), A2: make([]float64, z*k)}
+	s := &stats.Statistics{
 		K: k, Members: 500, Profiled: 500, KernelSum: 500, Anchored: make([]float64, k), SoftPair: c,
 		ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 	}
@@ -20,7 +23,7 @@ func drawCells(rng *rand.Rand, k int) *Statistics {
 		c.P[i] = math.Pow(rng.Float64(), 1+8*rng.Float64())
 		total += c.P[i]
 	}
-	scaleTo(c.P, 1/total, c.P)
+	solve.ScaleTo(c.P, 1/total, c.P)
 	for class := range k {
 		for range 30 {
 			a, at := rng.ExpFloat64(), rng.IntN(z)
@@ -44,29 +47,19 @@ func drawCells(rng *rand.Rand, k int) *Statistics {
 // Each lambda of ml, started near where the last ones ended, must reach the maximum
 // that a start from afar reaches, and leave the same moments.
 func TestWarmLikelihoodEqualsCold(t *testing.T) {
-	o := DefaultOptions()
-	o.Method = ML
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		s := drawCells(rng, 2+int(seed%7))
-		var warm, cold Solver
-		var e Estimate
-		if err := warm.Estimate(&e, s, o); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if err := cold.Estimate(&e, s, o); err != nil { // for the shares of the labels
-			t.Fatal(err)
-		}
-		at := s.reach()
-		r := recipe{family: familyML, pair: true, likelihood: true}
-		grid, _ := warm.grid(s, r, at)
-		for i, l := range lambdas(at.lambdaMax(mixtureFloor)) {
-			one, near := cold.adjusted(s, r, at.weigh(Density, l, s.KernelSum), nil), grid[i]
-			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2*gapTolerance*s.Profiled {
+		at := s.Reach()
+		grid, _ := likelihoods(s)
+		for i, l := range lambdas(at.LambdaMax(mixtureFloor)) {
+			weights := at.Weigh(stats.Density, l, s.KernelSum)
+			one, near := onPairs.solve(s, weights, nil), grid[i]
+			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2e-11*s.Profiled {
 				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood, one.logLikelihood)
 			}
 			for a, x := range one.Share {
-				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.v[a]-near.v[a]) > 1e-7 {
+				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.V[a]-near.V[a]) > 1e-7 {
 					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, near.Share, one.Share)
 				}
 			}

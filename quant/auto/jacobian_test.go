@@ -1,11 +1,9 @@
-package quant_test
+package auto
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"gqlstream/quant"
 )
 
 // The inverse of J = I - gamma (diag q - S) D⁻¹ is one, and that where two of many classes cannot be told apart is
@@ -15,7 +13,7 @@ func TestJacobianIsInverted(t *testing.T) {
 		random, k := rand.New(rand.NewPCG(seed, 5)), []int{2, 5, 20, 100}[seed%4]
 		for _, gamma := range []float64{0, 0.5, 0.9, 1} {
 			q, s := responsibilities(random, k, false)
-			inverse := quant.InverseJacobian(q, s, gamma)
+			inverse := inverseJacobian(q, s, gamma)
 			for a := range k {
 				for b := range k {
 					product, want := 0.0, 0.0
@@ -32,7 +30,7 @@ func TestJacobianIsInverted(t *testing.T) {
 			}
 		}
 		q, s := responsibilities(random, k, true)
-		for at, x := range quant.InverseJacobian(q, s, 1) {
+		for at, x := range inverseJacobian(q, s, 1) {
 			if most := 100 * math.Sqrt(q[at/k]/q[at%k]); !(math.Abs(x) <= most*(1+1e-9)) {
 				t.Fatalf("seed %d, %d classes: alike classes have %v at %d, more than %v", seed, k, x, at, most)
 			}
@@ -79,6 +77,6 @@ func responsibilities(random *rand.Rand, k int, alike bool) (q, s []float64) {
 func BenchmarkInverseJacobian(b *testing.B) {
 	q, s := responsibilities(rand.New(rand.NewPCG(1, 5)), 100, true)
 	for b.Loop() {
-		quant.InverseJacobian(q, s, 1)
+		inverseJacobian(q, s, 1)
 	}
 }

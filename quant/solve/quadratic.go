@@ -1,7 +1,6 @@
-package quant
+package solve
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -17,13 +16,13 @@ const (
 	activeSetRoundsPerClass = 20
 )
 
-// quadratic is the workspace of one strictly convex quadratic program over the
+// Quadratic is the workspace of one strictly convex quadratic program over the
 // simplex, min 1/2 q'Gq - b'q.
-type quadratic struct {
-	n    int
-	g    []float64 // n x n, symmetric
-	b    []float64 // n
-	q    []float64 // n: start, then solution
+type Quadratic struct {
+	N    int
+	G    []float64 // N x N, symmetric
+	B    []float64 // N
+	Q    []float64 // N: start, then solution
 	l    []float64 // factor of the free block
 	u, w []float64 // G_FF^-1 b_F and G_FF^-1 1
 	x    []float64 // candidate, by class
@@ -31,14 +30,14 @@ type quadratic struct {
 }
 
 // newQuadratic returns a program of n classes, all zeros.
-func newQuadratic(n int) *quadratic {
+func newQuadratic(n int) *Quadratic {
 	one := func() []float64 { return make([]float64, n) }
 	all := func() []float64 { return make([]float64, n*n) }
-	return &quadratic{
-		n:    n,
-		g:    all(),
-		b:    one(),
-		q:    one(),
+	return &Quadratic{
+		N:    n,
+		G:    all(),
+		B:    one(),
+		Q:    one(),
 		l:    all(),
 		u:    one(),
 		w:    one(),
@@ -47,28 +46,28 @@ func newQuadratic(n int) *quadratic {
 	}
 }
 
-// solve leaves the solution in q, which holds a start. Classes whose share would be negative go to
+// Solve leaves the solution in Q, which holds a start. Classes whose share would be negative go to
 // their bound together, and those whose multiplier asks for it come back one by one, with a fresh
 // Cholesky factor each round (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the
 // solution is unique.
-func (m *quadratic) solve() {
+func (m *Quadratic) Solve() {
 	m.free = m.free[:0]
-	for i, v := range m.q {
+	for i, v := range m.Q {
 		if v > 0 {
 			m.free = append(m.free, i)
 		}
 	}
 	released := -1
-	for round := range activeSetRoundsPerClass * m.n {
+	for round := range activeSetRoundsPerClass * m.N {
 		nu := m.candidate()
 		all, least := len(m.free), slices.Min(m.x)
 		m.free = slices.DeleteFunc(m.free, func(i int) bool {
 			// one alone where several go round in circles
-			return m.x[i] < 0 && (round < 2*m.n || m.x[i] == least)
+			return m.x[i] < 0 && (round < 2*m.N || m.x[i] == least)
 		})
 		switch {
 		case len(m.free) == all:
-			copy(m.q, m.x)
+			copy(m.Q, m.x)
 			if released = m.release(nu); released < 0 {
 				return
 			}
@@ -83,29 +82,29 @@ func (m *quadratic) solve() {
 // candidate writes to x the minimum on the free classes under the sum constraint
 // alone and returns the common value of the gradient there. One step of iterative
 // refinement keeps the residual at rounding level when columns almost coincide.
-func (m *quadratic) candidate() (nu float64) {
+func (m *Quadratic) candidate() (nu float64) {
 	f := len(m.free)
 	for a, i := range m.free {
 		for c, j := range m.free[:a+1] {
-			m.l[a*f+c] = m.g[i*m.n+j]
+			m.l[a*f+c] = m.G[i*m.N+j]
 		}
-		m.u[a], m.w[a] = m.b[i], 1
+		m.u[a], m.w[a] = m.B[i], 1
 	}
-	cholesky(m.l, f)
+	Cholesky(m.l, f)
 	u, w := m.u[:f], m.w[:f]
 	choleskySolve(m.l, f, u)
 	choleskySolve(m.l, f, w)
-	nu = (1 - sum(u)) / sum(w)
+	nu = (1 - Sum(u)) / Sum(w)
 	clear(m.x)
 	for a, i := range m.free {
 		m.x[i] = u[a] + nu*w[a]
 	}
 	for a, i := range m.free { // r = b + nu - G x, the error of stationarity
-		u[a] = m.b[i] + nu - floats.Dot(m.g[i*m.n:i*m.n+m.n], m.x)
+		u[a] = m.B[i] + nu - floats.Dot(m.G[i*m.N:i*m.N+m.N], m.x)
 	}
-	lack := 1 - sum(m.x)
+	lack := 1 - Sum(m.x)
 	choleskySolve(m.l, f, u)
-	shift := (lack - sum(u)) / sum(w)
+	shift := (lack - Sum(u)) / Sum(w)
 	for a, i := range m.free {
 		m.x[i] += u[a] + shift*w[a]
 	}
@@ -114,17 +113,17 @@ func (m *quadratic) candidate() (nu float64) {
 
 // release frees the class at its bound with the most negative multiplier, lowest
 // index on ties, and returns it; -1 when none is negative beyond rounding.
-func (m *quadratic) release(nu float64) int {
+func (m *Quadratic) release(nu float64) int {
 	best, value := -1, 0.0
 	next := 0
-	for i := range m.n {
+	for i := range m.N {
 		if next < len(m.free) && m.free[next] == i {
 			next++
 			continue
 		}
-		row := m.g[i*m.n : i*m.n+m.n]
-		scale := math.Abs(m.b[i]) + math.Abs(nu) + row[i]
-		if d := floats.Dot(row, m.q) - m.b[i] - nu; d < value && d < -multiplierTolerance*scale {
+		row := m.G[i*m.N : i*m.N+m.N]
+		scale := math.Abs(m.B[i]) + math.Abs(nu) + row[i]
+		if d := floats.Dot(row, m.Q) - m.B[i] - nu; d < value && d < -multiplierTolerance*scale {
 			best, value = i, d
 		}
 	}
@@ -133,29 +132,4 @@ func (m *quadratic) release(nu float64) int {
 		m.free = slices.Insert(m.free, at, best)
 	}
 	return best
-}
-
-// ProjectSimplex writes to dst the point of the probability simplex { x : x[k] >= 0, sum of x = 1 }
-// nearest to v, and returns dst. dst and v have length K >= 1 and may be the same slice; v is
-// finite. It panics if the lengths differ or K is 0: both are mistakes of the caller. Method: sort
-// and threshold (Held, Wolfe and Crowder, 1974). O(K log K).
-func ProjectSimplex(dst, v []float64) []float64 {
-	if len(dst) != len(v) || len(v) == 0 {
-		panic(fmt.Sprintf("quant: project %d shares into %d", len(v), len(dst)))
-	}
-	var small [64]float64
-	sorted := append(small[:0], v...)
-	slices.Sort(sorted)
-	slices.Reverse(sorted)
-	var running, threshold float64
-	for i, x := range sorted {
-		running += x
-		if t := (running - 1) / float64(i+1); x > t {
-			threshold = t
-		}
-	}
-	for i, x := range v {
-		dst[i] = max(x-threshold, 0)
-	}
-	return dst
 }

@@ -1,16 +1,19 @@
-package quant
+package auto
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // drawSelected draws a community whose classes, or whose predictions, have shares unlike those
 // of the graph. Vertices have one of K classes, a prediction that is right in 85 % of the cases,
 // and a posterior that is the truth given the prediction and another view of the class, right in
 // 70 %. It returns the shares of the classes in the community, too.
-func drawSelected(r *rand.Rand, byClass bool) (p *Posterior, truth []float64) {
+func drawSelected(r *rand.Rand, byClass bool) (p *stats.Posterior, truth []float64) {
 	const k, n, right, other = 4, 400, .85, .7
 	draw := func(class int, sure float64) int {
 		if r.Float64() < sure {
@@ -26,7 +29,7 @@ func drawSelected(r *rand.Rand, byClass bool) (p *Posterior, truth []float64) {
 	}
 	want := []float64{.55, .25, .15, .05}
 	r.Shuffle(k, func(i, j int) { want[i], want[j] = want[j], want[i] })
-	p, truth = &Posterior{LabelGate: 1, Vertices: 1e6}, make([]float64, k)
+	p, truth = &stats.Posterior{LabelGate: 1, Vertices: 1e6}, make([]float64, k)
 	for range k {
 		p.Prior, p.Mass, p.Tops = append(p.Prior, 1./k), append(p.Mass, 1e6/k), append(p.Tops, 1e6/k)
 	}
@@ -46,7 +49,7 @@ func drawSelected(r *rand.Rand, byClass bool) (p *Posterior, truth []float64) {
 			row[i] = likelihood(top, i, right) * likelihood(view, i, other)
 			total += row[i]
 		}
-		scaleTo(row, 1/total, row)
+		solve.ScaleTo(row, 1/total, row)
 		pi, tops = append(pi, row...), append(tops, float64(top))
 		truth[class] += 1. / n
 	}
@@ -56,7 +59,7 @@ func drawSelected(r *rand.Rand, byClass bool) (p *Posterior, truth []float64) {
 	for _, top := range tops {
 		p.Predicted[int(top)]++
 	}
-	p.SetMembers(func(visit func(float64, []float64)) {
+	setMembers(p, func(visit func(float64, []float64)) {
 		for v := range n {
 			visit(1, pi[v*k:(v+1)*k])
 		}
@@ -99,7 +102,7 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	few := func(times float64) (byClass float64) {
 		some, k := *p, len(p.Prior)
 		some.Predicted = make([]float64, k)
-		some.SetMembers(func(visit func(float64, []float64)) {
+		setMembers(&some, func(visit func(float64, []float64)) {
 			for v := range 5 {
 				visit(times, p.Means[v*k:(v+1)*k])
 				some.Predicted[v%k] += times
@@ -111,4 +114,14 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	if once, often := few(1), few(40); math.Abs(once-often) > 1e-9 {
 		t.Errorf("five members say %v, each forty times %v", once, often)
 	}
+}
+
+// setMembers gives a posterior a cell for every member, of this multiplicity and posterior.
+func setMembers(p *stats.Posterior, each func(visit func(multiplicity float64, pi []float64))) {
+	p.Means, p.Counts, p.Squares = nil, nil, 0
+	each(func(multiplicity float64, pi []float64) {
+		p.Means = append(p.Means, pi...)
+		p.Counts = append(p.Counts, multiplicity)
+		p.Squares += multiplicity * multiplicity
+	})
 }

@@ -1,18 +1,21 @@
-package quant
+package auto
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gqlstream/quant/solve"
+	"gqlstream/quant/stats"
 )
 
 // cellsOfMembers returns a histogram of n members over eight cells a class, some of which are sure
 // of a class and some of none.
-func cellsOfMembers(seed uint64, n, k int) *Posterior {
+func cellsOfMembers(seed uint64, n, k int) *stats.Posterior {
 	r := rand.New(rand.NewPCG(seed, 5))
 	cells := 8 * max(k, 2)
-	p := &Posterior{Version: 1, LabelGate: 1, Counts: make([]float64, cells)}
+	p := &stats.Posterior{Version: 1, LabelGate: 1, Counts: make([]float64, cells)}
 	noise := 0.1 + 0.4*r.Float64()
 	for z := range cells {
 		row := make([]float64, k)
@@ -20,7 +23,7 @@ func cellsOfMembers(seed uint64, n, k int) *Posterior {
 			row[i] = math.Exp(noise * r.NormFloat64())
 		}
 		row[z%k] *= math.Exp(6 * r.Float64())
-		scaleTo(row, 1/sum(row), row)
+		solve.ScaleTo(row, 1/solve.Sum(row), row)
 		p.Means = append(p.Means, row...)
 	}
 	for range n {
@@ -30,7 +33,7 @@ func cellsOfMembers(seed uint64, n, k int) *Posterior {
 	for range k {
 		p.Prior = append(p.Prior, 0.2+r.Float64())
 	}
-	scaleTo(p.Prior, 1/sum(p.Prior), p.Prior)
+	solve.ScaleTo(p.Prior, 1/solve.Sum(p.Prior), p.Prior)
 	return p
 }
 
@@ -44,11 +47,11 @@ func TestSolvesEndWhereverTheyStart(t *testing.T) {
 		gamma, before := []float64{0, 0.3, 0.9, 1}[seed%4], []float64{0, 0.6, 1}[seed%3]
 		other.Gamma, p.Gamma = &before, &gamma
 		var u histogram
-		last := &Snapshot{Posterior: 1, Gamma: before, Likely: u.read(other, nil).likely}
+		last := &stats.Memory{Posterior: 1, Gamma: before, Likely: u.read(other, nil).likely}
 		want, got := u.read(p, nil), u.read(p, last)
 		exact := append([]float64(nil), want.mean...)
 		if gamma > 0 {
-			u.maximise(exact, p.Prior, gamma, shareLeast, 1e-12, &u.mixture)
+			u.Maximise(exact, p.Prior, gamma, shareLeast, 1e-12, &u.Mixture)
 		}
 		for i := range k {
 			off := max(math.Abs(got.tempered[i]-want.tempered[i]), math.Abs(exact[i]-want.tempered[i]))

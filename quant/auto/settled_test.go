@@ -1,17 +1,19 @@
-package quant
+package auto
 
 import (
 	"math"
 	"testing"
+
+	"gqlstream/quant/stats"
 )
 
 // Evidence that swings from one record to the next must not let gamma flip between two values, and
 // one that stays must be followed.
 func TestEvidenceForASelectionIsAveraged(t *testing.T) {
-	p, last, flips := &Posterior{}, (*Snapshot)(nil), 0
-	gamma := func(evidence float64) (raw, settled float64) {
-		average, seen := p.settled(evidence, last)
-		last = &Snapshot{Evidence: average, Seen: seen}
+	last, flips := (*stats.Memory)(nil), 0
+	gamma := func(evidence float64) (raw, averaged float64) {
+		average, seen := settled(evidence, last)
+		last = &stats.Memory{Evidence: average, Seen: seen}
 		return byClassOf(evidence), byClassOf(average)
 	}
 	before, now := 0.0, 0.0
@@ -34,7 +36,7 @@ func TestEvidenceForASelectionIsAveraged(t *testing.T) {
 		t.Errorf("gamma is %v after evidence against a selection by class in %d records",
 			now, 3*settledRecords)
 	}
-	if average, _ := p.settled(math.Inf(1), last); !math.IsInf(average, 1) {
+	if average, _ := settled(math.Inf(1), last); !math.IsInf(average, 1) {
 		t.Errorf("a declared selection has the evidence %v", average)
 	}
 }
