@@ -3,7 +3,7 @@ package evaluate
 // FlagHelp has the help of flags whose text is too long for the tag of their field, by the name
 // that the tag gives it.
 var FlagHelp = map[string]string{
-	"shifts": "Shifts to draw communities under: pps, cov, degree, one, bfs, rw, " +
+	"shifts": "Shifts to draw communities under: pps, cov, degree, surest, one, bfs, rw, " +
 		"members, group:ATTRIBUTE. [pps,bfs,rw]",
 	"evaluate_splits":      "Random splits of the labels into calibration and hidden.",
 	"evaluate_per_class":   "Communities per class and split, of all but members and groups.",

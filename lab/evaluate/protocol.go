@@ -20,6 +20,7 @@ const (
 	pps         = "pps"     // prior shift: class shares from a Zipf distribution
 	cov         = "cov"     // covariate shift: the same shares, of what the classifier says
 	byDegree    = "degree"  // covariate shift: in proportion to the degree
+	surest      = "surest"  // covariate shift: of whom the classifier is surest
 	one         = "one"     // the extreme prior shift: members of one class
 	bfs         = "bfs"     // structural shift: breadth-first balls
 	rw          = "rw"      // structural shift: random walks with restart
@@ -53,6 +54,7 @@ var protocols = map[string]protocol{
 	pps:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byClass) },
 	cov:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byGuess()) },
 	byDegree: (*pool).popular,
+	surest:   (*pool).surest,
 	one:      (*pool).pure,
 	bfs:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.ball) },
 	rw:       func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.walks) },
@@ -67,7 +69,7 @@ func newProtocol(name string) (protocol, error) {
 		return known, nil
 	}
 	return nil, fmt.Errorf(
-		"protocols: %q is not one of pps, cov, degree, one, bfs, rw, members and "+
+		"protocols: %q is not one of pps, cov, degree, surest, one, bfs, rw, members and "+
 			"group:ATTRIBUTE",
 		name)
 }
@@ -143,6 +145,30 @@ func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
 		sortByDegree(p.view, all, r)
 		one := drawn{strconv.Itoa(i), map[graphstore.Vertex]uint32{}}
 		for _, v := range all[:min(config.Size, len(all))] {
+			one.members[v] = 1
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// surest draws PerClass communities a class, each of the Size vertices of a random half of the
+// hidden ones of whom the classifier is surest.
+func (p *pool) surest(config Config, r *rand.Rand) (out []drawn) {
+	hidden := slices.Sorted(slices.Values(slices.Concat(p.byClass...)))
+	hidden = slices.DeleteFunc(hidden, func(v graphstore.Vertex) bool {
+		return p.view.Prediction(v) == nil
+	})
+	for i := range config.PerClass * len(p.byClass) {
+		var half []graphstore.Vertex
+		for _, at := range r.Perm(len(hidden))[:len(hidden)/2] {
+			half = append(half, hidden[at])
+		}
+		slices.SortStableFunc(half, func(a, b graphstore.Vertex) int {
+			return cmp.Compare(slices.Max(p.view.Prediction(b)), slices.Max(p.view.Prediction(a)))
+		})
+		one := drawn{strconv.Itoa(i), map[graphstore.Vertex]uint32{}}
+		for _, v := range half[:min(config.Size, len(half))] {
 			one.members[v] = 1
 		}
 		out = append(out, one)
