@@ -221,7 +221,7 @@ func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *stat
 		Means:    e.Means, Views: e.Views, Counts: h.Cells(), All: h.All(), Squares: h.Squares(),
 		Predicted: h.Tops(),
 		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
-		Vertices: e.Vertices, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected,
+		Vertices: e.Vertices, Sizes: e.Sizes, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected,
 		Agreement: e.Agreement, Stale: 1 - p.core.pairs.Freshness(),
 		Coefficients: e.Covariance, Shared: posterior.Views,
 	}

@@ -44,6 +44,7 @@ type Epoch struct {
 	Mass []float64 // K: sum of pi over the unlabelled vertices
 	// K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours
 	Pairs     []float64
+	Sizes     []float64 // B: how many unlabelled vertices are in each cell
 	Vertices  float64   // how many unlabelled vertices have a posterior
 	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
@@ -100,8 +101,10 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 	e.Mass = make([]float64, k)
 	e.Pairs = make([]float64, k*k)
 	e.Tops = make([]float64, k)
+	e.Sizes = make([]float64, b)
 	e.Vertices = 0
 	for z, n := range open {
+		e.Sizes[z] = float64(n)
 		e.Vertices += float64(n)
 		for i, p := range e.Means[z*k : (z+1)*k] {
 			e.Mass[i] += float64(float64(n) * p)

@@ -349,6 +349,7 @@ func Restore(
 		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Said) != classes*classes ||
 		len(e.SaidNoise) != classes ||
 		len(e.SharesNoise) != classes*classes || len(e.Tops) != classes ||
+		len(e.Sizes) != cellsOf(classes) ||
 		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}

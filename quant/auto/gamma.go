@@ -19,6 +19,9 @@ const (
 	// evidenceWeight is the weight of a member in the judgement of how members were selected:
 	// members that are neighbours have much of their posteriors in common.
 	evidenceWeight = 0.5
+	// explainedLeast is the least part of how members differ from the whole graph that a selection
+	// by class explains.
+	explainedLeast = 0.5
 	// settledRecords is the number of records that evidence is averaged over, and evidenceMost the
 	// most of it that one counts.
 	settledRecords, evidenceMost = 50, 8
@@ -32,24 +35,44 @@ const (
 //	t_c/T_c  for c the class that f is for,
 //
 // with q = q(1), whose factors u has, and t and T the shares of these classes among the members and
-// in the whole graph: as many unknowns either way. A member counts evidenceWeight, and one that
-// counts several times no more than once. A declared selection is not judged.
-func evidenceOf(p *stats.Posterior, u *solve.Mixture, squares float64) float64 {
+// in the whole graph: as many unknowns either way. If the classes explain less than explainedLeast
+// of the divergence of the members' cells from those of the whole graph, members were selected by
+// something else that the posterior knows, as by how sure the classifier is. A member counts
+// evidenceWeight, and one that counts several times no more than once. A declared selection is not
+// judged.
+func evidenceOf(p *stats.Posterior, u *histogram, squares float64) float64 {
 	members := solve.Sum(p.Predicted)
 	if p.Selected != stats.ByEdges || !(members > 0) || !(p.Vertices > 0) {
 		return math.Inf(1)
 	}
-	evidence := 0.0
+	count := evidenceWeight * u.All * u.All / squares
+	byClass := -math.Log(floats.Dot(u.Factor, p.Mass) / p.Vertices)
 	for l, m := range u.M {
-		evidence -= m / u.All * math.Log(u.Inverse[l])
+		byClass -= m / u.All * math.Log(u.Inverse[l])
 	}
-	evidence -= math.Log(floats.Dot(u.Factor, p.Mass) / p.Vertices)
+	byPrediction := 0.0
 	for c, n := range p.Predicted {
 		if share := n / members; share > 0 {
-			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
+			byPrediction += share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
 		}
 	}
-	return evidence * evidenceWeight * u.All * u.All / squares
+	return count * (byClass - max(byPrediction, explainedLeast*divergence(p, u, count)))
+}
+
+// divergence returns that of Kullback and Leibler from the cells of the whole graph to those of the
+// members, less what so many members would show by chance.
+func divergence(p *stats.Posterior, u *histogram, members float64) float64 {
+	divergence, cells := 0.0, -1.0
+	for _, n := range p.Sizes {
+		if n > 0 {
+			cells++
+		}
+	}
+	for l, z := range u.cells {
+		share := u.M[l] / u.All
+		divergence += share * math.Log(share*p.Vertices/max(p.Sizes[z], 1))
+	}
+	return divergence - cells/(2*members)
 }
 
 // settled averages the evidence for a selection over the records of a community, so that gamma does

@@ -82,7 +82,7 @@ func (u *histogram) read(p *stats.Posterior, last *stats.Memory) *reading {
 	}
 	r.likely = u.solve(slices.Clone(start), r.mean, p.Prior, 1)
 	u.Temper(r.likely, p.Prior, 1)
-	r.evidence, r.seen = settled(evidenceOf(p, &u.Mixture, r.squares), last)
+	r.evidence, r.seen = settled(evidenceOf(p, u, r.squares), last)
 	r.byClass = byClassOf(r.evidence)
 	r.allowed = allowedBy(p, r.likely)
 	r.gamma = gammaOf(p, r.allowed, r.byClass)

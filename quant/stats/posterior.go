@@ -50,6 +50,7 @@ type Posterior struct {
 	Degrees  float64 // the sum of their degrees
 
 	Vertices float64   // how many open vertices the graph has
+	Sizes    []float64 // B: how many of them are in each cell
 	Mass     []float64 // K: sums of their posteriors
 	Tops     []float64 // K: of how many of them the prediction is for each class
 	// Expected returns the number of edges inside if so many members had been drawn
