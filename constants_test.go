@@ -16,7 +16,8 @@ import (
 
 // constantsIn are the folders whose constants decide results.
 var constantsIn = []string{
-	"graphstore", "quant", "quant/solve", "quant/stats", "quant/adjusted", "quant/auto", "incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",
+	"graphstore", "quant", "quant/solve", "quant/stats", "quant/adjusted", "quant/auto",
+	"incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",
 	"incremental/prequential", "incremental/classifier", "sinks/alerts",
 }
 

@@ -44,21 +44,20 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// Lines of Go outside tests, and of the page's own scripts, must fit a window of 100 columns: a
+// Lines of Go and of the page's own scripts must fit a window of 100 columns: a
 // character is one column, and a tab counts as four.
 func TestLinesAreShort(t *testing.T) {
 	check := func(name string, text []byte) {
 		for i, line := range strings.Split(string(text), "\n") {
 			tabs := strings.Count(line, "\t")
-			if columns := utf8.RuneCountInString(line) + tabs*(tabColumns-1); columns > lineColumns {
+			if columns := utf8.RuneCountInString(line) +
+				tabs*(tabColumns-1); columns > lineColumns {
 				t.Errorf("%s:%d has %d columns, at most %d", name, i+1, columns, lineColumns)
 			}
 		}
 	}
 	for _, s := range sources(t) {
-		if !s.test {
-			check(s.name, s.text(t))
-		}
+		check(s.name, s.text(t))
 	}
 	scripts, err := filepath.Glob("sinks/web/static/js/*.js")
 	if err != nil || len(scripts) == 0 {
@@ -86,7 +85,8 @@ func TestFunctionsAreShort(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			f, ok := n.(*ast.FuncDecl)
 			if ok && f.Body != nil {
-				if lines := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; lines > functionLines {
+				if lines := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line +
+					1; lines > functionLines {
 					t.Errorf(
 						"%s: %s has %d lines, at most %d",
 						s.name,
@@ -202,7 +202,8 @@ func reachableNames(d ast.Decl) (names []string) {
 			case *ast.TypeSpec:
 				collect(spec.Type)
 			case *ast.ValueSpec:
-				if spec.Type != nil && d.Tok == token.CONST || d.Tok == token.VAR && spec.Type != nil {
+				if spec.Type != nil && d.Tok == token.CONST || d.Tok == token.VAR &&
+					spec.Type != nil {
 					collect(spec.Type)
 				}
 			}

@@ -43,9 +43,24 @@ var mayImport = map[string][]string{
 	"quant/difference": {"quant"},
 	"sinks/alerts":     {"quant", "quant/difference"},
 	"internal/tables":  {},
-	"sinks":            {"quant", "sinks/alerts", "internal/tables", "internal/filelock", "internal/request"},
-	"sinks/notify":     {"sinks/alerts", "internal/request", "sinks"},
-	"sinks/web":        {"internal/tables", "internal/request", "ingest", "quant", "sinks", "sinks/notify", "sinks/alerts", "incremental/ask"},
+	"sinks": {
+		"quant",
+		"sinks/alerts",
+		"internal/tables",
+		"internal/filelock",
+		"internal/request",
+	},
+	"sinks/notify": {"sinks/alerts", "internal/request", "sinks"},
+	"sinks/web": {
+		"internal/tables",
+		"internal/request",
+		"ingest",
+		"quant",
+		"sinks",
+		"sinks/notify",
+		"sinks/alerts",
+		"incremental/ask",
+	},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
@@ -71,8 +86,10 @@ var mayImport = map[string][]string{
 		"incremental/neighborhood",
 	},
 	"incremental": {
-		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental/pairs",
-		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "quant/auto", "quant/stats",
+		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/pairs",
+		"incremental/tally", "incremental/classifier", "incremental/prequential",
+		"incremental/posterior", "incremental/parallel", "quant", "quant/auto", "quant/stats",
 	},
 	"pipeline/group":      {"internal/request"},
 	"internal/checkpoint": {"incremental/parallel"}, // knows files, not what is in them
@@ -85,19 +102,33 @@ var mayImport = map[string][]string{
 		"incremental",
 		"quant",
 	},
-	"incremental/explain": {"ingest/event", "graphstore", "incremental", "incremental/pairs", "quant"},
+	"incremental/explain": {
+		"ingest/event",
+		"graphstore",
+		"incremental",
+		"incremental/pairs",
+		"quant",
+	},
 	"pipeline/config": {
-		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental/posterior", "incremental", "quant", "quant/stats",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore",
+		"incremental/classifier", "incremental/posterior", "incremental", "quant",
+		"quant/stats",
 		"sinks", "sinks/alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {
-		"internal/request", "pipeline/config", "pipeline/group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "graphstore", "incremental/prequential", "incremental",
-		"quant", "sinks", "sinks/web", "internal/checkpoint", "incremental/explain", "sinks/alerts", "sinks/notify", "incremental/ask",
+		"internal/request", "pipeline/config", "pipeline/group", "ingest/event", "ingest/wire",
+		"ingest/broker", "ingest", "ingest/files", "graphstore", "incremental/prequential",
+		"incremental",
+		"quant", "sinks", "sinks/web", "internal/checkpoint", "incremental/explain", "sinks/alerts",
+		"sinks/notify", "incremental/ask",
 	},
 	"cmd/gqlstream": {
 		"internal/request", "pipeline/config", "pipeline", "pipeline/group",
-		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "lab/simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "quant/stats", "internal/tables", "sinks", "sinks/web", "internal/checkpoint", "lab/evaluate", "incremental/explain",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "lab/simulate",
+		"graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/ask", "incremental/tally", "incremental/classifier", "incremental/prequential",
+		"incremental", "quant", "quant/stats", "internal/tables", "sinks", "sinks/web",
+		"internal/checkpoint", "lab/evaluate", "incremental/explain",
 		"sinks/alerts", "sinks/notify",
 		"lab/communities",
 	},
@@ -110,7 +141,8 @@ var mayImport = map[string][]string{
 	"lab/alarms":             {},                 // tests only
 	"lab/communities":        {"graphstore"},
 	"incremental/ask": {
-		"ingest/event", "graphstore", "incremental", "incremental/tally", "internal/checkpoint", "quant",
+		"ingest/event", "graphstore", "incremental", "incremental/tally", "internal/checkpoint",
+		"quant",
 		"quant/stats",
 		"internal/tables",
 	},
@@ -128,15 +160,19 @@ var testSupport = []string{"ingest/event/eventtest", "lab/campaign", "sinks/web/
 var arrowFiles = []string{
 	"graphstore/columns.go", "graphstore/rows.go", "graphstore/snapshot.go",
 	"ingest/wire/arrow_*.go", "ingest/files/arrow*.go", "ingest/files/parquet.go",
-	"sinks/part_file.go", "sinks/part_file_test.go", "internal/tables/*.go", "examples/producer/*.go",
+	"sinks/part_file.go", "sinks/part_file_test.go", "internal/tables/*.go",
+	"examples/producer/*.go",
 }
 
 // core are the packages that do no I/O and read no clock.
 var core = []string{
-	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
+	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion",
+	"incremental/neighborhood",
 	"incremental/pairs",
-	"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
-	"quant/solve", "quant/stats", "quant/adjusted", "quant/auto", "incremental/explain", "sinks/alerts",
+	"incremental/tally", "incremental/classifier", "incremental/prequential",
+	"incremental/posterior", "incremental/parallel", "quant",
+	"quant/solve", "quant/stats", "quant/adjusted", "quant/auto", "incremental/explain",
+	"sinks/alerts",
 	"lab/communities", "incremental/ask",
 }
 

@@ -104,7 +104,8 @@ func TestRefusals(t *testing.T) {
 				1,
 				1,
 				1,
-			), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax), link(1, 2, event.WeightUnit/2),
+			), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax),
+			link(1, 2, event.WeightUnit/2),
 			link(1, 2, 1), link(2, 3, 1), link(1, 3, 1),
 			{Src: number(1), Dst: long, Weight: 1},
 			link(8, 9, 1),
@@ -160,10 +161,13 @@ func TestRefusals(t *testing.T) {
 	}
 	want := []string{
 		"vertex 0/0 bad-value", "vertex 0/2 limit-exceeded",
-		"edge 7/0 self-loop", "edge 7/1 bad-weight", "edge 7/2 bad-weight", "edge 7/3 bad-weight", "edge 7/4 bad-weight",
+		"edge 7/0 self-loop", "edge 7/1 bad-weight", "edge 7/2 bad-weight", "edge 7/3 bad-weight",
+		"edge 7/4 bad-weight",
 		"edge 8/4 bad-id", "edge 8/5 limit-exceeded",
-		"label 0/0 unknown-class", "label 0/1 unknown-class", "label 0/2 bad-value", "label 0/3 bad-id", "label 0/5 limit-exceeded",
-		"prediction 0/0 wrong-classes", "prediction 0/1 not-normal", "prediction 0/3 limit-exceeded",
+		"label 0/0 unknown-class", "label 0/1 unknown-class", "label 0/2 bad-value",
+		"label 0/3 bad-id", "label 0/5 limit-exceeded",
+		"prediction 0/0 wrong-classes", "prediction 0/1 not-normal",
+		"prediction 0/3 limit-exceeded",
 		"edge 8/2 limit-exceeded",
 		"member 0/0 bad-value", "member 0/1 missing-field", "member 0/3 limit-exceeded",
 	}
@@ -294,7 +298,12 @@ func TestSetCommunities(t *testing.T) {
 		Value: event.Value{Kind: event.StringValue, Text: "fr"},
 	}
 	for range 2 { // the second time nothing is new
-		if err := s.SetCommunities([]Rule{{Name: "listed"}, french, {Name: "late"}, {Name: "everybody", Kind: Everyone}}); err != nil {
+		if err := s.SetCommunities([]Rule{
+			{Name: "listed"},
+			french,
+			{Name: "late"},
+			{Name: "everybody", Kind: Everyone},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Check(); err != nil {
@@ -367,7 +376,12 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 		t.Fatalf("%v allocations in %d batches", n, len(batches))
 	}
 	id, w := event.ParseID("vertex-7"), s.View()
-	if n := testing.AllocsPerRun(100, func() { w.Lookup(id); w.Attribute(3, "language"); w.MemberOf(3) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		w.Lookup(id)
+		w.Attribute(3,
+			"language")
+		w.MemberOf(3)
+	}); n > 0 {
 		t.Fatalf("look-ups allocate %v times", n)
 	}
 }
@@ -377,12 +391,20 @@ func TestValidateReportsEveryViolation(t *testing.T) {
 	_, err := New(Config{Classes: 0, Limits: event.Limits{Edges: -1}, Communities: []Rule{
 		{
 			Name: "",
-		}, {Name: "a"}, {Name: "a"}, {Name: "b", Kind: 9}, {Name: "c", Kind: ByAttribute}, {Name: "d", Key: "k"},
+		},
+		{Name: "a"},
+		{Name: "a"},
+		{Name: "b", Kind: 9},
+		{Name: "c", Kind: ByAttribute},
+		{Name: "d", Key: "k"},
 	}})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"classes", "edges max", "no name", "twice", "unknown rule", "needs an attribute", "not defined by it"} {
+	for _, want := range []string{
+		"classes", "edges max", "no name", "twice", "unknown rule",
+		"needs an attribute", "not defined by it",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

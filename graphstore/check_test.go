@@ -134,7 +134,8 @@ func (a attributes) check() error {
 	for key, column := range a {
 		for v, x := range *column {
 			if x != noValue &&
-				(x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) && x.Value().Number == 0) {
+				(x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) &&
+					x.Value().Number == 0) {
 				return fmt.Errorf("vertex %d has the value %v of key %q", v, x.Value(), key)
 			}
 		}

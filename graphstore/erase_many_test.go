@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What was erased is given away again in order, the smallest first, and a step that erases many vertices
-// takes no longer for each of them.
+// What was erased is given away again in order, the smallest first, and a step that erases many
+// vertices takes no longer for each of them.
 func TestErasedIndicesAreSorted(t *testing.T) {
 	var table ids
 	for _, erased := range [][]Vertex{{3, 7}, {}, {1, 5, 9}, {4}, {0, 2}} {

@@ -28,11 +28,23 @@ func TestLabelsAndPredictionsEnd(t *testing.T) {
 		predictions []event.Prediction
 		want        string
 	}{
-		{100, []event.Label{label(1, 1, 100, 10), label(2, 2, 100, 0)}, []event.Prediction{says(1, one, 100, 10), says(2, one, 100, 0)}, "0:-1>1 1:-1>2 0+ 1+"},
-		{105, []event.Label{label(1, 0, 105, 10)}, []event.Prediction{says(1, two, 105, 10)}, "0:1>0 0~"}, // renewed
+		{
+			100,
+			[]event.Label{label(1, 1, 100, 10), label(2, 2, 100, 0)},
+			[]event.Prediction{says(1, one, 100, 10), says(2, one, 100, 0)},
+			"0:-1>1 1:-1>2 0+ 1+",
+		},
+		// renewed
+		{
+			105,
+			[]event.Label{label(1, 0, 105, 10)},
+			[]event.Prediction{says(1, two, 105, 10)},
+			"0:1>0 0~",
+		},
 		{110, nil, nil, ""}, // the ends of the first assertions
-		{115, []event.Label{label(1, 0, 115, 5)}, nil, "0:0>0 0-"}, // due and asserted again in one step
-		{120, []event.Label{label(1, 2, 100, 5)}, nil, "0:0>-1"},   // over before it came
+		// due and asserted again in one step
+		{115, []event.Label{label(1, 0, 115, 5)}, nil, "0:0>0 0-"},
+		{120, []event.Label{label(1, 2, 100, 5)}, nil, "0:0>-1"}, // over before it came
 		{121, []event.Label{label(1, 2, 121, 1), label(1, 2, 121, 90)}, nil, "0:-1>2"},
 		{150, nil, nil, "1:2>-1"},
 		{151, []event.Label{label(2, 1, 0, 0)}, []event.Prediction{says(2, one, 151, 9)}, "1:-1>1"},
@@ -201,18 +213,31 @@ func BenchmarkWindows(b *testing.B) {
 	}
 }
 
-// After a leap of the broker's clock, log time stands and assertions end by the broker's clock: what
-// is said meanwhile with a time of its own is kept for its window, and ends when that is over.
+// After a leap of the broker's clock, log time stands and assertions end by the broker's clock:
+// what is said meanwhile with a time of its own is kept for its window, and ends when that is over.
 func TestNothingEndsWhileLogTimeStands(t *testing.T) {
 	const hour = event.Time(time.Hour)
 	window := 12 * time.Hour
-	s := newTestStore(t, Config{Windows: Windows{Edges: window, Labels: window, Predictions: window}})
+	s := newTestStore(
+		t,
+		Config{Windows: Windows{Edges: window, Labels: window, Predictions: window}},
+	)
 	says := func(v uint64, at event.Time) *event.Batch {
 		return &event.Batch{
-			Edges:       []event.Edge{{Src: number(v), Dst: number(v + 1), Weight: 1, Time: at}},
-			Labels:      []event.Label{{Vertex: number(v), Class: 1, Time: at}},
-			Predictions: []event.Prediction{{Vertex: number(v), Units: []uint32{event.One, 0, 0}, Version: "m", Time: at}},
-			Posts:       []event.Post{{Author: number(v + 50), Weight: 1, Units: []uint32{event.One, 0, 0}, Version: "m", Time: at}},
+			Edges:  []event.Edge{{Src: number(v), Dst: number(v + 1), Weight: 1, Time: at}},
+			Labels: []event.Label{{Vertex: number(v), Class: 1, Time: at}},
+			Predictions: []event.Prediction{
+				{Vertex: number(v), Units: []uint32{event.One, 0, 0}, Version: "m", Time: at},
+			},
+			Posts: []event.Post{
+				{
+					Author:  number(v + 50),
+					Weight:  1,
+					Units:   []uint32{event.One, 0, 0},
+					Version: "m",
+					Time:    at,
+				},
+			},
 		}
 	}
 	apply := func(b *event.Batch, now, clock event.Time) (edges, labels int) {

@@ -46,7 +46,8 @@ func (l *labelling) checkEvidence(v Vertex, now event.Time) error {
 	return nil
 }
 
-// checkModels checks that one model version alone is read, and recounts how far the incoming one has come.
+// checkModels checks that one model version alone is read, and recounts how far the incoming one
+// has come.
 func (l *labelling) checkModels() error {
 	m, k := &l.models, l.config.Classes
 	for v := range Vertex(len(l.classes.data)) {

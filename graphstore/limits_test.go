@@ -68,7 +68,12 @@ func TestAFullStoreRefusesOneMore(t *testing.T) {
 	) {
 		t.Errorf("refused %+v", refused)
 	}
-	for i, want := range []Fill{{"vertices", 3, 3}, {"edges", 2, 1}, {"communities", 1, 1}, {"memberships", 2, 2}} {
+	for i, want := range []Fill{
+		{"vertices", 3, 3},
+		{"edges", 2, 1},
+		{"communities", 1, 1},
+		{"memberships", 2, 2},
+	} {
 		if got := s.View().Fills()[i]; got != want {
 			t.Errorf("fill %+v, want %+v", got, want)
 		}

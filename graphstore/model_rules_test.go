@@ -13,7 +13,9 @@ var expressions = map[string]func(attributes map[string]event.Value) bool{
 		return attributes["language"].Text == "de" && age.Kind == event.NumberValue &&
 			age.Number >= 89
 	},
-	"not german": func(attributes map[string]event.Value) bool { return attributes["language"].Text != "de" },
+	"not german": func(attributes map[string]event.Value) bool {
+		return attributes["language"].Text != "de"
+	},
 }
 
 // applyRules computes the members of everyone, by expression and of ego networks from nothing.

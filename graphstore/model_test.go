@@ -57,9 +57,11 @@ type memberID struct {
 func newModel(rules []Rule) *model {
 	m := &model{
 		labelEnds: map[event.ID]event.Time{}, endings: map[event.ID]event.Time{},
-		edges: map[edgeID]modelEdge{}, labels: map[event.ID]timedLabel{}, audits: map[event.ID]Audit{},
-		predictions: map[event.ID]modelPrediction{}, attributes: map[event.ID]map[string]event.Value{},
-		members: map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
+		edges: map[edgeID]modelEdge{}, labels: map[event.ID]timedLabel{},
+		audits:      map[event.ID]Audit{},
+		predictions: map[event.ID]modelPrediction{},
+		attributes:  map[event.ID]map[string]event.Value{},
+		members:     map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
 		models: newModelVersions(),
 	}
 	for _, r := range rules {

@@ -217,9 +217,12 @@ func TestModelVersionsAreSwitchedAtOnce(t *testing.T) {
 		refused          int
 	}{
 		{roll("one", 0, 100, hour), "one", "-", 100, 100, 0},
-		{roll("two", 0, 89, hour), "one", "two", 100, 0, 0},          // nine of ten vertices would do
-		{roll("one", 3, 4, hour), "one", "two", 100, 0, 0},           // the old one goes on meanwhile
-		{roll("two", 98, 99, hour), "two", "-", 90, 100, 0},          // all at once, and ten are gone
+		// nine of ten vertices would do
+		{roll("two", 0, 89, hour), "one", "two", 100, 0, 0},
+		// the old one goes on meanwhile
+		{roll("one", 3, 4, hour), "one", "two", 100, 0, 0},
+		// all at once, and ten are gone
+		{roll("two", 98, 99, hour), "two", "-", 90, 100, 0},
 		{roll("one", 0, 5, hour), "two", "one", 90, 0, 0},            // strays, or the way back
 		{roll("three", 0, 9, 2*hour), "two", "three", 90, 0, 0},      // a later one takes over
 		{roll("one", 0, 50, 3*hour), "two", "three", 90, 0, 50},      // what is older is late

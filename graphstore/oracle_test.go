@@ -318,7 +318,8 @@ func compareView(w View, m *model) error {
 		if found, ok := w.Lookup(id); !w.Erased(v) && (!ok || found != v) {
 			return fmt.Errorf("lookup of %v is %d, %t, want %d", id, found, ok, v)
 		}
-		if err := firstError(compareRun(w, m, v, neighbors), compareColumns(w, m, v), compareMemberOf(w, m, v)); err != nil {
+		if err := firstError(compareRun(w, m, v, neighbors), compareColumns(w, m, v),
+			compareMemberOf(w, m, v)); err != nil {
 			return fmt.Errorf("vertex %d (%v): %w", v, id, err)
 		}
 	}

@@ -71,7 +71,10 @@ func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 		100,
 		func(i int) string { return fmt.Sprintf(`a matches "%s%d"`, strings.Repeat(".?", 200), i) },
 	)
-	for want, rules := range map[string][]Rule{"instructions": one, "steps that evaluating all rules": many} {
+	for want, rules := range map[string][]Rule{
+		"instructions":                    one,
+		"steps that evaluating all rules": many,
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := s.SetCommunities(rules)
@@ -104,7 +107,8 @@ func TestScratchOfALargeBatchIsGivenBack(t *testing.T) {
 		t.Fatalf("%d memberships, want 2000000", n)
 	}
 	s.Apply(&event.Batch{})
-	if held := cap(s.step.delta.Members) + cap(s.members.asserted) + cap(s.step.scratch); held > scratchMax {
+	if held := cap(s.step.delta.Members) + cap(s.members.asserted) +
+		cap(s.step.scratch); held > scratchMax {
 		t.Errorf("%d elements are held", held)
 	}
 }

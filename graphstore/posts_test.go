@@ -145,7 +145,13 @@ func (q queues) compare(s *Store, half time.Duration, now event.Time) error {
 // Posts of one step may stand in any order.
 func TestPostsOfAStepMayComeInAnyOrder(t *testing.T) {
 	for seed := range uint64(10) {
-		config := eventtest.Config{Posts: true, Weighted: true, EventsMax: 60, Vertices: 6, TTL: true}
+		config := eventtest.Config{
+			Posts:     true,
+			Weighted:  true,
+			EventsMax: 60,
+			Vertices:  6,
+			TTL:       true,
+		}
 		stream := eventtest.New(seed, config)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		stores := []*Store{}
@@ -160,7 +166,10 @@ func TestPostsOfAStepMayComeInAnyOrder(t *testing.T) {
 		for range 40 {
 			b := stream.Next()
 			stores[0].Apply(b)
-			rng.Shuffle(len(b.Posts), func(i, j int) { b.Posts[i], b.Posts[j] = b.Posts[j], b.Posts[i] })
+			rng.Shuffle(
+				len(b.Posts),
+				func(i, j int) { b.Posts[i], b.Posts[j] = b.Posts[j], b.Posts[i] },
+			)
 			stores[1].Apply(b)
 		}
 		for _, s := range stores {
@@ -373,7 +382,10 @@ func TestManyPostsOfOneAuthor(t *testing.T) {
 			if i%4 == 0 {
 				units = []uint32{0, event.One, 0}
 			}
-			b.Posts = append(b.Posts, event.Post{Author: by(1), Units: units, Weight: 1, Time: 1000})
+			b.Posts = append(
+				b.Posts,
+				event.Post{Author: by(1), Units: units, Weight: 1, Time: 1000},
+			)
 		}
 		s.Apply(b)
 	}

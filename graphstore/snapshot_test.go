@@ -21,16 +21,21 @@ func dump(s *Store) map[string]any {
 		"ids": s.ids.list, "free": s.ids.free,
 		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
 		"hubs":    s.edges.hubs,
-		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
+		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data,
+		"times": s.labelling.times.data, "units": s.labelling.units.data,
+		"version":          s.labelling.version.data,
 		"evidence":         dumpEvidence(&s.labelling.evidence),
 		"waiting evidence": dumpEvidence(&s.labelling.models.evidence),
 		"versions":         s.labelling.versions, "keys": s.View().AttributeKeys(),
 		"by name":      s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
-		"edges end":  s.edges.ends.sorted(),
-		"labels end": s.labelling.labelEnds.sorted(), "predictions end": s.labelling.predictionEnds.sorted(),
-		"waiting end": s.labelling.models.waiting.sorted(), "active": s.labelling.models.active, "incoming": s.labelling.models.incoming,
-		"seen": s.labelling.models.seen, "counts": s.labelling.models.counts, "pending": s.labelling.models.pending.data,
+		"edges end":       s.edges.ends.sorted(),
+		"labels end":      s.labelling.labelEnds.sorted(),
+		"predictions end": s.labelling.predictionEnds.sorted(),
+		"waiting end":     s.labelling.models.waiting.sorted(), "active": s.labelling.models.active,
+		"incoming": s.labelling.models.incoming,
+		"seen":     s.labelling.models.seen, "counts": s.labelling.models.counts,
+		"pending":      s.labelling.models.pending.data,
 		"rules by key": s.members.rules.byKey, "rules of all": s.members.rules.matchNone,
 		"egos": s.members.egos, "ego members": s.members.egoMembers,
 	}
@@ -113,7 +118,8 @@ func load(t testing.TB, config Config, files map[Table][]byte) *Store {
 func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
-			Classes: testClasses, Communities: allRules, hubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
+			Classes: testClasses, Communities: allRules, hubDegree: []int{4, 32, 0}[seed%3],
+			Windows:  testWindows[seed%3],
 			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
 		}
 		s := newTestStore(t, config)
@@ -169,7 +175,8 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	}
 }
 
-// The tables of vertices and adjacency are written beside the run: what is applied meanwhile must not show in them.
+// The tables of vertices and adjacency are written beside the run: what is applied meanwhile must
+// not show in them.
 func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 	for seed := range uint64(6) {
 		s := newTestStore(

@@ -41,7 +41,12 @@ func TestErrorsAreBelowTheStandardErrors(t *testing.T) {
 			errorsOfShares(t, apart, size.engine, size.classes, size.methods, 19, log.Next)
 		}
 		for _, m := range size.methods {
-			agreeWithin(t, fmt.Sprintf("%s, %d classes, %s", size.engine, size.classes, m), apart[string(m)], most)
+			agreeWithin(
+				t,
+				fmt.Sprintf("%s, %d classes, %s", size.engine, size.classes, m),
+				apart[string(m)],
+				most,
+			)
 		}
 	}
 }
@@ -54,9 +59,21 @@ func agreeWithin(t *testing.T, where string, apart []float64, most float64) {
 	if n < 300 {
 		t.Fatalf("%s: only %d shares were compared", where, n)
 	}
-	t.Logf("%s: %d shares, median %.4f, p99 %.4f, max %.4f", where, n, apart[n/2], apart[n*99/100], apart[n-1])
+	t.Logf(
+		"%s: %d shares, median %.4f, p99 %.4f, max %.4f",
+		where,
+		n,
+		apart[n/2],
+		apart[n*99/100],
+		apart[n-1],
+	)
 	if p99 := apart[n*99/100]; p99 > most {
-		t.Errorf("%s: one share in a hundred is off by %.3f standard errors, want at most %v", where, p99, most)
+		t.Errorf(
+			"%s: one share in a hundred is off by %.3f standard errors, want at most %v",
+			where,
+			p99,
+			most,
+		)
 	}
 }
 
@@ -67,7 +84,8 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 		{2, 20}, {2, 50}, {5, 50}, {5, 120}, {10, 50}, {20, 50},
 	} {
 		s := simulate.DefaultConfig()
-		s.Seed, s.Classes, s.Vertices, s.Communities, s.Duration = 7, size.classes, 3000, 8, 4*time.Second
+		s.Seed, s.Classes, s.Vertices, s.Communities, s.Duration = 7, size.classes, 3000, 8,
+			4*time.Second
 		s.LabelShare = float64(size.labels) / float64(s.Vertices)
 		s.LabelRate, s.LabelRenew, s.PostRate = 0, 1, s.Activity/4
 		network, err := simulate.New(s)
@@ -83,13 +101,26 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 		}
 		apart := map[string][]float64{}
 		errorsOfShares(t, apart, EngineDual, size.classes, []quant.Method{quant.Auto}, 40, next)
-		agreeWithin(t, fmt.Sprintf("%d classes, %d labels", size.classes, size.labels), apart[string(quant.Auto)], 0.05)
+		agreeWithin(
+			t,
+			fmt.Sprintf("%d classes, %d labels", size.classes, size.labels),
+			apart[string(quant.Auto)],
+			0.05,
+		)
 	}
 }
 
 // errorsOfShares runs a history through a core with this engine and one with exact fields, and
 // appends the distances of their shares in standard errors by method.
-func errorsOfShares(t *testing.T, apart map[string][]float64, engine string, classes int, methods []quant.Method, steps int, next func() *event.Batch) {
+func errorsOfShares(
+	t *testing.T,
+	apart map[string][]float64,
+	engine string,
+	classes int,
+	methods []quant.Method,
+	steps int,
+	next func() *event.Batch,
+) {
 	t.Helper()
 	config := Config{Classes: classes, Engine: engine}
 	for _, m := range methods {

@@ -15,7 +15,8 @@ import (
 // ball returns so many open vertices nearest to a root.
 func ball(view graphstore.View, root graphstore.Vertex, size int) (members []graphstore.Vertex) {
 	seen := map[graphstore.Vertex]bool{root: true}
-	for queue := []graphstore.Vertex{root}; len(queue) > 0 && len(members) < size; queue = queue[1:] {
+	for queue := []graphstore.Vertex{root}; len(queue) > 0 &&
+		len(members) < size; queue = queue[1:] {
 		if view.Label(queue[0]).Class == event.NoClass {
 			members = append(members, queue[0])
 		}
@@ -29,9 +30,14 @@ func ball(view graphstore.View, root graphstore.Vertex, size int) (members []gra
 	return members
 }
 
-// simulated returns a core that has read a simulated network whose classifier is right in so many cases, and everybody's
-// true class.
-func simulated(t *testing.T, classes int, right float64, seed uint64) (*Core, map[event.ID]event.Class) {
+// simulated returns a core that has read a simulated network whose classifier is right in so many
+// cases, and everybody's true class.
+func simulated(
+	t *testing.T,
+	classes int,
+	right float64,
+	seed uint64,
+) (*Core, map[event.ID]event.Class) {
 	s := simulate.DefaultConfig()
 	s.Seed, s.Classes, s.Vertices, s.Duration, s.Activity = seed, classes, 4000, 10*time.Second, 100
 	s.LabelShare, s.LabelDelay, s.JumpEvery, s.Accuracy = .1, 0, 0, []float64{right}
@@ -57,8 +63,9 @@ func simulated(t *testing.T, classes int, right float64, seed uint64) (*Core, ma
 	return core, classOf
 }
 
-// The residuals of a place's members, true class less posterior, must vary together by what their posteriors say that
-// neighbours agree, which is a lower bound. The squared error of their mean is two to four times that of independent members.
+// The residuals of a place's members, true class less posterior, must vary together by what their
+// posteriors say that neighbours agree, which is a lower bound. The squared error of their mean is
+// two to four times that of independent members.
 func TestMembersOfAPlaceVaryTogetherAsStated(t *testing.T) {
 	const size = 100
 	all := [2]float64{}
@@ -96,7 +103,15 @@ func TestMembersOfAPlaceVaryTogetherAsStated(t *testing.T) {
 				common += variance * (agreement[0]*ends + agreement[1]*ends*ends/degrees) / size
 			}
 		}
-		t.Logf("seed %d, %d classes: agreement %.3f; squared error %.2f of independent members', stated %.2f", seed, classes, agreement, squares/independent, 1+common/independent)
+		t.Logf(
+			"seed %d, %d classes: agreement %.3f; squared error %.2f of independent members', "+
+				"stated %.2f",
+			seed,
+			classes,
+			agreement,
+			squares/independent,
+			1+common/independent,
+		)
 		all[0] += squares / independent
 		all[1] += 1 + common/independent
 	}

@@ -19,7 +19,12 @@ func TestStepsAllocateNothingPerEvent(t *testing.T) {
 	for _, engine := range []string{EnginePrimal, EngineDual} {
 		few, many := allocations(t, engine, 20), allocations(t, engine, 200)
 		if max(few, many) > stepAllocationsMax {
-			t.Errorf("%s: %v allocations in two steps of 20 events, %v in two of 200", engine, few, many)
+			t.Errorf(
+				"%s: %v allocations in two steps of 20 events, %v in two of 200",
+				engine,
+				few,
+				many,
+			)
 		}
 	}
 }
@@ -27,21 +32,39 @@ func TestStepsAllocateNothingPerEvent(t *testing.T) {
 // allocations returns how many two steps take, of which the second undoes the first.
 func allocations(t *testing.T, engine string, events int) float64 {
 	t.Helper()
-	core := newCore(t, Config{Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "a"}}})
+	core := newCore(
+		t,
+		Config{Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "a"}}},
+	)
 	defer core.Close()
 	const n = 10_000
 	r := rand.New(rand.NewPCG(7, uint64(events)))
 	var first event.Batch
 	for v := range uint64(n) {
 		first.Predictions = append(first.Predictions, event.Prediction{
-			Vertex: event.NumberID(v), Units: []uint32{event.One / 4, event.One - event.One/4}, Version: "m",
+			Vertex: event.NumberID(
+				v,
+			), Units: []uint32{event.One / 4, event.One - event.One/4}, Version: "m",
 		})
 		if v%10 == 0 {
-			first.Labels = append(first.Labels, event.Label{Vertex: event.NumberID(v), Class: event.Class(v / 10 % 2)})
+			first.Labels = append(
+				first.Labels,
+				event.Label{Vertex: event.NumberID(v), Class: event.Class(v / 10 % 2)},
+			)
 		}
-		first.Members = append(first.Members, event.Member{Community: "a", Vertex: event.NumberID(v), Multiplicity: 1})
+		first.Members = append(
+			first.Members,
+			event.Member{Community: "a", Vertex: event.NumberID(v), Multiplicity: 1},
+		)
 		for range 10 {
-			first.Edges = append(first.Edges, event.Edge{Src: event.NumberID(v), Dst: event.NumberID((v + 1 + r.Uint64N(n-1)) % n), Weight: 1})
+			first.Edges = append(
+				first.Edges,
+				event.Edge{
+					Src:    event.NumberID(v),
+					Dst:    event.NumberID((v + 1 + r.Uint64N(n-1)) % n),
+					Weight: 1,
+				},
+			)
 		}
 	}
 	there, back := thereAndBack(r, n, events)
@@ -68,7 +91,11 @@ func thereAndBack(r *rand.Rand, n uint64, events int) (there, back event.Batch) 
 	for i := range events {
 		switch i % 20 {
 		case 0:
-			p := event.Prediction{Vertex: id(), Units: []uint32{event.One / 2, event.One / 2}, Version: "m"}
+			p := event.Prediction{
+				Vertex:  id(),
+				Units:   []uint32{event.One / 2, event.One / 2},
+				Version: "m",
+			}
 			there.Predictions = append(there.Predictions, p)
 			p.Units = []uint32{event.One / 8, event.One - event.One/8}
 			back.Predictions = append(back.Predictions, p)

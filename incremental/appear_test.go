@@ -30,9 +30,19 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 				bounded[e.Community] = true
 			}
 		}
-		t.Logf("position %d: %d estimates, %d communities with bounds, credit %.0f", at, len(result.Estimates), len(bounded), core.masses.(*sharedDual).Credit)
+		t.Logf(
+			"position %d: %d estimates, %d communities with bounds, credit %.0f",
+			at,
+			len(result.Estimates),
+			len(bounded),
+			core.masses.(*sharedDual).Credit,
+		)
 		if credit := core.masses.(*sharedDual).Credit; credit < -50 {
-			t.Errorf("position %d: sketches took %.0f more than there was, and a vertex takes less", at, -credit)
+			t.Errorf(
+				"position %d: sketches took %.0f more than there was, and a vertex takes less",
+				at,
+				-credit,
+			)
 		}
 		if at == 2 && len(bounded) == 0 {
 			t.Error("all variances were counted in one step, so that nothing is tested")
@@ -41,7 +51,11 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 			return
 		}
 		if at++; at > emissionsMax {
-			t.Fatalf("%d communities have bounds for variances after %d emissions", len(bounded), emissionsMax)
+			t.Fatalf(
+				"%d communities have bounds for variances after %d emissions",
+				len(bounded),
+				emissionsMax,
+			)
 		}
 		result = core.Step(crowd(at, many))
 	}
@@ -52,7 +66,10 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 	const many = 3000
 	for _, patient := range []bool{false, true} {
-		core := newCore(t, Config{Classes: 2, Patient: patient, HalfLife: time.Hour, sketchEarned: 1})
+		core := newCore(
+			t,
+			Config{Classes: 2, Patient: patient, HalfLife: time.Hour, sketchEarned: 1},
+		)
 		bounded := 0
 		for _, e := range core.Step(crowd(1, many)).Estimates {
 			if slices.Contains(e.Flags, quant.FlagVarianceBound) {
@@ -60,14 +77,20 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 			}
 		}
 		if (bounded == 0) != patient || bounded >= many {
-			t.Errorf("patient %v: %d of %d communities have bounds for variances", patient, bounded, many)
+			t.Errorf(
+				"patient %v: %d of %d communities have bounds for variances",
+				patient,
+				bounded,
+				many,
+			)
 		}
 		core.Close()
 	}
 }
 
-// A class that gets its first labels when there were sketches of all others has bounds for variances, and says so, until it has
-// one; then its communities are published again, though nothing else happens.
+// A class that gets its first labels when there were sketches of all others has bounds for
+// variances, and says so, until it has one; then its communities are published again, though
+// nothing else happens.
 func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	const many = 30
 	core := newCore(t, Config{Classes: 2, sketchEarned: 1e6})
@@ -84,13 +107,22 @@ func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	first.Labels = slices.DeleteFunc(first.Labels, func(l event.Label) bool { return l.Class == 1 })
 	bounded(first)
 	at := event.Position(2)
-	quiet := func() *event.Batch { return &event.Batch{First: at, Last: at, Time: event.Time(at) * 1e8, Emit: true} }
+	quiet := func() *event.Batch {
+		return &event.Batch{
+			First: at, Last: at,
+			Time: event.Time(at) * 1e8, Emit: true,
+		}
+	}
 	for ; at < 20; at++ {
 		bounded(quiet())
 	}
 	core.masses.(*sharedDual).Credit = -1e9               // none can be made at once
 	if got, n := bounded(crowd(at, many)); got != n-n/5 { // of the others all members have labels
-		t.Errorf("%d of %d communities say that there are bounds for the variances of a new class", got, n)
+		t.Errorf(
+			"%d of %d communities say that there are bounds for the variances of a new class",
+			got,
+			n,
+		)
 	}
 	core.masses.(*sharedDual).Credit = 0
 	published := 0
@@ -115,13 +147,17 @@ func TestACoreStaysColdUntilThereIsACommunity(t *testing.T) {
 		t.Error("a core without communities follows the graph")
 	}
 	if result := core.Step(crowd(2, 1)); !core.warm() || len(result.Estimates) == 0 {
-		t.Errorf("warm %t, %d estimates after the first community", core.warm(), len(result.Estimates))
+		t.Errorf(
+			"warm %t, %d estimates after the first community",
+			core.warm(),
+			len(result.Estimates),
+		)
 	}
 }
 
-// However many communities are touched, an emission must solve no more than it can bear, those first
-// that were solved longest ago; none waits for longer than all take. Where the next emission is far
-// away, or all is asked for, all are solved.
+// However many communities are touched, an emission must solve no more than it can bear, those
+// first that were solved longest ago; none waits for longer than all take. Where the next emission
+// is far away, or all is asked for, all are solved.
 func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 	const many, classes, most = 900, 2, 200
 	config := Config{
@@ -150,18 +186,35 @@ func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 				}
 			}
 			if n := len(result.Estimates); n > bound {
-				t.Errorf("%d shards, position %d: %d records, want at most %d", shards, at, n, bound)
+				t.Errorf(
+					"%d shards, position %d: %d records, want at most %d",
+					shards,
+					at,
+					n,
+					bound,
+				)
 			}
 			if at-last > many/most+2 {
-				t.Errorf("%d shards, position %d: the community that moves waits since %d", shards, at, last)
+				t.Errorf(
+					"%d shards, position %d: the community that moves waits since %d",
+					shards,
+					at,
+					last,
+				)
 			}
 			if !result.Behind || emissions > 40 {
 				break
 			}
 		}
 		if len(published) < many-60 || emissions > 2*many/most {
-			t.Errorf("%d shards: %d of %d communities were published in %d emissions, each can bear %d",
-				shards, len(published), many, emissions, bound)
+			t.Errorf(
+				"%d shards: %d of %d communities were published in %d emissions, each can bear %d",
+				shards,
+				len(published),
+				many,
+				emissions,
+				bound,
+			)
 		}
 		core.Close()
 	}

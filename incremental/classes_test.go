@@ -23,9 +23,15 @@ func TestMethodsThatWeighCellsStayWithFields(t *testing.T) {
 	for step := range event.Position(6) {
 		at := func(i event.Position) event.ID { return event.NumberID(uint64(step + i)) }
 		batch := event.Batch{First: step + 1, Last: step + 1, Emit: true}
-		batch.Edges = []event.Edge{{Src: at(0), Dst: at(1), Weight: 1}, {Src: at(0), Dst: at(2), Weight: 1}}
+		batch.Edges = []event.Edge{
+			{Src: at(0), Dst: at(1), Weight: 1},
+			{Src: at(0), Dst: at(2), Weight: 1},
+		}
 		batch.Labels = []event.Label{{Vertex: at(0), Class: 7}}
-		batch.Predictions = []event.Prediction{{Vertex: at(0), Units: units}, {Vertex: at(1), Units: units}}
+		batch.Predictions = []event.Prediction{
+			{Vertex: at(0), Units: units},
+			{Vertex: at(1), Units: units},
+		}
 		batch.Members = []event.Member{{Community: at(0).String(), Vertex: at(1), Multiplicity: 1}}
 		for _, e := range core.Step(&batch).Estimates {
 			if e.Engine != "" {
@@ -55,10 +61,22 @@ func TestTooManyClassesAreRefused(t *testing.T) {
 		{257, "", "nacc-hard", "estimates: nacc-hard"},
 		{1024, "", quant.Diff, ""},
 	} {
-		config := Config{Classes: test.classes, Engine: test.engine, Estimates: []quant.Options{{Method: test.method}}}
+		config := Config{
+			Classes:   test.classes,
+			Engine:    test.engine,
+			Estimates: []quant.Options{{Method: test.method}},
+		}
 		err := config.Validate()
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%d classes, engine %s, %s: error %v, want %q", test.classes, test.engine, test.method, err, test.want)
+		if (err == nil) != (test.want == "") ||
+			err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf(
+				"%d classes, engine %s, %s: error %v, want %q",
+				test.classes,
+				test.engine,
+				test.method,
+				err,
+				test.want,
+			)
 		}
 	}
 }

@@ -87,7 +87,10 @@ func checkOutside(t *testing.T, seed uint64, batch int, c *Core, outside map[eve
 // estimates, bit for bit, as one that never stopped.
 func TestRestoredClassifierGoesOnBitForBit(t *testing.T) {
 	for seed := range uint64(30) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%3 == 0, Erase: true, TTL: true})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%3 == 0, Erase: true, TTL: true},
+		)
 		config := classified(stream.Config.Classes)
 		config.Windows = windowsOf(seed / 2)
 		restarts{batches: 30, every: 3}.leaveNoTrace(t, seed, stream, config)
@@ -159,7 +162,10 @@ func TestReservedVersionsAreRefused(t *testing.T) {
 	}
 	defer core.Close()
 	b := &event.Batch{First: 1, Last: 1, Emit: true, Predictions: []event.Prediction{{
-		Vertex: event.NumberID(1), Units: []uint32{event.One, 0}, Version: graphstore.DerivedPrefix + classifier.Name, Position: 1,
+		Vertex: event.NumberID(
+			1,
+		), Units: []uint32{event.One, 0}, Version: graphstore.DerivedPrefix + classifier.Name,
+		Position: 1,
 	}}}
 	if got := core.Step(b).Refused; len(got) != 1 || got[0].Reason != event.BadValue {
 		t.Fatalf("refused %v", got)

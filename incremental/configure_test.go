@@ -17,7 +17,8 @@ import (
 // configureAll configures a community of every kind.
 const configureAll = `{"communities":[
 	{"name":"whole","everyone":true}, {"name":"french","where":{"language":"fr"}},
-	{"name":"not german","rule":"language != \"de\""}, {"name":"near","ego":{"root":"v1","hops":2,"members_max":20}},
+	{"name":"not german","rule":"language != \"de\""},
+	{"name":"near","ego":{"root":"v1","hops":2,"members_max":20}},
 	{"name":"near a number","ego":{"root":4,"hops":1}}]}`
 
 // What is refused beside a configure event must stay refused, and a configure event that is refused
@@ -26,12 +27,20 @@ func TestRefusalsBesideAConfigureEvent(t *testing.T) {
 	core := newCore(t, allMethods(2))
 	defer core.Close()
 	configure := func(index uint32, config string) event.Control {
-		return event.Control{Position: 7, Index: index, Op: event.Configure, Config: json.RawMessage(config)}
+		return event.Control{
+			Position: 7,
+			Index:    index,
+			Op:       event.Configure,
+			Config:   json.RawMessage(config),
+		}
 	}
 	all, bad := `{"communities":[{"name":"all","everyone":true}]}`, `{"communities":[{"name":""}]}`
 	core.Step(&event.Batch{Last: 5, Controls: []event.Control{configure(0, all)}})
 	result := core.Step(&event.Batch{
-		Last: 7, Members: []event.Member{{Position: 6, Community: "all", Vertex: event.NumberID(1), Multiplicity: 1}},
+		Last: 7, Members: []event.Member{{
+			Position: 6, Community: "all", Vertex: event.NumberID(1),
+			Multiplicity: 1,
+		}},
 		Controls: []event.Control{configure(0, bad), configure(1, all), configure(2, bad)},
 	})
 	var got []string
@@ -56,7 +65,8 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 		core := newCore(t, config)
 		straight := config
 		var err error
-		if straight.Communities, _, err = parseCommunities(json.RawMessage(configureAll)); err != nil {
+		if straight.Communities, _,
+			err = parseCommunities(json.RawMessage(configureAll)); err != nil {
 			t.Fatal(err)
 		}
 		twin := newCore(t, straight)
@@ -64,7 +74,9 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 			batch := stream.Next()
 			if i == 6 {
 				batch.Checkpoint = true
-				batch.Controls = []event.Control{{Op: event.Configure, Config: json.RawMessage(configureAll)}}
+				batch.Controls = []event.Control{
+					{Op: event.Configure, Config: json.RawMessage(configureAll)},
+				}
 			}
 			batch.Emit = batch.Emit || i == 11
 			result := core.Step(batch)
@@ -89,7 +101,12 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 			}
 			for key := range expected {
 				if got[key] == nil {
-					t.Errorf("seed %d: no estimate of %s among %v", seed, key, slices.Sorted(maps.Keys(got)))
+					t.Errorf(
+						"seed %d: no estimate of %s among %v",
+						seed,
+						key,
+						slices.Sorted(maps.Keys(got)),
+					)
 				}
 			}
 			if got["german/pcc"] != nil || got["all/pcc"] != nil {
@@ -108,18 +125,24 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 // and change nothing.
 func TestBadConfigureIsRefused(t *testing.T) {
 	for _, config := range []string{
-		`{}`, `{"communities":[{}]}`, `{"alpha":0.2}`, `{"communities":[{"name":"a","everyone":true,"where":{"x":1}}]}`,
-		`{"communities":[{"name":"a"},{"name":"a"}]}`, `{"communities":[{"name":"a","where":{"x":[1]}}]}`, `{"communities":7}`,
-		`{"communities":[{"name":"a","rule":"age >="}]}`, `{"communities":[{"name":"a","rule":"now() > age"}]}`,
-		`{"communities":[{"name":"a","ego":{"root":"x"}}]}`, `{"communities":[{"name":"a","ego":{"root":-1,"hops":1}}]}`,
-		`{"communities":[{"name":"a","ego":{"root":"x","hops":1},"everyone":true}]}`, `{"communities":[{"name":"a","ego":{"hops":1}}]}`,
+		`{}`, `{"communities":[{}]}`, `{"alpha":0.2}`,
+		`{"communities":[{"name":"a","everyone":true,"where":{"x":1}}]}`,
+		`{"communities":[{"name":"a"},{"name":"a"}]}`,
+		`{"communities":[{"name":"a","where":{"x":[1]}}]}`, `{"communities":7}`,
+		`{"communities":[{"name":"a","rule":"age >="}]}`,
+		`{"communities":[{"name":"a","rule":"now() > age"}]}`,
+		`{"communities":[{"name":"a","ego":{"root":"x"}}]}`,
+		`{"communities":[{"name":"a","ego":{"root":-1,"hops":1}}]}`,
+		`{"communities":[{"name":"a","ego":{"root":"x","hops":1},"everyone":true}]}`,
+		`{"communities":[{"name":"a","ego":{"hops":1}}]}`,
 	} {
 		core := newCore(t, allMethods(2))
 		before := core.View().Communities()
 		result := core.Step(&event.Batch{First: 1, Last: 1, Controls: []event.Control{
 			{Op: event.Configure, Config: json.RawMessage(config), Position: 1},
 		}})
-		if len(result.Refused) != 1 || result.Refused[0].Reason != event.BadConfig || result.Refused[0].Position != 1 {
+		if len(result.Refused) != 1 || result.Refused[0].Reason != event.BadConfig ||
+			result.Refused[0].Position != 1 {
 			t.Errorf("%s: refused %v", config, result.Refused)
 		}
 		if got := core.View().Communities(); got != before {
@@ -138,7 +161,10 @@ func TestConfigureCanBeDenied(t *testing.T) {
 	defer core.Close()
 	before := core.View().Communities()
 	result := core.Step(&event.Batch{First: 1, Last: 1, Controls: []event.Control{
-		{Op: event.Tick, Position: 1}, {Op: event.Configure, Config: json.RawMessage(configureAll), Position: 1},
+		{
+			Op:       event.Tick,
+			Position: 1,
+		}, {Op: event.Configure, Config: json.RawMessage(configureAll), Position: 1},
 	}})
 	if len(result.Refused) != 1 || result.Refused[0].Reason != event.BadConfig ||
 		!strings.Contains(result.Refused[0].Detail, "control.configure") {
@@ -155,8 +181,14 @@ func TestConfigureCanBeDenied(t *testing.T) {
 // A declaration of how a community was selected must decide gamma, and one that is none
 // must be refused, in the log too.
 func TestSelectionIsDeclared(t *testing.T) {
-	for selection, want := range map[stats.Selection]float64{stats.ByClass: 0.9, stats.ByPlace: 0, stats.ByAttribute: 0} {
-		core := newCore(t, Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": selection}})
+	for selection, want := range map[stats.Selection]float64{
+		stats.ByClass: 0.9, stats.ByPlace: 0,
+		stats.ByAttribute: 0,
+	} {
+		core := newCore(
+			t,
+			Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": selection}},
+		)
 		defer core.Close()
 		for _, e := range core.Step(crowd(1, 2)).Estimates {
 			if e.Community == "c1" && e.Gamma != want {
@@ -164,10 +196,12 @@ func TestSelectionIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	if err := (Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": "chance"}}).Validate(); err == nil {
+	if err := (Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": "chance"}}).
+		Validate(); err == nil {
 		t.Error("a community is selected by chance")
 	}
-	if _, _, err := parseCommunities([]byte(`{"communities": [{"name": "a", "everyone": true, "selected_by": "chance"}]}`)); err == nil {
+	if _, _, err := parseCommunities([]byte(`{"communities": [{"name": "a", "everyone": true, ` +
+		`"selected_by": "chance"}]}`)); err == nil {
 		t.Error("a community of the log is selected by chance")
 	}
 }
@@ -181,7 +215,10 @@ func TestSelectionIsDeclaredInTheLog(t *testing.T) {
 	core.Step(crowd(1, 2))
 	core.Step(&event.Batch{First: 2, Last: 2, Checkpoint: true, Controls: []event.Control{{
 		Op: event.Configure, Position: 2,
-		Config: json.RawMessage(`{"communities": [{"name": "c1", "selected_by": "place"}, {"name": "all", "everyone": true, "selected_by": "class"}]}`),
+		Config: json.RawMessage(
+			`{"communities": [{"name": "c1", "selected_by": "place"}, {"name": "all", ` +
+				`"everyone": true, "selected_by": "class"}]}`,
+		),
 	}}})
 	twin := restored(t, 1, core, config)
 	defer twin.Close()

@@ -23,7 +23,12 @@ func halfLifeOf(seed uint64) time.Duration {
 
 // decayed runs a history whose labels have the times that at gives them through a core
 // and returns the estimates at its end, and the core.
-func decayed(t *testing.T, seed uint64, halfLife time.Duration, at func(i int, l *event.Label)) ([]quant.Estimate, *Core) {
+func decayed(
+	t *testing.T,
+	seed uint64,
+	halfLife time.Duration,
+	at func(i int, l *event.Label),
+) ([]quant.Estimate, *Core) {
 	t.Helper()
 	stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0})
 	config := allMethods(stream.Config.Classes)
@@ -49,12 +54,20 @@ func decayed(t *testing.T, seed uint64, halfLife time.Duration, at func(i int, l
 func TestLabelsOfOneTimeDoNotDecay(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
-		same := func(_ int, l *event.Label) { l.Time = event.Time(1_600_000_000*time.Second) + event.Time(seed) }
+		same := func(_ int, l *event.Label) {
+			l.Time = event.Time(1_600_000_000*time.Second) +
+				event.Time(seed)
+		}
 		plain, _ := decayed(t, seed, 0, same)
 		for _, halfLife := range []time.Duration{time.Millisecond, 720 * time.Hour} {
 			aged, _ := decayed(t, seed, halfLife, same)
 			if len(aged) != len(plain) {
-				t.Fatalf("seed %d: %d estimates, %d without a half-life", seed, len(aged), len(plain))
+				t.Fatalf(
+					"seed %d: %d estimates, %d without a half-life",
+					seed,
+					len(aged),
+					len(plain),
+				)
 			}
 			for i := range plain {
 				if strings.Contains(strings.Join(plain[i].Flags, " "), quant.FlagIllConditioned) {
@@ -65,7 +78,12 @@ func TestLabelsOfOneTimeDoNotDecay(t *testing.T) {
 					cmp.Diff(plain[i].Prevalence, aged[i].Prevalence, within(1e-9)) +
 					cmp.Diff(plain[i].NEff, aged[i].NEff, within(1e-9))
 				if diff != "" {
-					t.Fatalf("seed %d half-life %v: without (-) and with it (+):\n%s", seed, halfLife, diff)
+					t.Fatalf(
+						"seed %d half-life %v: without (-) and with it (+):\n%s",
+						seed,
+						halfLife,
+						diff,
+					)
 				}
 			}
 		}
@@ -81,14 +99,19 @@ var notConfig = cmpopts.IgnoreFields(quant.Estimate{}, "Config", "Influence")
 
 // within lets numbers differ by a little. Errors are roots: theirs are those of rounding.
 func within(share float64) cmp.Option {
-	return cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= share*max(1, math.Abs(a)) })
+	return cmp.Comparer(
+		func(a, b float64) bool { return math.Abs(a-b) <= share*max(1, math.Abs(a)) },
+	)
 }
 
 // With a half-life far below what lies between two labels, only the youngest counts; but
 // labelled members are counted whatever their age.
 func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 	for seed := range uint64(40) {
-		each := func(i int, l *event.Label) { l.Time = event.Time(1_600_000_000+100*i) * event.Time(time.Second) }
+		each := func(i int, l *event.Label) {
+			l.Time = event.Time(1_600_000_000+
+				100*i) * event.Time(time.Second)
+		}
 		plain, _ := decayed(t, seed, 0, each)
 		aged, core := decayed(t, seed, time.Second, each)
 		if len(core.tallies.Rows()) == 0 {
@@ -96,7 +119,12 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 		}
 		for i := range aged {
 			if aged[i].Labelled != plain[i].Labelled {
-				t.Fatalf("seed %d: %v labelled members, %v without a half-life", seed, aged[i].Labelled, plain[i].Labelled)
+				t.Fatalf(
+					"seed %d: %v labelled members, %v without a half-life",
+					seed,
+					aged[i].Labelled,
+					plain[i].Labelled,
+				)
 			}
 			if aged[i].Method != string(quant.MLPE) || aged[i].Members <= aged[i].Labelled {
 				continue
@@ -106,7 +134,12 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 				total += n
 			}
 			if math.Abs(total-1) > 1e-6 {
-				t.Fatalf("seed %d %s: n_eff %v, want one label", seed, aged[i].Community, aged[i].NEff)
+				t.Fatalf(
+					"seed %d %s: n_eff %v, want one label",
+					seed,
+					aged[i].Community,
+					aged[i].NEff,
+				)
 			}
 		}
 	}
@@ -120,7 +153,8 @@ func TestHalfLifeIsChecked(t *testing.T) {
 	} {
 		config := Config{Classes: 2, HalfLife: time.Hour}
 		change(&config)
-		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "label_half_life") {
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), text) ||
+			!strings.Contains(err.Error(), "label_half_life") {
 			t.Errorf("error %v, want one of label_half_life with %q", err, text)
 		}
 	}
@@ -139,12 +173,22 @@ func TestEffectiveLabelsAreThoseOfTheirAges(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
 		halfLife := time.Duration(1+seed%7) * 10 * time.Second
-		at := func(i int, l *event.Label) { l.Time = event.Time(1_600_000_000+i*i*7%300) * event.Time(time.Second) }
+		at := func(i int, l *event.Label) {
+			l.Time = event.Time(1_600_000_000+
+				i*i*7%300) * event.Time(time.Second)
+		}
 		estimates, core := decayed(t, seed, halfLife, at)
-		view, one, square := core.View(), make([]float64, core.config.Classes), make([]float64, core.config.Classes)
+		view, one, square := core.View(), make(
+			[]float64,
+			core.config.Classes,
+		), make(
+			[]float64,
+			core.config.Classes,
+		)
 		for v := range graphstore.Vertex(view.Vertices()) {
 			label := view.Label(v)
-			if label.Class == event.NoClass || label.Role != event.Calibrate || view.Prediction(v) == nil {
+			if label.Class == event.NoClass || label.Role != event.Calibrate ||
+				view.Prediction(v) == nil {
 				continue
 			}
 			age := time.Duration(event.Time(1_600_000_300*time.Second) - view.LabelTime(v))
@@ -162,7 +206,15 @@ func TestEffectiveLabelsAreThoseOfTheirAges(t *testing.T) {
 					want = one[i] * one[i] / square[i]
 				}
 				if math.Abs(n-want) > 1e-6*max(1, want) {
-					t.Fatalf("seed %d half-life %v %s: n_eff %v of class %d, want %v", seed, halfLife, e.Community, n, i, want)
+					t.Fatalf(
+						"seed %d half-life %v %s: n_eff %v of class %d, want %v",
+						seed,
+						halfLife,
+						e.Community,
+						n,
+						i,
+						want,
+					)
 				}
 				compared++
 			}

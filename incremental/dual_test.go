@@ -22,7 +22,9 @@ import (
 // those that some methods read, or none.
 func dualConfig(seed uint64, classes int) Config {
 	config := sharing(allMethods(classes))
-	config.Engine, config.summedMembers = EngineDual, int(seed%3%2) // 0: communities of these histories are too small for sums
+	config.Engine, config.summedMembers = EngineDual, int(
+		seed%3%2,
+	) // 0: communities of these histories are too small for sums
 	if seed%4 == 1 {
 		config.Estimates = config.Estimates[:0]
 		for _, m := range []quant.Method{quant.PACC, quant.NACC, quant.ACC, quant.Auto}[seed/4%4:] {
@@ -81,7 +83,13 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 		if int(id) >= len(primal.masses.(*fields).each) {
 			continue // new since the last emission
 		}
-		got, want := dual.masses.Statistics(id, dual.View()), primal.masses.Statistics(id, primal.View())
+		got, want := dual.masses.Statistics(
+			id,
+			dual.View(),
+		), primal.masses.Statistics(
+			id,
+			primal.View(),
+		)
 		allowed := want.KernelSum*(dual.masses.Certificate(id)+primal.masses.Certificate(id)) + 1e-9
 		if got.ClassG2 != nil { // weights are scaled to sum to the effective number of labels
 			scale, labels := 0.0, dual.tallies.LabelMass()
@@ -91,7 +99,10 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 			allowed *= max(scale, 1)
 		}
 		for kind, cells := range [][2]*stats.Cells{
-			{got.Soft, want.Soft}, {got.SoftPair, want.SoftPair}, {got.Hard, want.Hard}, {got.HardPair, want.HardPair},
+			{got.Soft, want.Soft},
+			{got.SoftPair, want.SoftPair},
+			{got.Hard, want.Hard},
+			{got.HardPair, want.HardPair},
 		} {
 			if (cells[0] == nil) != (cells[1] == nil) {
 				t.Fatalf("%s: cells of kind %d: %v, want %v", where, kind, cells[0], cells[1])
@@ -107,7 +118,14 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 			a1, a2 := got.ClassA1[i], got.ClassA2[i]
 			// a value of a class is within the certificate, and fades out below twice as much
 			if off := math.Abs(a1 - want.ClassA1[i]); off > 3*allowed || math.IsNaN(off) {
-				t.Fatalf("%s: A1 of class %d: %v, primal %v, allowed %v", where, i, a1, want.ClassA1[i], 3*allowed)
+				t.Fatalf(
+					"%s: A1 of class %d: %v, primal %v, allowed %v",
+					where,
+					i,
+					a1,
+					want.ClassA1[i],
+					3*allowed,
+				)
 			}
 			if got.ClassG2 == nil && a1*a1 > n*a2*(1+1e-9) {
 				t.Fatalf("%s: class %d: effective labels %v of %v", where, i, a1*a1/a2, n)
@@ -116,15 +134,19 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 	}
 }
 
-// With exact kernels on both sides a core with a dual must publish the shares of one with fields, within what second moments
-// weigh in them.
+// With exact kernels on both sides a core with a dual must publish the shares of one with fields,
+// within what second moments weigh in them.
 func TestDualEstimatesEqualPrimal(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: seed%5 == 0})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: seed%5 == 0},
+		)
 		config := dualConfig(seed, stream.Config.Classes)
 		if config.HalfLife = halfLifeOf(seed); config.HalfLife < time.Second {
-			config.HalfLife *= 500 // a class that is much older than the youngest label is below the tolerance
+			// a class that is much older than the youngest label is below the tolerance
+			config.HalfLife *= 500
 		}
 		config.Tolerance = 1e-11
 		var estimates [2]map[string]quant.Estimate
@@ -135,16 +157,21 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 			defer core.Close()
 			cores[i] = core
 		}
-		estimates[1] = map[string]quant.Estimate{} // the latest: what did not move must still be right
+		// the latest: what did not move must still be right
+		estimates[1] = map[string]quant.Estimate{}
 		for i := range 12 {
 			batch := stream.Next()
 			estimates[0] = map[string]quant.Estimate{}
 			for side, core := range cores {
 				for _, e := range core.Step(batch).Estimates {
-					e.Config, e.Certificate, e.SEChange, e.Position, e.Time, e.Engine = "", 0, nil, 0, "", ""
+					e.Config, e.Certificate, e.SEChange, e.Position, e.Time, e.Engine = "", 0, nil,
+						0, "", ""
 					e.Moved, e.Revised, e.SERevised, e.SELag = nil, nil, nil, nil
 					e.EvidenceAge, e.LabelAge = 0, 0
-					e.Flags = slices.DeleteFunc(e.Flags, func(f string) bool { return quant.FlagName(f) == quant.FlagShift }) // a test at a bar
+					e.Flags = slices.DeleteFunc(
+						e.Flags,
+						func(f string) bool { return quant.FlagName(f) == quant.FlagShift },
+					) // a test at a bar
 					estimates[side][e.Community+" "+e.Method] = e
 				}
 			}
@@ -154,17 +181,22 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 					t.Fatalf("seed %d batch %d: no estimate of %s", seed, i, key)
 				}
 				if slices.ContainsFunc(slices.Concat(want.Flags, got.Flags), func(f string) bool {
-					return slices.Contains([]string{quant.FlagIllConditioned, quant.FlagUnreachable}, quant.FlagName(f))
+					return slices.Contains(
+						[]string{quant.FlagIllConditioned, quant.FlagUnreachable},
+						quant.FlagName(f),
+					)
 				}) {
 					continue // the last bits decide between answers that are as good
 				}
 				compared++
 				tolerance := 1e-4
-				if want.Method == string(quant.Auto) || want.Lambda != got.Lambda { // both weigh by second moments
+				if want.Method == string(quant.Auto) ||
+					want.Lambda != got.Lambda { // both weigh by second moments
 					tolerance = 5e-3
 				}
 				want, got = withoutErrors(want), withoutErrors(got)
-				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(tolerance, tolerance)); diff != "" {
+				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(tolerance,
+					tolerance)); diff != "" {
 					t.Fatalf("seed %d batch %d: %s: fields (-), dual (+):\n%s", seed, i, key, diff)
 				}
 			}
@@ -177,7 +209,8 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 
 // withoutErrors leaves out of a record what rests on second moments, which a dual estimates.
 func withoutErrors(e quant.Estimate) quant.Estimate {
-	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.VarianceAge, e.Flags = nil, nil, nil, nil, nil, 0, "", 0, nil
+	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.VarianceAge, e.Flags = nil,
+		nil, nil, nil, nil, 0, "", 0, nil
 	return e
 }
 
@@ -200,12 +233,17 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 	}
 	slices.Sort(apart)
 	if n := len(apart); n < 500 || apart[n*99/100] > 0.055 {
-		t.Errorf("of %d shares one in a hundred is %.3f standard errors from those of fields", n, apart[n*99/100])
+		t.Errorf(
+			"of %d shares one in a hundred is %.3f standard errors from those of fields",
+			n,
+			apart[n*99/100],
+		)
 	}
 }
 
-// What one pass over the vertices gathers for all communities must be, bit for bit, what their members say one
-// community after the other; and what is kept of those of many members what these say, but for rounding.
+// What one pass over the vertices gathers for all communities must be, bit for bit, what their
+// members say one community after the other; and what is kept of those of many members what these
+// say, but for rounding.
 func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, summedMembers: 60})
 	compared, kept := 0, 0
@@ -233,7 +271,15 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 			for f, x := range sums[id] {
 				kept++
 				if math.Abs(x-want[id][f]) > 1e-10*(1+math.Abs(want[id][f])) {
-					t.Fatalf("at %d the sum of function %d over community %d is kept as %v, its members have %v", b.Last, f, id, x, want[id][f])
+					t.Fatalf(
+						"at %d the sum of function %d over community %d is kept as %v, its "+
+							"members have %v",
+						b.Last,
+						f,
+						id,
+						x,
+						want[id][f],
+					)
 				}
 			}
 		}
@@ -241,7 +287,15 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 		for _, id := range all {
 			compared += len(want[id])
 			if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
-				t.Fatalf("at %d the dual says %v of %v sources of community %d, its members %v of %v", b.Last, got, n, id, want[id], sources[id])
+				t.Fatalf(
+					"at %d the dual says %v of %v sources of community %d, its members %v of %v",
+					b.Last,
+					got,
+					n,
+					id,
+					want[id],
+					sources[id],
+				)
 			}
 		}
 		dual.SumResiduals(view, core.summed(view))
@@ -256,7 +310,10 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 // while second moments wait for their sketches.
 func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 	for seed := range uint64(40) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true},
+		)
 		config := dualConfig(seed, stream.Config.Classes)
 		config.HalfLife = halfLifeOf(seed / 3)
 		if seed%2 == 1 {
@@ -267,13 +324,21 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 	}
 }
 
-// What moved for all communities after the last emission before a checkpoint must not be forgotten by a restart: in these
-// histories labels come or go then, and communities that nothing else happens to are published for that alone.
+// What moved for all communities after the last emission before a checkpoint must not be forgotten
+// by a restart: in these histories labels come or go then, and communities that nothing else
+// happens to are published for that alone.
 func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
 	for _, seed := range []uint64{20, 101, 222, 353} {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true},
+		)
 		config := allMethods(stream.Config.Classes)
-		config.Engine, config.summedMembers, config.Estimates = EngineDual, int(seed%3%2), optionsOf(quant.Auto)
+		config.Engine, config.summedMembers, config.Estimates = EngineDual, int(
+			seed%3%2,
+		), optionsOf(
+			quant.Auto,
+		)
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
 		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}

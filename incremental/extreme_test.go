@@ -23,7 +23,10 @@ func TestRecordsAreNumbersWhateverTheLabels(t *testing.T) {
 	}
 	histories, records, first := campaign.Size(t, "GQLSTREAM_EXTREMES", 48), 0, campaign.Seed(t, 0)
 	for seed := first; seed < first+uint64(histories); seed++ {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, TTL: seed%7 == 0, Withdraw: seed%5 == 0})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, TTL: seed%7 == 0, Withdraw: seed%5 == 0},
+		)
 		config := Config{
 			Classes: stream.Config.Classes, Engine: []string{EnginePrimal, EngineDual}[seed%2],
 			HalfLife:    []time.Duration{0, time.Millisecond, time.Second, time.Minute}[seed/2%4],
@@ -39,7 +42,8 @@ func TestRecordsAreNumbersWhateverTheLabels(t *testing.T) {
 		for range 12 {
 			batch := stream.Next()
 			for i := range batch.Labels {
-				if l := &batch.Labels[i]; l.Class != event.NoClass && (seed%3 == 0 || seed%3 == 1 && i%2 == 0) {
+				if l := &batch.Labels[i]; l.Class != event.NoClass &&
+					(seed%3 == 0 || seed%3 == 1 && i%2 == 0) {
 					l.Role, l.Pi = event.Audit, event.One>>(uint(i)%4)
 				}
 			}
@@ -64,11 +68,30 @@ func checkNumbers(t *testing.T, seed uint64, e *quant.Estimate) {
 	sum := 0.0
 	for i, q := range e.Prevalence {
 		sum += q
-		if !(e.Low[i] >= 0 && e.Low[i] <= q && q <= e.High[i] && e.High[i] <= 1 && e.SE[i] >= 0 && e.SE[i] <= 1) {
-			t.Errorf("seed %d: %s of %s at %d: class %d is %v, %v to %v ± %v", seed, e.Method, e.Community, e.Position, i, q, e.Low[i], e.High[i], e.SE[i])
+		if !(e.Low[i] >= 0 && e.Low[i] <= q && q <= e.High[i] && e.High[i] <= 1 && e.SE[i] >= 0 &&
+			e.SE[i] <= 1) {
+			t.Errorf(
+				"seed %d: %s of %s at %d: class %d is %v, %v to %v ± %v",
+				seed,
+				e.Method,
+				e.Community,
+				e.Position,
+				i,
+				q,
+				e.Low[i],
+				e.High[i],
+				e.SE[i],
+			)
 		}
 	}
 	if !e.Suppressed && math.Abs(sum-1) > 1e-9 {
-		t.Errorf("seed %d: %s of %s at %d: shares sum to %v", seed, e.Method, e.Community, e.Position, sum)
+		t.Errorf(
+			"seed %d: %s of %s at %d: shares sum to %v",
+			seed,
+			e.Method,
+			e.Community,
+			e.Position,
+			sum,
+		)
 	}
 }

@@ -54,7 +54,10 @@ func (w *farFromLabels) arrive(b *event.Batch, v int) {
 		units[i] = event.One / uint32(2*w.classes)
 	}
 	units[guess] += event.One - uint32(w.classes)*(event.One/uint32(2*w.classes))
-	b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.NumberID(uint64(v)), Units: units})
+	b.Predictions = append(
+		b.Predictions,
+		event.Prediction{Vertex: event.NumberID(uint64(v)), Units: units},
+	)
 	labelled := w.rand.IntN(20) == 0
 	switch w.shape {
 	case "islands":
@@ -63,13 +66,23 @@ func (w *farFromLabels) arrive(b *event.Batch, v int) {
 		labelled = w.part(v) == 0 && w.rand.IntN(2) == 0
 	}
 	if labelled {
-		b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(uint64(v)), Class: event.Class(class)})
+		b.Labels = append(
+			b.Labels,
+			event.Label{Vertex: event.NumberID(uint64(v)), Class: event.Class(class)},
+		)
 	}
 	group := v % 7
 	if w.shape == "row" {
 		group = min(w.part(v), 6)
 	}
-	b.Members = append(b.Members, event.Member{Community: fmt.Sprint("c", group), Vertex: event.NumberID(uint64(v)), Multiplicity: 1})
+	b.Members = append(
+		b.Members,
+		event.Member{
+			Community:    fmt.Sprint("c", group),
+			Vertex:       event.NumberID(uint64(v)),
+			Multiplicity: 1,
+		},
+	)
 }
 
 // edge adds an edge, at one of which in five an edge is taken away instead.
@@ -87,7 +100,14 @@ func (w *farFromLabels) edge(b *event.Batch) {
 			}
 		}
 		if u != v {
-			b.Edges = append(b.Edges, event.Edge{Src: event.NumberID(uint64(u)), Dst: event.NumberID(uint64(v)), Weight: 1})
+			b.Edges = append(
+				b.Edges,
+				event.Edge{
+					Src:    event.NumberID(uint64(u)),
+					Dst:    event.NumberID(uint64(v)),
+					Weight: 1,
+				},
+			)
 			return
 		}
 	}
@@ -99,9 +119,19 @@ func TestErrorsAreSmallFarFromLabels(t *testing.T) {
 		for _, shape := range []string{"dust", "islands", "row"} {
 			for _, classes := range []int{2, 10} {
 				apart := map[string][]float64{}
-				w := &farFromLabels{rand: rand.New(rand.NewPCG(3, uint64(classes))), shape: shape, classes: classes, vertices: 2000}
+				w := &farFromLabels{
+					rand:     rand.New(rand.NewPCG(3, uint64(classes))),
+					shape:    shape,
+					classes:  classes,
+					vertices: 2000,
+				}
 				errorsOfShares(t, apart, engine, classes, []quant.Method{quant.Auto}, 26, w.Next)
-				agreeWithin(t, fmt.Sprintf("%s, %s, %d classes", engine, shape, classes), apart[string(quant.Auto)], 0.05)
+				agreeWithin(
+					t,
+					fmt.Sprintf("%s, %s, %d classes", engine, shape, classes),
+					apart[string(quant.Auto)],
+					0.05,
+				)
 			}
 		}
 	}

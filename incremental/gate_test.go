@@ -29,7 +29,11 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 		{3, EnginePrimal, []quant.Method{quant.SISNACC, quant.Diff, quant.ML, quant.PCC}, 0.9},
 	} {
 		name := fmt.Sprintf("%d classes, %s, %v", test.classes, test.engine, test.methods)
-		config := Config{Classes: test.classes, Engine: test.engine, Estimates: optionsOf(test.methods...)}
+		config := Config{
+			Classes:   test.classes,
+			Engine:    test.engine,
+			Estimates: optionsOf(test.methods...),
+		}
 		log := newTown(3, test.classes, 1200, 12)
 		always := newCore(t, config)
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Minute}
@@ -55,7 +59,14 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 				last := latest[e.Community+e.Method]
 				for k, q := range e.Prevalence {
 					if b.EmitAll && last.Prevalence[k] != q {
-						t.Errorf("%s: %s by %s was %v at the end, want %v", name, e.Community, e.Method, last.Prevalence, e.Prevalence)
+						t.Errorf(
+							"%s: %s by %s was %v at the end, want %v",
+							name,
+							e.Community,
+							e.Method,
+							last.Prevalence,
+							e.Prevalence,
+						)
 					}
 					apart = append(apart, math.Abs(last.Prevalence[k]-q)/last.SE[k])
 					grown = append(grown, math.Abs(math.Log(e.SE[k]/last.SE[k])))
@@ -67,17 +78,37 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 		slices.Sort(apart)
 		slices.Sort(grown)
 		n := len(apart)
-		t.Logf("%s: %d of %d records, unpublished median %.3f, p99 %.3f, max %.3f; logarithm of standard errors p99 %.3f, max %.3f", name, published, all, apart[n/2], apart[n*99/100], apart[n-1], grown[n*99/100], grown[n-1])
+		t.Logf(
+			"%s: %d of %d records, unpublished median %.3f, p99 %.3f, max %.3f; logarithm of "+
+				"standard errors p99 %.3f, max %.3f",
+			name,
+			published,
+			all,
+			apart[n/2],
+			apart[n*99/100],
+			apart[n-1],
+			grown[n*99/100],
+			grown[n-1],
+		)
 		if all == 0 || published == 0 || float64(published) > test.solvedAt*float64(all) {
 			t.Errorf("%s: %d of %d records were published", name, published, all)
 		}
 		if p99 := apart[n*99/100]; p99 > 0.12 {
-			t.Errorf("%s: one share in a hundred was %.3f standard errors from what was published", name, p99)
+			t.Errorf(
+				"%s: one share in a hundred was %.3f standard errors from what was published",
+				name,
+				p99,
+			)
 		}
-		// A single one of hundreds is a matter of luck. People speak every few seconds here, so that
-		// the lag depends on when a movement was published.
+		// A single one of hundreds is a matter of luck. People speak every few seconds here, so
+		// that the lag depends on when a movement was published.
 		if p99, most := grown[n*99/100], grown[n-1]; p99 > 0.2 || most > 0.4 {
-			t.Errorf("%s: a standard error was off by a factor of %.2f, one in a hundred by %.2f", name, math.Exp(most), math.Exp(p99))
+			t.Errorf(
+				"%s: a standard error was off by a factor of %.2f, one in a hundred by %.2f",
+				name,
+				math.Exp(most),
+				math.Exp(p99),
+			)
 		}
 	}
 }
@@ -86,7 +117,12 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 // a restart with nothing new publishes nothing.
 func TestNothingMovesAfterEverythingWasPublished(t *testing.T) {
 	for _, engine := range []string{EnginePrimal, EngineDual} {
-		config := Config{Classes: 2, Engine: engine, Estimates: optionsOf(quant.Auto), Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Minute}}
+		config := Config{
+			Classes:   2,
+			Engine:    engine,
+			Estimates: optionsOf(quant.Auto),
+			Emit:      Emit{Threshold: 0.1, AtLeastEvery: time.Minute},
+		}
 		log, core, all := newTown(5, 2, 600, 6), newCore(t, config), 0
 		for i := range 30 {
 			b := log.Next()
@@ -97,10 +133,22 @@ func TestNothingMovesAfterEverythingWasPublished(t *testing.T) {
 				continue
 			}
 			all += len(records)
-			end := &event.Batch{First: log.next, Last: log.next, Time: b.Time + 4e8, Emit: true, EmitAll: true}
+			end := &event.Batch{
+				First:   log.next,
+				Last:    log.next,
+				Time:    b.Time + 4e8,
+				Emit:    true,
+				EmitAll: true,
+			}
 			log.next++
 			if again := core.Step(end).Estimates; len(again) > 0 {
-				t.Errorf("%s: step %d: %d records were published, and %d again when nothing had changed", engine, i, len(records), len(again))
+				t.Errorf(
+					"%s: step %d: %d records were published, and %d again when nothing had changed",
+					engine,
+					i,
+					len(records),
+					len(again),
+				)
 			}
 		}
 		if all == 0 {
@@ -159,7 +207,13 @@ func TestOldRecordsAreRenewed(t *testing.T) {
 	if renewed < 10 {
 		t.Errorf("only %d records were renewed", renewed)
 	}
-	quiet := event.Batch{First: core.Position() + 1, Last: core.Position(), Time: core.time, Emit: true, EmitAll: true}
+	quiet := event.Batch{
+		First:   core.Position() + 1,
+		Last:    core.Position(),
+		Time:    core.time,
+		Emit:    true,
+		EmitAll: true,
+	}
 	core.Step(&quiet)
 	quiet.Time, quiet.EmitAll = quiet.Time+event.Time(time.Minute), false
 	if list := core.Step(&quiet).Estimates; len(list) > 0 {
@@ -203,27 +257,45 @@ func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 	}
 }
 
-// What moves the mean residual of all labels by little must leave alone the communities that it does not touch,
-// and what moves it by much must have all of them asked.
+// What moves the mean residual of all labels by little must leave alone the communities that it
+// does not touch, and what moves it by much must have all of them asked.
 func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 	const many = 400
-	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Hour}})
+	core := newCore(
+		t,
+		Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Hour}},
+	)
 	defer core.Close()
 	begin := crowd(1, many)
 	begin.EmitAll = true
 	core.Step(begin)
 	predict := func(position event.Position, unit uint32, vertices ...uint64) *event.Batch {
-		b := &event.Batch{First: position, Last: position, Time: event.Time(position) * 1e8, Emit: true}
+		b := &event.Batch{
+			First: position,
+			Last:  position,
+			Time:  event.Time(position) * 1e8,
+			Emit:  true,
+		}
 		for _, v := range vertices {
 			id := event.NumberID(v)
-			b.Predictions = append(b.Predictions, event.Prediction{Vertex: id, Units: []uint32{unit, event.One - unit}})
-			at, _ := core.View().Lookup(id) // asserted again, so that the label is paired with the new one
+			b.Predictions = append(
+				b.Predictions,
+				event.Prediction{Vertex: id, Units: []uint32{unit, event.One - unit}},
+			)
+			at, _ := core.View().
+				Lookup(id)
+				// asserted again, so that the label is paired with the new one
 			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: core.View().Label(at).Class})
 		}
 		return b
 	}
 	relabel := func(position event.Position, class event.Class, vertices ...uint64) *event.Batch {
-		b := &event.Batch{First: position, Last: position, Time: event.Time(position) * 1e8, Emit: true}
+		b := &event.Batch{
+			First: position,
+			Last:  position,
+			Time:  event.Time(position) * 1e8,
+			Emit:  true,
+		}
 		for _, v := range vertices {
 			b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(v), Class: class})
 		}
@@ -234,7 +306,10 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 		batch *event.Batch
 		all   bool
 	}{
-		{"a label's prediction moves by a little", predict(2, event.One/4+event.One/4096, 0), false},
+		{
+			"a label's prediction moves by a little", predict(2, event.One/4+event.One/4096, 0),
+			false,
+		},
 		{"half the labels are others", relabel(3, 0, 0, 5, 10, 15, 20), true},
 	} {
 		solved := map[string]bool{}
@@ -248,7 +323,12 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 		}
 		published := len(solved)
 		if (published == many) != test.all || !test.all && published > many/4 {
-			t.Errorf("%s: %d of %d communities were solved or have moved", test.name, published, many)
+			t.Errorf(
+				"%s: %d of %d communities were solved or have moved",
+				test.name,
+				published,
+				many,
+			)
 		}
 	}
 	end := relabel(4, 0, 25)

@@ -52,7 +52,12 @@ func TestSharesLagLittleBehindTwoSteps(t *testing.T) {
 		t.Logf("%d classes: %d shares, median %.4f, p99 %.4f, max %.4f",
 			classes, n, apart[n/2], apart[n*99/100], apart[n-1])
 		if p99 := apart[n*99/100]; n < 800 || p99 > .2 {
-			t.Errorf("%d classes: one share in a hundred of %d is off by %.3f standard errors", classes, n, p99)
+			t.Errorf(
+				"%d classes: one share in a hundred of %d is off by %.3f standard errors",
+				classes,
+				n,
+				p99,
+			)
 		}
 		core.Close()
 		prompt.Close()

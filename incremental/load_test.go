@@ -14,9 +14,14 @@ import (
 	"gqlstream/quant"
 )
 
-// simulatedSteps yields the steps of a simulated network up to a time; it could last longer, which decides how fast
-// vertices arrive. A batch is valid until the next.
-func simulatedSteps(t *testing.T, classes, vertices, communities int, labels float64, lasts, until time.Duration) iter.Seq[*event.Batch] {
+// simulatedSteps yields the steps of a simulated network up to a time; it could last longer, which
+// decides how fast vertices arrive. A batch is valid until the next.
+func simulatedSteps(
+	t *testing.T,
+	classes, vertices, communities int,
+	labels float64,
+	lasts, until time.Duration,
+) iter.Seq[*event.Batch] {
 	t.Helper()
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = 1, vertices, communities, classes
@@ -38,8 +43,9 @@ func simulatedSteps(t *testing.T, classes, vertices, communities int, labels flo
 	}
 }
 
-// While labels come fast, emissions must wait, but for no longer than half a second; soon after, every community must
-// have second moments. What waits must hang on the log alone: on two processors and with restarts records are the same.
+// While labels come fast, emissions must wait, but for no longer than half a second; soon after,
+// every community must have second moments. What waits must hang on the log alone: on two
+// processors and with restarts records are the same.
 func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 	config := Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}}
 	run := func(processors int, restarts bool) (all []quant.Estimate) {
@@ -54,7 +60,12 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 				last = b.Time
 			case b.Emit && core.loading:
 				if waited++; !result.Behind || b.Time-last >= event.Time(time.Second/2) {
-					t.Errorf("at %v: behind: %v, nothing was published since %v", b.Time, result.Behind, last)
+					t.Errorf(
+						"at %v: behind: %v, nothing was published since %v",
+						b.Time,
+						result.Behind,
+						last,
+					)
 				}
 			}
 			if b.Checkpoint && restarts {
@@ -81,18 +92,29 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 	}
 }
 
-// New coefficients must be said once. Where nothing moves afterwards the record stands for Emit.AtLeastEvery, so that alerts
-// are blind no longer than that, and then for good, also after a restart.
+// New coefficients must be said once. Where nothing moves afterwards the record stands for
+// Emit.AtLeastEvery, so that alerts are blind no longer than that, and then for good, also after a
+// restart.
 func TestNewCoefficientsAreSaidOnce(t *testing.T) {
 	const many = 40
 	for _, engine := range []string{EnginePrimal, EngineDual} {
-		config := Config{Classes: 2, Engine: engine, Emit: Emit{Threshold: 0.1, AtLeastEvery: 10 * time.Second}}
+		config := Config{
+			Classes: 2,
+			Engine:  engine,
+			Emit:    Emit{Threshold: 0.1, AtLeastEvery: 10 * time.Second},
+		}
 		core := newCore(t, config)
 		begin := crowd(1, many)
 		begin.EmitAll = true
 		core.Step(begin)
 		for i := range 30 {
-			b := &event.Batch{First: event.Position(2 + i), Last: event.Position(2 + i), Time: event.Time(time.Hour + time.Duration(i)*time.Second), Emit: true, Checkpoint: i == 4}
+			b := &event.Batch{
+				First:      event.Position(2 + i),
+				Last:       event.Position(2 + i),
+				Time:       event.Time(time.Hour + time.Duration(i)*time.Second),
+				Emit:       true,
+				Checkpoint: i == 4,
+			}
 			records := core.Step(b).Estimates
 			said := 0
 			for _, e := range records {
@@ -100,13 +122,23 @@ func TestNewCoefficientsAreSaidOnce(t *testing.T) {
 					said++
 				}
 			}
-			want := [2]int{0, 0} // records, and those with the flag: labels have no posterior, and no flag
+			want := [2]int{
+				0,
+				0,
+			} // records, and those with the flag: labels have no posterior, and no flag
 			switch i {
 			case 1:
 				want = [2]int{many, many - many/5}
 			}
 			if got := [2]int{len(records), said}; got != want {
-				t.Errorf("%s: %d s after others could be fitted, records and those with the flag are %v, want %v", engine, i, got, want)
+				t.Errorf(
+					"%s: %d s after others could be fitted, records and those with the flag are "+
+						"%v, want %v",
+					engine,
+					i,
+					got,
+					want,
+				)
 			}
 			if b.Checkpoint {
 				twin := restored(t, 1, core, config)
@@ -118,8 +150,9 @@ func TestNewCoefficientsAreSaidOnce(t *testing.T) {
 	}
 }
 
-// At an emission with a tenth more labels all communities must be asked how far labels are, so that what the first few
-// labels asked for is forgotten, and the tolerance of a dual must be the one that is wanted, or hardly more.
+// At an emission with a tenth more labels all communities must be asked how far labels are, so that
+// what the first few labels asked for is forgotten, and the tolerance of a dual must be the one
+// that is wanted, or hardly more.
 func TestToleranceFollowsLabels(t *testing.T) {
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()
@@ -131,7 +164,8 @@ func TestToleranceFollowsLabels(t *testing.T) {
 			continue
 		}
 		view, least := core.View(), 1.0
-		if now, want := d.dual.Tolerance(), d.tolerance(view); now < want || now > toleranceSlack*want {
+		if now, want := d.dual.Tolerance(), d.tolerance(view); now < want ||
+			now > toleranceSlack*want {
 			t.Errorf("at %d the tolerance is %v, wanted is %v", b.Last, now, want)
 		}
 		for id := range graphstore.Community(view.Communities()) {
@@ -141,7 +175,14 @@ func TestToleranceFollowsLabels(t *testing.T) {
 		}
 		if d.Labels > (1+reachGrowth)*before {
 			if asked++; d.Reach != least {
-				t.Errorf("at %d with %v labels, before %v, the least reach is %v, taken for %v", b.Last, d.Labels, before, least, d.Reach)
+				t.Errorf(
+					"at %d with %v labels, before %v, the least reach is %v, taken for %v",
+					b.Last,
+					d.Labels,
+					before,
+					least,
+					d.Reach,
+				)
 			}
 		}
 		before = d.Labels

@@ -14,13 +14,23 @@ func crowd(position event.Position, communities int) *event.Batch {
 	for v := range uint64(50) {
 		id := event.NumberID(v)
 		b.Edges = append(b.Edges, event.Edge{Src: id, Dst: event.NumberID((v + 7) % 50), Weight: 1})
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: id, Units: []uint32{event.One / 4, event.One - event.One/4}})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: id, Units: []uint32{event.One / 4, event.One - event.One/4}},
+		)
 		if v%5 == 0 {
 			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: event.Class(v / 5 % 2)})
 		}
 	}
 	for i := range communities {
-		b.Members = append(b.Members, event.Member{Community: fmt.Sprint("c", i), Vertex: event.NumberID(uint64(i % 50)), Multiplicity: 1})
+		b.Members = append(
+			b.Members,
+			event.Member{
+				Community:    fmt.Sprint("c", i),
+				Vertex:       event.NumberID(uint64(i % 50)),
+				Multiplicity: 1,
+			},
+		)
 	}
 	return b
 }

@@ -54,7 +54,10 @@ func sameOnProcessors(t *testing.T, seed uint64, batches int, change func(*Confi
 // than the two certificates.
 func TestWarmEqualsCold(t *testing.T) {
 	for seed := range uint64(300) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0},
+		)
 		warm := newCore(t, allMethods(stream.Config.Classes))
 		cold := newCore(t, allMethods(stream.Config.Classes))
 		for i := range 15 {
@@ -79,8 +82,15 @@ func compareKernels(t *testing.T, seed uint64, a, b *Core) {
 			off += math.Abs(massOf(a, id)(v) - massOf(b, id)(v))
 		}
 		total = a.tallies.KernelSum(id)
-		if bound := (a.masses.Certificate(id) + b.masses.Certificate(id)) * total; off > bound+1e-9 {
-			t.Fatalf("seed %d community %d: masses differ by %g, certificates allow %g", seed, id, off, bound)
+		if bound := (a.masses.Certificate(id) + b.masses.Certificate(id)) * total; off > bound+
+			1e-9 {
+			t.Fatalf(
+				"seed %d community %d: masses differ by %g, certificates allow %g",
+				seed,
+				id,
+				off,
+				bound,
+			)
 		}
 	}
 }
@@ -96,8 +106,14 @@ func TestRecomputedKernels(t *testing.T) {
 				checkEstimates(t, seed, 0, records)
 				shares[e.Community+"/"+e.Method] = e.Prevalence
 				if kernel == "constant" && e.Method == "sis" {
-					if diff := cmp.Diff(shares[e.Community+"/pacc"], e.Prevalence, approximately(1e-9)); diff != "" {
-						t.Fatalf("seed %d %s: pacc (-), sis with constant kernel (+):\n%s", seed, e.Community, diff)
+					if diff := cmp.Diff(shares[e.Community+"/pacc"], e.Prevalence,
+						approximately(1e-9)); diff != "" {
+						t.Fatalf(
+							"seed %d %s: pacc (-), sis with constant kernel (+):\n%s",
+							seed,
+							e.Community,
+							diff,
+						)
 					}
 				}
 			}

@@ -20,13 +20,18 @@ import (
 func TestEstimatesReadOneModelVersion(t *testing.T) {
 	switched, rolling := 0, 0
 	for seed := range uint64(60) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, TTL: true, RollOuts: true, Vertices: 12})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, TTL: true, RollOuts: true, Vertices: 12},
+		)
 		config := allMethods(stream.Config.Classes)
-		config.Tolerance = dualToleranceMin // no less where labels are far, which takes predictions of these
+		// no less where labels are far, which takes predictions of these
+		config.Tolerance = dualToleranceMin
 		core := newCore(t, config)
 		log := []*event.Batch{everyVertex(stream)}
 		core.Step(log[0])
-		said := map[string]map[event.ID]event.Prediction{} // by version: the last that is not older than a switch
+		// by version: the last that is not older than a switch
+		said := map[string]map[event.ID]event.Prediction{}
 		active := uint32(noVersion)
 		for i := range 12 {
 			batch := stream.Next()
@@ -64,7 +69,11 @@ func TestEstimatesReadOneModelVersion(t *testing.T) {
 		core.Close()
 	}
 	if switched < 20 || rolling < 80 {
-		t.Fatalf("%d switches and %d batches of a roll-out are too few to test them", switched, rolling)
+		t.Fatalf(
+			"%d switches and %d batches of a roll-out are too few to test them",
+			switched,
+			rolling,
+		)
 	}
 }
 
@@ -96,8 +105,16 @@ func publishedPredictions(t *testing.T, seed uint64, batch int, view graphstore.
 		}
 		p, ok := said[name][view.ID(v)]
 		if !ok || view.Version(v) != active || !slices.Equal(p.Units, units) {
-			t.Fatalf("seed %d batch %d: vertex %d has %v of version %d; version %s said %v", seed, batch, v,
-				units, view.Version(v), name, p.Units)
+			t.Fatalf(
+				"seed %d batch %d: vertex %d has %v of version %d; version %s said %v",
+				seed,
+				batch,
+				v,
+				units,
+				view.Version(v),
+				name,
+				p.Units,
+			)
 		}
 		all = append(all, p)
 	}
@@ -123,27 +140,43 @@ func compareWithAlone(t *testing.T, seed uint64, batch int, config Config, log [
 		want = alone.Step(&bare).Estimates
 	}
 	want = slices.DeleteFunc(want, func(e quant.Estimate) bool {
-		return !slices.ContainsFunc(got, func(g quant.Estimate) bool { return g.Community == e.Community })
+		return !slices.ContainsFunc(
+			got,
+			func(g quant.Estimate) bool { return g.Community == e.Community },
+		)
 	})
 	// When coefficients were fitted is part of the log, and another one has predictions later.
 	isAuto := func(e quant.Estimate) bool { return e.Method == string(quant.Auto) }
 	got, want = slices.DeleteFunc(slices.Clone(got), isAuto), slices.DeleteFunc(want, isAuto)
 	for _, list := range [][]quant.Estimate{got, want} {
 		for i := range list {
-			list[i].Flags = slices.DeleteFunc(list[i].Flags, func(f string) bool { return f == quant.FlagModelSwitching })
+			list[i].Flags = slices.DeleteFunc(
+				list[i].Flags,
+				func(f string) bool { return f == quant.FlagModelSwitching },
+			)
 		}
 	}
 	history := cmpopts.IgnoreFields(quant.Estimate{}, "SEChange", "Moved", "Revised", "SERevised",
 		"Counted", "SECounted", "EvidenceAge", "ModelVersion", "ModelComing", "ModelArrived")
 	if diff := cmp.Diff(want, got, history); diff != "" {
-		t.Fatalf("seed %d batch %d: the published version alone (-), beside others (+):\n%s", seed, batch, diff)
+		t.Fatalf(
+			"seed %d batch %d: the published version alone (-), beside others (+):\n%s",
+			seed,
+			batch,
+			diff,
+		)
 	}
 }
 
 // Records must name the version in use, and say that another is coming from the
 // first notable prediction of it to the first record that is made with it.
 func TestRecordsSpeakOfARollOut(t *testing.T) {
-	core, err := New(Config{Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
+	core, err := New(
+		Config{
+			Classes:     2,
+			Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,10 +187,19 @@ func TestRecordsSpeakOfARollOut(t *testing.T) {
 		b := &event.Batch{First: position, Last: position, Emit: true}
 		for i := from; i < to; i++ {
 			b.Predictions = append(b.Predictions, event.Prediction{
-				Vertex: event.NumberID(i), Units: []uint32{event.One, 0}, Version: version, Position: position,
+				Vertex: event.NumberID(
+					i,
+				), Units: []uint32{event.One, 0}, Version: version, Position: position,
 			})
 			if position == 1 && i < 100 {
-				b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(i), Class: event.Class(i % 2), Position: position})
+				b.Labels = append(
+					b.Labels,
+					event.Label{
+						Vertex:   event.NumberID(i),
+						Class:    event.Class(i % 2),
+						Position: position,
+					},
+				)
 			}
 		}
 		return core.Step(b).Estimates
@@ -183,10 +225,18 @@ func TestRecordsSpeakOfARollOut(t *testing.T) {
 			t.Fatalf("step %d: %d records", i, len(records))
 		}
 		for _, r := range records {
-			if r.ModelVersion != want.in || r.ModelComing != want.coming || r.ModelArrived != want.arrived ||
+			if r.ModelVersion != want.in || r.ModelComing != want.coming ||
+				r.ModelArrived != want.arrived ||
 				slices.Contains(r.Flags, quant.FlagModelSwitching) != want.switching {
-				t.Fatalf("step %d: %s, coming %q at %g, flags %v; want %+v", i, r.ModelVersion, r.ModelComing,
-					r.ModelArrived, r.Flags, want)
+				t.Fatalf(
+					"step %d: %s, coming %q at %g, flags %v; want %+v",
+					i,
+					r.ModelVersion,
+					r.ModelComing,
+					r.ModelArrived,
+					r.Flags,
+					want,
+				)
 			}
 		}
 	}

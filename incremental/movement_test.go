@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Moved and revised must sum to the change since the record before, bit for bit but for rounding, in
-// random histories of every method; and where only labels come, nothing has moved.
+// Moved and revised must sum to the change since the record before, bit for bit but for rounding,
+// in random histories of every method; and where only labels come, nothing has moved.
 func TestRecordsDivideTheirChange(t *testing.T) {
 	divided, revised := 0, 0
 	for seed := range uint64(12) {
@@ -117,7 +117,13 @@ func TestCorrectionThatFollowsTheGraphMoves(t *testing.T) {
 	}
 	view, at, moved, revised, epochs := core.View(), log.next, 0.0, 0.0, 0
 	say := func(list ...event.Prediction) {
-		b := &event.Batch{First: at, Last: at, Time: core.time + 60e9, Emit: true, Predictions: list}
+		b := &event.Batch{
+			First:       at,
+			Last:        at,
+			Time:        core.time + 60e9,
+			Emit:        true,
+			Predictions: list,
+		}
 		at++
 		began := core.Coefficients().Version
 		for _, e := range core.Step(b).Estimates {
@@ -154,7 +160,8 @@ func TestCorrectionThatFollowsTheGraphMoves(t *testing.T) {
 	}
 }
 
-// A label of a vertex with many neighbours changes how all of these are read, and moves none of them.
+// A label of a vertex with many neighbours changes how all of these are read, and moves none of
+// them.
 func TestLabelOfAHubMovesNobody(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.001, AtLeastEvery: time.Second}})
 	defer core.Close()

@@ -12,10 +12,10 @@ import (
 	"gqlstream/quant"
 )
 
-// Counting every member of a community so many times more must change nothing but how
-// many members there are: not a share, an error, an effective number or a flag, up to
-// multiplicities that are as large as an event can say. Errors of changes take all members for new ones when their
-// squares are too large to count.
+// Counting every member of a community so many times more must change nothing but how many members
+// there are: not a share, an error, an effective number or a flag, up to multiplicities that are as
+// large as an event can say. Errors of changes take all members for new ones when their squares are
+// too large to count.
 func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -49,8 +49,15 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 			want, got = without(want, "ml", "auto"), without(got, "ml", "auto") // see adjusted
 			compared += len(got)
 			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 3e-4),
-				cmpopts.IgnoreFields(quant.Estimate{}, "SEChange", "Moved", "Revised", "SERevised")); diff != "" {
-				t.Fatalf("seed %d position %d: once (-), %d times (+):\n%s", seed, once.Position(), times, diff)
+				cmpopts.IgnoreFields(quant.Estimate{}, "SEChange", "Moved", "Revised",
+					"SERevised")); diff != "" {
+				t.Fatalf(
+					"seed %d position %d: once (-), %d times (+):\n%s",
+					seed,
+					once.Position(),
+					times,
+					diff,
+				)
 			}
 		}
 		if err := checkCore(often); err != nil {
@@ -117,5 +124,8 @@ func TestPrivacyFloorCountsKnownPeople(t *testing.T) {
 
 // without leaves out the estimates of some methods.
 func without(list []quant.Estimate, methods ...string) []quant.Estimate {
-	return slices.DeleteFunc(list, func(e quant.Estimate) bool { return slices.Contains(methods, e.Method) })
+	return slices.DeleteFunc(
+		list,
+		func(e quant.Estimate) bool { return slices.Contains(methods, e.Method) },
+	)
 }

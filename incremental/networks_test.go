@@ -14,8 +14,8 @@ import (
 	"gqlstream/quant"
 )
 
-// anyConfig draws all of a configuration that decides what is kept, computed and published when. Constants that tell
-// large from small are small, so that small networks come to where they matter.
+// anyConfig draws all of a configuration that decides what is kept, computed and published when.
+// Constants that tell large from small are small, so that small networks come to where they matter.
 func anyConfig(r *rand.Rand, classes int) Config {
 	pick := func(n int) bool { return r.IntN(n) == 0 }
 	config := allMethods(classes)
@@ -28,7 +28,10 @@ func anyConfig(r *rand.Rand, classes int) Config {
 	if pick(3) {
 		config.Estimates = optionsOf(quant.Auto)
 	} else if pick(2) {
-		methods := []quant.Method{quant.Auto, quant.SIS, quant.NACC, quant.Audits, quant.Diff, quant.ML}
+		methods := []quant.Method{
+			quant.Auto, quant.SIS, quant.NACC, quant.Audits, quant.Diff,
+			quant.ML,
+		}
 		config.Estimates = optionsOf(methods[r.IntN(len(methods))], methods[r.IntN(len(methods))])
 	}
 	config.HalfLife = halfLifeOf(r.Uint64())
@@ -48,7 +51,11 @@ func anyConfig(r *rand.Rand, classes int) Config {
 		window := func() time.Duration {
 			return time.Duration(r.IntN(3)) * time.Duration(500+r.IntN(4000)) * time.Millisecond
 		}
-		config.Windows = graphstore.Windows{Edges: window(), Labels: window(), Predictions: window()}
+		config.Windows = graphstore.Windows{
+			Edges:       window(),
+			Labels:      window(),
+			Predictions: window(),
+		}
 	}
 	if pick(3) {
 		config.Shards = 1 + r.IntN(5)
@@ -74,12 +81,14 @@ func (h *networkHistory) Next() *event.Batch {
 	return &h.batch
 }
 
-// anyNetwork returns a simulated network, lively or nearly quiet, and a configuration that follows it.
+// anyNetwork returns a simulated network, lively or nearly quiet, and a configuration that follows
+// it.
 func anyNetwork(t *testing.T, seed uint64, r *rand.Rand) (*networkHistory, Config) {
 	t.Helper()
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
-	s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)], []float64{.01, .05, .2}[r.IntN(3)], time.Minute
+	s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)],
+		[]float64{.01, .05, .2}[r.IntN(3)], time.Minute
 	s.LabelRenew, s.PostRate = float64(seed%2), s.Activity/4
 	network, err := simulate.New(s)
 	if err != nil {
@@ -88,9 +97,10 @@ func anyNetwork(t *testing.T, seed uint64, r *rand.Rand) (*networkHistory, Confi
 	return &networkHistory{t: t, network: network}, anyConfig(r, s.Classes)
 }
 
-// Whatever is configured, a core that is restored again and again while it follows a simulated network must publish the
-// bits of one that never stopped. Random histories are too small and too wild for some of what networks do: degrees that
-// go and come back, communities to which nothing happens.
+// Whatever is configured, a core that is restored again and again while it follows a simulated
+// network must publish the bits of one that never stopped. Random histories are too small and too
+// wild for some of what networks do: degrees that go and come back, communities to which nothing
+// happens.
 func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	seeds := []uint64{5000, 6108} // they once differed
@@ -108,8 +118,8 @@ func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Whatever is configured, workers that divide the shards of a network among them, and others after each checkpoint, must
-// together publish the bits of one that never stopped.
+// Whatever is configured, workers that divide the shards of a network among them, and others after
+// each checkpoint, must together publish the bits of one that never stopped.
 func TestWorkersOfNetworksTogetherAreOne(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 3) {

@@ -30,11 +30,18 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 		first := feed(cold, cut, true)
 		for name, records := range map[string][]quant.Estimate{"followed": last, "begun": first} {
 			if len(records) != 1 || !slices.Contains(records[0].Flags, quant.FlagUnreachable) {
-				t.Errorf("%s, %s: %+v, want one estimate with the flag %s", engine, name, records, quant.FlagUnreachable)
+				t.Errorf(
+					"%s, %s: %+v, want one estimate with the flag %s",
+					engine,
+					name,
+					records,
+					quant.FlagUnreachable,
+				)
 			}
 		}
 		// The coefficients of auto were fitted on the graph before the cut, or on the one after it.
-		if i == 0 && len(last) == 1 && len(first) == 1 && !slices.Equal(last[0].Prevalence, first[0].Prevalence) {
+		if i == 0 && len(last) == 1 && len(first) == 1 &&
+			!slices.Equal(last[0].Prevalence, first[0].Prevalence) {
 			t.Errorf("%s: followed %v, begun %v", engine, last[0].Prevalence, first[0].Prevalence)
 		}
 	}
@@ -54,16 +61,26 @@ func twoIslands() (islands, cut event.Batch) {
 	for _, side := range []string{"l", "r"} {
 		for i := range n {
 			for _, hop := range []int{1, 2, 7} {
-				islands.Edges = append(islands.Edges, event.Edge{Src: id(side, i), Dst: id(side, i+hop), Weight: 1})
+				islands.Edges = append(
+					islands.Edges,
+					event.Edge{Src: id(side, i), Dst: id(side, i+hop), Weight: 1},
+				)
 			}
 			units := islands.Units(2)
 			units[0] = event.One / 4 * uint32(1+i%3)
 			units[1] = event.One - units[0]
-			islands.Predictions = append(islands.Predictions, event.Prediction{Vertex: id(side, i), Units: units})
+			islands.Predictions = append(
+				islands.Predictions,
+				event.Prediction{Vertex: id(side, i), Units: units},
+			)
 			if side == "l" {
-				islands.Members = append(islands.Members, event.Member{Community: "left", Vertex: id(side, i), Multiplicity: 1})
+				islands.Members = append(
+					islands.Members,
+					event.Member{Community: "left", Vertex: id(side, i), Multiplicity: 1},
+				)
 			} else {
-				islands.Labels = append(islands.Labels, event.Label{Vertex: id(side, i), Class: event.Class(i % 2)})
+				islands.Labels = append(islands.Labels,
+					event.Label{Vertex: id(side, i), Class: event.Class(i % 2)})
 			}
 		}
 	}

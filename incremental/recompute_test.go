@@ -42,9 +42,13 @@ func allMethods(classes int) Config {
 	return config
 }
 
-// sharing leaves the methods that weigh cells out of a configuration: for those a dual keeps no masses.
+// sharing leaves the methods that weigh cells out of a configuration: for those a dual keeps no
+// masses.
 func sharing(config Config) Config {
-	config.Estimates = slices.DeleteFunc(config.Estimates, func(o quant.Options) bool { return o.Method.WeighsCells() })
+	config.Estimates = slices.DeleteFunc(
+		config.Estimates,
+		func(o quant.Options) bool { return o.Method.WeighsCells() },
+	)
 	return config
 }
 
@@ -62,9 +66,21 @@ func newCore(t testing.TB, config Config) *Core {
 // for one seed in four: each community costs every step of a test.
 func withRules(seed uint64, config Config) Config {
 	if seed%4 == 0 {
-		config.Communities = append(config.Communities,
-			graphstore.Rule{Name: "not german", Kind: graphstore.ByExpression, Expression: `language in ["fr", "en"] or language == nil`},
-			graphstore.Rule{Name: "near 1", Kind: graphstore.Ego, Root: "v1", Hops: 2, MembersMax: 15})
+		config.Communities = append(
+			config.Communities,
+			graphstore.Rule{
+				Name:       "not german",
+				Kind:       graphstore.ByExpression,
+				Expression: `language in ["fr", "en"] or language == nil`,
+			},
+			graphstore.Rule{
+				Name:       "near 1",
+				Kind:       graphstore.Ego,
+				Root:       "v1",
+				Hops:       2,
+				MembersMax: 15,
+			},
+		)
 	}
 	return config
 }
@@ -121,7 +137,10 @@ func checkRefused(t *testing.T, seed uint64, batch int, b *event.Batch, refused 
 			loops++
 		}
 	}
-	refused = slices.DeleteFunc(slices.Clone(refused), func(r event.Refusal) bool { return r.Reason == event.Late })
+	refused = slices.DeleteFunc(
+		slices.Clone(refused),
+		func(r event.Refusal) bool { return r.Reason == event.Late },
+	)
 	if len(refused) != loops {
 		t.Fatalf("seed %d batch %d: %d self-loops, refused %v", seed, batch, loops, refused)
 	}
@@ -156,7 +175,12 @@ func sameTallies(got, want reflect.Value) error {
 		}
 	}
 	for id := range got.FieldByName("each").Len() {
-		of, anew := got.FieldByName("each").Index(id).Elem(), want.FieldByName("each").Index(id).Elem()
+		of, anew := got.FieldByName("each").
+			Index(id).
+			Elem(),
+			want.FieldByName("each").
+				Index(id).
+				Elem()
 		for _, name := range []string{
 			"members", "labelled", "profiled", "known", "knownSquares",
 			"squares", "anchored", "versions", "ownSquare", "p", "audited", "audit",
@@ -172,7 +196,10 @@ func sameTallies(got, want reflect.Value) error {
 // sameField compares a field of two structs, or one of a struct that they have or point to.
 func sameField(got, want reflect.Value, path string) error {
 	for name := range strings.SplitSeq(path, ".") {
-		got, want = reflect.Indirect(got).FieldByName(name), reflect.Indirect(want).FieldByName(name)
+		got, want = reflect.Indirect(got).
+			FieldByName(name),
+			reflect.Indirect(want).
+				FieldByName(name)
 	}
 	if !sameValue(got, want) {
 		return fmt.Errorf("%s is %v, a recount gives %v", path, got, want)
@@ -221,7 +248,11 @@ func checkWeights(t *testing.T, where string, c *Core) {
 		s := fields.Statistics(id, c.View())
 		k := s.K
 		want := map[string][]float64{
-			"class, a": make([]float64, k), "class, a²": make([]float64, k), "soft, a": make([]float64, k*k), "pairs, a²": make([]float64, k*k*k),
+			"class, a": make(
+				[]float64,
+				k,
+			), "class, a²": make([]float64, k), "soft, a": make([]float64, k*k),
+			"pairs, a²": make([]float64, k*k*k),
 		}
 		s.Rows(func(r stats.Row) {
 			a := r.A
@@ -237,8 +268,14 @@ func checkWeights(t *testing.T, where string, c *Core) {
 				}
 			}
 		})
-		got := map[string][]float64{"class, a": s.ClassA1, "class, a²": s.ClassA2, "soft, a": s.Soft.A1, "pairs, a²": s.SoftPair.A2}
-		if diff := cmp.Diff(want, got, approximately(1e-9*max(1, s.KernelSum*s.KernelSum))); diff != "" {
+		got := map[string][]float64{
+			"class, a":  s.ClassA1,
+			"class, a²": s.ClassA2,
+			"soft, a":   s.Soft.A1,
+			"pairs, a²": s.SoftPair.A2,
+		}
+		if diff := cmp.Diff(want, got, approximately(1e-9*max(1,
+			s.KernelSum*s.KernelSum))); diff != "" {
 			t.Fatalf("%s community %d: sums by definition (-) and read (+):\n%s", where, id, diff)
 		}
 	}
@@ -276,7 +313,14 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	var lu mat.LU
 	lu.Factorize(system)
 	if d, is := c.masses.(*sharedDual); is {
-		checkValues(t, fmt.Sprintf("seed %d batch %d", seed, batch), d.dual, view, &lu, c.config.Alpha)
+		checkValues(
+			t,
+			fmt.Sprintf("seed %d batch %d", seed, batch),
+			d.dual,
+			view,
+			&lu,
+			c.config.Alpha,
+		)
 		return
 	}
 	each := c.masses.(*fields).each
@@ -294,7 +338,13 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 		}
 		var off float64
 		for v := range n {
-			off += math.Abs(z.AtVec(v)*(view.Degree(graphstore.Vertex(v))+1) - k.field.Mass(graphstore.Vertex(v)))
+			off += math.Abs(
+				z.AtVec(
+					v,
+				)*(view.Degree(graphstore.Vertex(v))+1) - k.field.Mass(
+					graphstore.Vertex(v),
+				),
+			)
 		}
 		if total > 0 {
 			off /= total
@@ -307,7 +357,14 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 }
 
 // checkValues holds every value of a dual against the solution of (D - (1-alpha) A) y = alpha D f.
-func checkValues(t *testing.T, where string, dual *diffusion.Dual, view graphstore.View, lu *mat.LU, alpha float64) {
+func checkValues(
+	t *testing.T,
+	where string,
+	dual *diffusion.Dual,
+	view graphstore.View,
+	lu *mat.LU,
+	alpha float64,
+) {
 	t.Helper()
 	n, functions := view.Vertices(), len(dual.Values(0))
 	f := mat.NewDense(n, functions, nil)
@@ -323,7 +380,14 @@ func checkValues(t *testing.T, where string, dual *diffusion.Dual, view graphsto
 	for v := range n {
 		for i, x := range dual.Values(graphstore.Vertex(v)) {
 			if off := math.Abs(x - y.At(v, i)); off > dual.Certificate()+1e-11 {
-				t.Fatalf("%s: value %d of vertex %d is off by %g, certificate %g", where, i, v, off, dual.Certificate())
+				t.Fatalf(
+					"%s: value %d of vertex %d is off by %g, certificate %g",
+					where,
+					i,
+					v,
+					off,
+					dual.Certificate(),
+				)
 			}
 		}
 	}
@@ -342,7 +406,14 @@ func checkEstimates(t *testing.T, seed uint64, batch int, estimates []quant.Esti
 			}
 		}
 		if math.Abs(total-1) > 1e-9 {
-			t.Fatalf("seed %d batch %d: %s %s: shares sum to %v", seed, batch, e.Community, e.Method, total)
+			t.Fatalf(
+				"seed %d batch %d: %s %s: shares sum to %v",
+				seed,
+				batch,
+				e.Community,
+				e.Method,
+				total,
+			)
 		}
 	}
 }

@@ -15,7 +15,10 @@ import (
 func BenchmarkRestart(b *testing.B) {
 	for _, edges := range []int{100_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("edges=%d", edges), func(b *testing.B) {
-			config := Config{Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
+			config := Config{
+				Classes:     2,
+				Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+			}
 			core := grown(b, config, edges)
 			defer core.Close()
 			var pause, restart time.Duration
@@ -59,7 +62,13 @@ func grown(b *testing.B, config Config, edges int) *Core {
 	const step = 1 << 16
 	for made := 0; made < edges; made += step {
 		batch.Reset()
-		batch.First, batch.Last, batch.Time = event.Position(made+1), event.Position(made+step), event.Time(made+1)
+		batch.First, batch.Last, batch.Time = event.Position(
+			made+1,
+		), event.Position(
+			made+step,
+		), event.Time(
+			made+1,
+		)
 		var units []uint32
 		for range min(step, edges-made) {
 			batch.Edges = append(batch.Edges, event.Edge{Src: id(), Dst: id(), Weight: 1})
@@ -67,8 +76,14 @@ func grown(b *testing.B, config Config, edges int) *Core {
 		for range step / 10 {
 			p := r.Uint32N(event.One)
 			units = append(units, p, event.One-p)
-			batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: id(), Units: units[len(units)-2:], Version: "m"})
-			batch.Labels = append(batch.Labels, event.Label{Vertex: id(), Class: event.Class(r.IntN(2))})
+			batch.Predictions = append(
+				batch.Predictions,
+				event.Prediction{Vertex: id(), Units: units[len(units)-2:], Version: "m"},
+			)
+			batch.Labels = append(
+				batch.Labels,
+				event.Label{Vertex: id(), Class: event.Class(r.IntN(2))},
+			)
 		}
 		batch.Emit = made+step >= edges
 		core.Step(&batch)

@@ -47,7 +47,12 @@ func TestCommunitiesWithoutEndAreRefused(t *testing.T) {
 		}
 	}).Refused
 	if len(refused) != flood-most+1 {
-		t.Errorf("%d of %d events are refused, %d communities have room", len(refused), flood, most-1)
+		t.Errorf(
+			"%d of %d events are refused, %d communities have room",
+			len(refused),
+			flood,
+			most-1,
+		)
 	}
 	for _, r := range refused {
 		if r.Reason != event.LimitExceeded || r.Detail != "communities" {
@@ -82,7 +87,8 @@ func TestCommunitiesWithoutEndAreRefused(t *testing.T) {
 	})
 	step(true, func(b *event.Batch) {
 		b.Controls = []event.Control{{
-			Op: event.Configure, Config: json.RawMessage(`{"communities": [{"name": "everyone", "everyone": true}]}`),
+			Op: event.Configure, Config: json.RawMessage(`{"communities": [{"name": "everyone", ` +
+				`"everyone": true}]}`),
 		}}
 	})
 	if err := checkCore(core); err != nil {

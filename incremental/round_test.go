@@ -39,7 +39,13 @@ func TestRoundedSharesSumToOne(t *testing.T) {
 				t.Fatalf("%v became %v, unit %v", was.Prevalence[i], x, unit)
 			}
 			if e.Low[i] > was.Low[i] || e.High[i] < was.High[i]-1e-12 {
-				t.Fatalf("interval %v to %v became %v to %v", was.Low[i], was.High[i], e.Low[i], e.High[i])
+				t.Fatalf(
+					"interval %v to %v became %v to %v",
+					was.Low[i],
+					was.High[i],
+					e.Low[i],
+					e.High[i],
+				)
 			}
 		}
 		if math.Abs(sum-1) > 1e-9 {
@@ -48,8 +54,8 @@ func TestRoundedSharesSumToOne(t *testing.T) {
 	}
 }
 
-// Every list of figures of a record must be multiples of the unit, but for those that say nothing of
-// one share: a list that is added to records must be rounded, or named here.
+// Every list of figures of a record must be multiples of the unit, but for those that say nothing
+// of one share: a list that is added to records must be rounded, or named here.
 func TestEveryFigureOfARecordIsRounded(t *testing.T) {
 	const unit = 0.05
 	plain := []string{"NEff", "Influence"}

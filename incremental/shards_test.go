@@ -23,7 +23,10 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 	const shards = 5
 	for seed := range uint64(24) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 == 0})
+		stream := eventtest.New(
+			seed,
+			eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 == 0},
+		)
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		if seed%3 > 0 {
 			config = dualConfig(seed, stream.Config.Classes)
@@ -35,9 +38,16 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 	}
 }
 
-// togetherAreOne holds workers that divide the shards of a history of so many batches among them, in another way after each
-// checkpoint, against a core that has all and never stops.
-func togetherAreOne(t *testing.T, seed uint64, random *rand.Rand, stream history, config Config, batches, every int) {
+// togetherAreOne holds workers that divide the shards of a history of so many batches among them,
+// in another way after each checkpoint, against a core that has all and never stops.
+func togetherAreOne(
+	t *testing.T,
+	seed uint64,
+	random *rand.Rand,
+	stream history,
+	config Config,
+	batches, every int,
+) {
 	t.Helper()
 	whole := newCore(t, config)
 	workers := divided(random, config)
@@ -52,10 +62,19 @@ func togetherAreOne(t *testing.T, seed uint64, random *rand.Rand, stream history
 		for _, core := range cores {
 			got = append(got, core.Step(batch).Estimates...)
 		}
-		slices.SortStableFunc(got, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+		slices.SortStableFunc(
+			got,
+			func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) },
+		)
 		if !reflect.DeepEqual(want, got) { // far faster than Diff, which takes nil for empty
 			if d := diff.Diff(want, got); d != "" {
-				t.Fatalf("seed %d batch %d: one (-) and %d workers (+):\n%s", seed, i, len(cores), d)
+				t.Fatalf(
+					"seed %d batch %d: one (-) and %d workers (+):\n%s",
+					seed,
+					i,
+					len(cores),
+					d,
+				)
 			}
 		}
 		if !batch.Checkpoint {
@@ -80,7 +99,9 @@ func togetherAreOne(t *testing.T, seed uint64, random *rand.Rand, stream history
 func crowded(config *Config, seed uint64) {
 	if seed/2%2 == 0 {
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
-		config.emissionWork = float64((8*config.Classes*config.Classes + solveWork) * int(1+seed/4%3*8))
+		config.emissionWork = float64(
+			(8*config.Classes*config.Classes + solveWork) * int(1+seed/4%3*8),
+		)
 	}
 	if seed%5 < 2 {
 		config.Estimates = optionsOf(quant.Auto)
@@ -110,8 +131,13 @@ func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Sect
 		for _, section := range saved(t, seed, core) {
 			parts[section.Name]++
 			if !bytes.Equal(all[section.Name], section.Data) {
-				t.Fatalf("seed %d: section %s of a worker with the shards %v is not that of one with all",
-					seed, section.Name, core.ownedShards())
+				t.Fatalf(
+					"seed %d: section %s of a worker with the shards %v "+
+						"is not that of one with all",
+					seed,
+					section.Name,
+					core.ownedShards(),
+				)
 			}
 		}
 	}
@@ -121,7 +147,14 @@ func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Sect
 			want = 1
 		}
 		if parts[name] != want {
-			t.Fatalf("seed %d: %d of %d workers save section %s, want %d", seed, parts[name], len(cores), name, want)
+			t.Fatalf(
+				"seed %d: %d of %d workers save section %s, want %d",
+				seed,
+				parts[name],
+				len(cores),
+				name,
+				want,
+			)
 		}
 	}
 	return whole
@@ -141,7 +174,10 @@ func TestDisownedShardLeavesNoTrace(t *testing.T) {
 			batch.Checkpoint = i%4 == 3
 			records, want := core.Step(batch).Estimates, twin.Step(batch).Estimates
 			if i < 5 {
-				records = slices.DeleteFunc(records, func(e quant.Estimate) bool { return ShardOf(e.Community, 3) == 1 })
+				records = slices.DeleteFunc(
+					records,
+					func(e quant.Estimate) bool { return ShardOf(e.Community, 3) == 1 },
+				)
 			}
 			if d := diff.Diff(want, records, cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("seed %d batch %d: never (-) and until now (+):\n%s", seed, i, d)

@@ -13,13 +13,21 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Standard errors from second moments that are estimated for all communities at once must be those from the masses of
-// each: within a twelfth in 96 cases of a hundred, and not larger or smaller on the whole.
+// Standard errors from second moments that are estimated for all communities at once must be those
+// from the masses of each: within a twelfth in 96 cases of a hundred, and not larger or smaller on
+// the whole.
 func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
-	for _, shape := range []struct{ classes, vertices, communities int }{{2, 20000, 40}, {2, 6000, 300}, {2, 6000, 40}, {5, 6000, 100}, {20, 6000, 200}} {
+	for _, shape := range []struct{ classes, vertices, communities int }{
+		{2, 20000, 40},
+		{2, 6000, 300},
+		{2, 6000, 40},
+		{5, 6000, 100},
+		{20, 6000, 200},
+	} {
 		config := Config{Classes: shape.classes, Engine: EngineDual, Emit: Emit{Threshold: 0.1}}
 		core := newCore(t, config)
-		for b := range simulatedSteps(t, shape.classes, shape.vertices, shape.communities, .05, 12*time.Second, 5*time.Second) {
+		for b := range simulatedSteps(t, shape.classes, shape.vertices, shape.communities, .05,
+			12*time.Second, 5*time.Second) {
 			core.Step(b)
 		}
 		view := core.View()
@@ -45,9 +53,23 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 		}
 		slices.Sort(got)
 		low, middle, high := got[len(got)/50], got[len(got)/2], got[len(got)-1-len(got)/50]
-		t.Logf("%+v: logarithm of standard errors %.3f, %.3f, %.3f; from %.3f to %.3f", shape, low, middle, high, got[0], got[len(got)-1])
+		t.Logf(
+			"%+v: logarithm of standard errors %.3f, %.3f, %.3f; from %.3f to %.3f",
+			shape,
+			low,
+			middle,
+			high,
+			got[0],
+			got[len(got)-1],
+		)
 		if low < -.08 || math.Abs(middle) > .02 || high > .08 {
-			t.Errorf("%+v: logarithms of standard errors are from %.3f to %.3f, %.3f in the middle", shape, low, high, middle)
+			t.Errorf(
+				"%+v: logarithms of standard errors are from %.3f to %.3f, %.3f in the middle",
+				shape,
+				low,
+				high,
+				middle,
+			)
 		}
 		core.Close()
 	}
@@ -60,7 +82,8 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	field.Solve(view, diffusion.Sources(id, view), 1e-6)
 	n, a1, a2 := make([]float64, k), make([]float64, k), make([]float64, k)
 	for v := range graphstore.Vertex(view.Vertices()) {
-		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate && view.Prediction(v) != nil {
+		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate &&
+			view.Prediction(v) != nil {
 			a := field.Mass(v)
 			n[l.Class], a1[l.Class], a2[l.Class] = n[l.Class]+1, a1[l.Class]+a, a2[l.Class]+a*a
 		}
@@ -74,9 +97,10 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	return s
 }
 
-// Where a quarter of the labels goes during each sketch, second moments must be those of the labels that there are, on the whole: a vertex
-// whose label has gone is a source, and must not count as a label with all the mass that it has as one. Single ones are off by more,
-// since a sketch of the past knows nothing of a label of large mass that came since.
+// Where a quarter of the labels goes during each sketch, second moments must be those of the labels
+// that there are, on the whole: a vertex whose label has gone is a source, and must not count as a
+// label with all the mass that it has as one. Single ones are off by more, since a sketch of the
+// past knows nothing of a label of large mass that came since.
 func TestLabelsThatGoLeaveSketches(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()
@@ -111,24 +135,42 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 		for i, uneven := range exactSpread(core, id).Uneven {
 			if s := core.tallies.Spread(id); s != nil && uneven >= 0 {
 				said := s.Uneven[i : i+tally.SketchRounds]
-				ratios = append(ratios, (1+(said[0]+said[1]+said[2]+said[3])/tally.SketchRounds)/(1+uneven))
+				ratios = append(
+					ratios,
+					(1+(said[0]+said[1]+said[2]+said[3])/tally.SketchRounds)/(1+uneven),
+				)
 			}
 		}
 	}
 	slices.Sort(ratios)
 	middle, high := ratios[len(ratios)/2], ratios[len(ratios)-1-len(ratios)/50]
-	t.Logf("second moments are %.2f to %.2f of those of the labels, %.2f in the middle", ratios[0], high, middle)
+	t.Logf(
+		"second moments are %.2f to %.2f of those of the labels, %.2f in the middle",
+		ratios[0],
+		high,
+		middle,
+	)
 	if len(ratios) < 60 || middle > 1.15 || high > 7 {
-		t.Errorf("of %d second moments the middle one is %.2f of what it is to be, the largest %.2f", len(ratios), middle, high)
+		t.Errorf(
+			"of %d second moments the middle one is %.2f of what it is to be, the largest %.2f",
+			len(ratios),
+			middle,
+			high,
+		)
 	}
 }
 
-// A sketch of a graph that is large for what emissions earn must be divided over many of them, none of which may do more than it has
-// earned but for one vertex; and a core that is restored all the while, in the middle of sketches, must publish the same
-// bits as one that never stopped.
+// A sketch of a graph that is large for what emissions earn must be divided over many of them, none
+// of which may do more than it has earned but for one vertex; and a core that is restored all the
+// while, in the middle of sketches, must publish the same bits as one that never stopped.
 func TestASketchIsDividedOverEmissions(t *testing.T) {
 	const earned = 4000
-	config := Config{Classes: 2, Engine: EngineDual, sketchEarned: earned, Emit: Emit{Threshold: 0.1}}
+	config := Config{
+		Classes:      2,
+		Engine:       EngineDual,
+		sketchEarned: earned,
+		Emit:         Emit{Threshold: 0.1},
+	}
 	core, twin := newCore(t, config), newCore(t, config)
 	unfinished, since, most := 0, 0, 0
 	made, credit := uint64(0), math.Inf(1)
@@ -145,8 +187,14 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 			for v := range graphstore.Vertex(view.Vertices()) {
 				vertex = max(vertex, 2*len(view.Neighbors(v))+100)
 			}
-			if spent := credit + sketchArriving*earned - d.Credit; d.Credit < -float64(vertex) || credit <= 0 && spent > 2*sketchArriving*earned {
-				t.Errorf("at %v sketches took %v of the work that %v were earned for", b.Time, spent, credit)
+			if spent := credit + sketchArriving*earned - d.Credit; d.Credit < -float64(vertex) ||
+				credit <= 0 && spent > 2*sketchArriving*earned {
+				t.Errorf(
+					"at %v sketches took %v of the work that %v were earned for",
+					b.Time,
+					spent,
+					credit,
+				)
 			}
 			if since++; d.Sketches > made {
 				made, most, since = d.Sketches, max(most, since), 0
@@ -164,7 +212,12 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 		}
 	}
 	if unfinished < 10 || most < 8 || made < 8 {
-		t.Errorf("%d of the states hold a sketch, %d were made, over at most %d emissions", unfinished, made, most)
+		t.Errorf(
+			"%d of the states hold a sketch, %d were made, over at most %d emissions",
+			unfinished,
+			made,
+			most,
+		)
 	}
 	core.Close()
 	twin.Close()

@@ -39,7 +39,13 @@ func TestAutoBearsWhatIsScarce(t *testing.T) {
 		for many, labelled := range labels {
 			for kind, predict := range predictions {
 				for _, engine := range []string{EnginePrimal, EngineDual} {
-					where := fmt.Sprintf("%d classes, labels: %s, predictions: %s, %s", classes, many, kind, engine)
+					where := fmt.Sprintf(
+						"%d classes, labels: %s, predictions: %s, %s",
+						classes,
+						many,
+						kind,
+						engine,
+					)
 					for _, e := range scarce(t, classes, engine, labelled, predict) {
 						checkInterval(t, where, e)
 						estimates++
@@ -55,26 +61,47 @@ func TestAutoBearsWhatIsScarce(t *testing.T) {
 
 // scarce returns what auto says of communities of one member, of two that are one vertex
 // counted twice, of 30 and of everyone in a town of 300.
-func scarce(t *testing.T, classes int, engine string, labelled func(v int) bool, predict func(w *town, v int) []uint32) []quant.Estimate {
+func scarce(
+	t *testing.T,
+	classes int,
+	engine string,
+	labelled func(v int) bool,
+	predict func(w *town, v int) []uint32,
+) []quant.Estimate {
 	t.Helper()
 	w := newTown(uint64(classes), classes, 300, 0)
 	batch := w.start()
 	batch.Labels, batch.Predictions = nil, nil
 	for v := range w.vertices {
 		if labelled(v) {
-			batch.Labels = append(batch.Labels, event.Label{Vertex: w.id(v), Class: event.Class(w.class[v])})
+			batch.Labels = append(
+				batch.Labels,
+				event.Label{Vertex: w.id(v), Class: event.Class(w.class[v])},
+			)
 		}
 		if units := predict(w, v); units != nil {
-			batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: w.id(v), Units: units})
+			batch.Predictions = append(
+				batch.Predictions,
+				event.Prediction{Vertex: w.id(v), Units: units},
+			)
 		}
 		for name, size := range map[string]int{"one": 1, "thirty": 30, "everyone": w.vertices} {
 			if v >= 7 && v < 7+size || size == w.vertices {
-				batch.Members = append(batch.Members, event.Member{Community: name, Vertex: w.id(v), Multiplicity: 1})
+				batch.Members = append(
+					batch.Members,
+					event.Member{Community: name, Vertex: w.id(v), Multiplicity: 1},
+				)
 			}
 		}
 	}
-	batch.Members = append(batch.Members, event.Member{Community: "twice", Vertex: w.id(7), Multiplicity: 2})
-	core := newCore(t, Config{Classes: classes, Engine: engine, Estimates: []quant.Options{{Method: quant.Auto}}})
+	batch.Members = append(
+		batch.Members,
+		event.Member{Community: "twice", Vertex: w.id(7), Multiplicity: 2},
+	)
+	core := newCore(
+		t,
+		Config{Classes: classes, Engine: engine, Estimates: []quant.Options{{Method: quant.Auto}}},
+	)
 	defer core.Close()
 	return core.Step(batch).Estimates
 }
@@ -88,9 +115,27 @@ func checkInterval(t *testing.T, where string, e quant.Estimate) {
 		low, high, se := e.Low[i], e.High[i], e.SE[i]
 		switch {
 		case !(0 <= low && low <= x && x <= high && high <= 1 && se >= 0 && se <= 0.5):
-			t.Fatalf("%s: %s, class %d: %v in %v to %v, error %v", where, e.Community, i, x, low, high, se)
+			t.Fatalf(
+				"%s: %s, class %d: %v in %v to %v, error %v",
+				where,
+				e.Community,
+				i,
+				x,
+				low,
+				high,
+				se,
+			)
 		case !(high > low) && (se > 0 || e.Labelled < e.Members):
-			t.Fatalf("%s: %s, class %d: no width at %v, error %v, %v of %v labelled", where, e.Community, i, x, se, e.Labelled, e.Members)
+			t.Fatalf(
+				"%s: %s, class %d: no width at %v, error %v, %v of %v labelled",
+				where,
+				e.Community,
+				i,
+				x,
+				se,
+				e.Labelled,
+				e.Members,
+			)
 		}
 	}
 	if math.Abs(sum-1) > 1e-9 {

@@ -45,7 +45,9 @@ func (l *soakLog) fill(b *event.Batch) {
 	}
 	for range soakStep / 8 {
 		b.Labels = append(b.Labels, event.Label{
-			Vertex: l.id(l.rand.IntN(soakVertices)), Class: event.Class(l.rand.IntN(soakClasses+8)%(soakClasses+1)) - 1,
+			Vertex: l.id(
+				l.rand.IntN(soakVertices),
+			), Class: event.Class(l.rand.IntN(soakClasses+8)%(soakClasses+1)) - 1,
 			Role: event.Role(l.rand.IntN(2)), Time: l.now, Position: l.next,
 		})
 	}
@@ -97,7 +99,10 @@ func TestSoakDoesNotGrow(t *testing.T) {
 	if events < 5*usual {
 		growthMax = 1.10 // the heap settles slowly
 	}
-	config := Config{Classes: soakClasses, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
+	config := Config{
+		Classes:     soakClasses,
+		Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+	}
 	config.CompactEvery = 5 * time.Second
 	core := newCore(t, config)
 	log := &soakLog{rand: rand.New(rand.NewPCG(1, 17)), next: 1, now: event.Time(time.Hour)}
@@ -123,12 +128,30 @@ func TestSoakDoesNotGrow(t *testing.T) {
 			first = now
 		}
 		last = now
-		worst = soakMark{max(worst.heap, now.heap), max(worst.goroutines, now.goroutines), max(worst.files, now.files)}
+		worst = soakMark{
+			max(worst.heap, now.heap),
+			max(worst.goroutines, now.goroutines),
+			max(worst.files, now.files),
+		}
 	}
-	t.Logf("%d events in %v, %d estimates, %d states saved, %d vertices, %d edges; heap %d KiB at a tenth, at most "+
-		"%d, %d at the end; goroutines %d, %d; files %d, %d", events, time.Since(begun).Round(time.Millisecond), estimates,
-		saves, core.View().Vertices(), core.View().Edges(), first.heap>>10, worst.heap>>10, last.heap>>10,
-		first.goroutines, worst.goroutines, first.files, worst.files)
+	t.Logf(
+		"%d events in %v, %d estimates, %d states saved, %d vertices, %d edges; heap %d KiB at "+
+			"a tenth, at most "+
+			"%d, %d at the end; goroutines %d, %d; files %d, %d",
+		events,
+		time.Since(begun).Round(time.Millisecond),
+		estimates,
+		saves,
+		core.View().Vertices(),
+		core.View().Edges(),
+		first.heap>>10,
+		worst.heap>>10,
+		last.heap>>10,
+		first.goroutines,
+		worst.goroutines,
+		first.files,
+		worst.files,
+	)
 	if float64(worst.heap) > growthMax*float64(first.heap) {
 		t.Errorf("the heap grew from %d to %d bytes", first.heap, worst.heap)
 	}

@@ -19,7 +19,8 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 	kernels := []string{"ppr", "ppr", "ppr", "truncated", "constant", "lazy"}
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{
-			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0, Audits: seed%2 == 0, Times: 1 << (seed / 6 % 2 * 24),
+			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0,
+			Audits: seed%2 == 0, Times: 1 << (seed / 6 % 2 * 24),
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
@@ -51,7 +52,12 @@ func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config
 		batch.Checkpoint = i%r.every == r.every-1
 		a, b := core.Step(batch), twin.Step(batch)
 		if !reflect.DeepEqual(a.Estimates, b.Estimates) {
-			t.Fatalf("seed %d batch %d: without (-) and with restarts (+):\n%s", seed, i, cmp.Diff(a.Estimates, b.Estimates))
+			t.Fatalf(
+				"seed %d batch %d: without (-) and with restarts (+):\n%s",
+				seed,
+				i,
+				cmp.Diff(a.Estimates, b.Estimates),
+			)
 		}
 		samePredictions(t, seed, core, twin)
 		if err := Encode(copied); err != nil {
@@ -86,7 +92,11 @@ func windowsOf(seed uint64) graphstore.Windows {
 	if seed%2 == 0 {
 		return graphstore.Windows{}
 	}
-	return graphstore.Windows{Edges: 90 * time.Second, Labels: 60 * time.Second, Predictions: 40 * time.Second}
+	return graphstore.Windows{
+		Edges:       90 * time.Second,
+		Labels:      60 * time.Second,
+		Predictions: 40 * time.Second,
+	}
 }
 
 // restored saves a core, restores it, and checks that a second save of either is
@@ -136,7 +146,11 @@ func sameState(t *testing.T, seed uint64, a, b []Section) {
 	}
 	for i, section := range a {
 		if b[i].Name != section.Name || !bytes.Equal(b[i].Data, section.Data) {
-			t.Fatalf("seed %d: section %s is saved as other bytes after a restart", seed, section.Name)
+			t.Fatalf(
+				"seed %d: section %s is saved as other bytes after a restart",
+				seed,
+				section.Name,
+			)
 		}
 	}
 }

@@ -19,7 +19,13 @@ type town struct {
 }
 
 func newTown(seed uint64, classes, vertices, groups int) *town {
-	w := &town{rand: rand.New(rand.NewPCG(seed, 77)), classes: classes, vertices: vertices, groups: groups, next: 1}
+	w := &town{
+		rand:     rand.New(rand.NewPCG(seed, 77)),
+		classes:  classes,
+		vertices: vertices,
+		groups:   groups,
+		next:     1,
+	}
 	for range vertices {
 		w.class = append(w.class, w.rand.IntN(classes))
 	}
@@ -58,7 +64,14 @@ func (w *town) member(b *event.Batch, group int, times uint32) {
 	for {
 		v := w.rand.IntN(w.vertices)
 		if w.class[v]%(1+group%3) == 0 || w.rand.IntN(4) == 0 {
-			b.Members = append(b.Members, event.Member{Community: fmt.Sprint("g", group), Vertex: w.id(v), Multiplicity: times})
+			b.Members = append(
+				b.Members,
+				event.Member{
+					Community:    fmt.Sprint("g", group),
+					Vertex:       w.id(v),
+					Multiplicity: times,
+				},
+			)
 			return
 		}
 	}
@@ -80,9 +93,15 @@ func (w *town) start() *event.Batch {
 		for range 4 {
 			b.Edges = append(b.Edges, event.Edge{Src: w.id(v), Dst: w.id(w.friend(v)), Weight: 1})
 		}
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: w.id(v), Units: w.predict(v), Version: "m"})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: w.id(v), Units: w.predict(v), Version: "m"},
+		)
 		if w.rand.IntN(8) == 0 {
-			b.Labels = append(b.Labels, event.Label{Vertex: w.id(v), Class: event.Class(w.class[v])})
+			b.Labels = append(
+				b.Labels,
+				event.Label{Vertex: w.id(v), Class: event.Class(w.class[v])},
+			)
 		}
 	}
 	for g := range w.groups {
@@ -95,15 +114,31 @@ func (w *town) start() *event.Batch {
 
 // step changes a little of everything.
 func (w *town) step() *event.Batch {
-	b := &event.Batch{First: w.next, Last: w.next, Time: event.Time(w.next) * 1e8, Emit: w.next%3 == 0}
+	b := &event.Batch{
+		First: w.next,
+		Last:  w.next,
+		Time:  event.Time(w.next) * 1e8,
+		Emit:  w.next%3 == 0,
+	}
 	w.next++
 	for range 30 {
 		v := w.rand.IntN(w.vertices)
-		b.Edges = append(b.Edges, event.Edge{Src: w.id(v), Dst: w.id(w.friend(v)), Weight: 1, Remove: w.rand.IntN(2) == 0})
+		b.Edges = append(
+			b.Edges,
+			event.Edge{
+				Src:    w.id(v),
+				Dst:    w.id(w.friend(v)),
+				Weight: 1,
+				Remove: w.rand.IntN(2) == 0,
+			},
+		)
 	}
 	for range 5 {
 		v := w.rand.IntN(w.vertices)
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: w.id(v), Units: w.predict(v), Version: "m"})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: w.id(v), Units: w.predict(v), Version: "m"},
+		)
 	}
 	v := w.rand.IntN(w.vertices)
 	b.Labels = append(b.Labels, event.Label{Vertex: w.id(v), Class: event.Class(w.class[v])})

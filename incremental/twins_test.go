@@ -21,7 +21,8 @@ func historyOf(seed uint64) (h history, classes int) {
 		return newTown(seed, 2+int(seed%4), 300, 3), 2 + int(seed%4)
 	}
 	stream := eventtest.New(seed, eventtest.Config{
-		Weighted: seed%2 == 0, Erase: seed%5 == 0, TTL: seed%7 == 0, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1,
+		Weighted: seed%2 == 0, Erase: seed%5 == 0, TTL: seed%7 == 0, Withdraw: seed%4 == 0,
+		RollOuts: seed%4 == 1,
 	})
 	return stream, stream.Config.Classes
 }
@@ -64,21 +65,39 @@ func TestPosteriorsAndEstimatesEqualTheirTwins(t *testing.T) {
 		restarts{batches: 12, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 	if compared < histories || late < histories/6 {
-		t.Errorf("%d histories: %d estimates were compared, in %d histories something was late", histories, compared, late)
+		t.Errorf(
+			"%d histories: %d estimates were compared, in %d histories something was late",
+			histories,
+			compared,
+			late,
+		)
 	}
 	t.Logf("%d histories: %d estimates, something was late in %d", histories, compared, late)
 }
 
 // compareToTwin holds the latest estimates against those from posteriors that are computed
 // anew. It returns how many, and how far a posterior was off.
-func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quant.Estimate) (n int, apart float64) {
+func compareToTwin(
+	t *testing.T,
+	seed uint64,
+	core *Core,
+	latest map[string]quant.Estimate,
+) (n int, apart float64) {
 	t.Helper()
 	view, mine := core.View(), core.posteriors
 	epoch := mine.state.Epoch()
 	if epoch == nil {
 		return 0, 0
 	}
-	state, err := posterior.Restore(core.config.Classes, "", core.pairs, core.tallies.Rows, *epoch, view, core.sums)
+	state, err := posterior.Restore(
+		core.config.Classes,
+		"",
+		core.pairs,
+		core.tallies.Rows,
+		*epoch,
+		view,
+		core.sums,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +146,16 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 			// Where classes are hard to tell apart the shares move by a multiple of what the
 			// posteriors do.
 			if off := math.Abs(q - e.Prevalence[i]); off > 1e-6+50*apart {
-				t.Errorf("seed %d: %s: share %d is %v, from posteriors computed anew %v; those are off by %g",
-					seed, name, i, e.Prevalence[i], q, apart)
+				t.Errorf(
+					"seed %d: %s: share %d is %v, from posteriors computed anew %v; those are "+
+						"off by %g",
+					seed,
+					name,
+					i,
+					e.Prevalence[i],
+					q,
+					apart,
+				)
 			}
 		}
 	}
@@ -148,7 +175,9 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 			start.Predictions = nil
 		}
 		core.Step(start)
-		core.Hold(Reading{Epoch: core.Coefficients()}) // a label that changes is a reason to fit anew
+		core.Hold(
+			Reading{Epoch: core.Coefficients()},
+		) // a label that changes is a reason to fit anew
 		labels, triangles := slices.Clone(core.tallies.Rows()), 0
 		for _, v := range labels {
 			was := core.View().Label(v).Class
@@ -161,9 +190,22 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 			}
 			before := views()
 			at := core.Position() + 1
-			core.Step(&event.Batch{First: at, Last: at, Emit: true, Labels: []event.Label{{Vertex: core.View().ID(v), Class: (was + 1) % 3}}})
+			core.Step(
+				&event.Batch{
+					First:  at,
+					Last:   at,
+					Emit:   true,
+					Labels: []event.Label{{Vertex: core.View().ID(v), Class: (was + 1) % 3}},
+				},
+			)
 			if after := views(); !slices.Equal(before, after) {
-				t.Errorf("%q: the label of %d moves its own views from %v to %v", name, v, before, after)
+				t.Errorf(
+					"%q: the label of %d moves its own views from %v to %v",
+					name,
+					v,
+					before,
+					after,
+				)
 			}
 			for _, u := range core.View().Neighbors(v) {
 				for _, w := range core.View().Neighbors(u) {

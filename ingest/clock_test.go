@@ -75,7 +75,10 @@ func TestALeapingClockDelaysNothing(t *testing.T) {
 // Where the broker's clock never goes back, log time must be the broker's; where it does, log time
 // must stand until that has caught up, and the source must say by how much it is ahead.
 func TestLogTimeIsTheBrokersWhileThatGoesForward(t *testing.T) {
-	for wrong, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Hour - 10*time.Second, -time.Hour: 0} {
+	for wrong, want := range map[time.Duration]time.Duration{
+		0:         0,
+		time.Hour: time.Hour - 10*time.Second, -time.Hour: 0,
+	} {
 		var clock logClock
 		before := event.Time(0)
 		for i, at := range leapingClock(wrong) {
@@ -155,7 +158,8 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	b.publish(
 		event.KindEdge,
 		fmt.Sprintf(
-			`[{"src":1,"dst":2,"time":%d},{"src":1,"dst":3,"time":4576000000},{"src":1,"dst":4,"time":%d}]`,
+			`[{"src":1,"dst":2,"time":%d},{"src":1,"dst":3,"time":4576000000},{"src":1,"dst":4,`+
+				`"time":%d}]`,
 			now,
 			now+1,
 		),
@@ -185,15 +189,16 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// While log time stands, batches must carry the time of receipt as the time by which assertions end,
-// also after a restart behind any step. Otherwise they carry none.
+// While log time stands, batches must carry the time of receipt as the time by which assertions
+// end, also after a restart behind any step. Otherwise they carry none.
 func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {
 		var clock logClock
 		var units []Unit
 		for i, at := range leapingClock(wrong) {
 			units = append(units, Unit{
-				Position: event.Position(i + 1), Time: clock.advance(at), Received: event.Time(at.UnixNano()),
+				Position: event.Position(i + 1), Time: clock.advance(at),
+				Received: event.Time(at.UnixNano()),
 			})
 		}
 		steps := func(from Resume) (list []event.Batch) {
@@ -204,7 +209,10 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 				for {
 					taken, complete := c.Offer(u)
 					if complete {
-						list = append(list, event.Batch{First: b.First, Last: b.Last, Time: b.Time, Clock: b.Clock, Emit: b.Emit})
+						list = append(list, event.Batch{
+							First: b.First, Last: b.Last, Time: b.Time,
+							Clock: b.Clock, Emit: b.Emit,
+						})
 						c.Begin(&b)
 					}
 					if taken {
@@ -223,18 +231,21 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 				stood++
 			}
 			if b.Clock != want {
-				t.Fatalf("clock wrong by %v, step %d: assertions end by %v, want %v", wrong, i, b.Clock, want)
+				t.Fatalf("clock wrong by %v, step %d: assertions end by %v, want %v", wrong, i,
+					b.Clock, want)
 			}
 			if i%37 != 0 {
 				continue
 			}
 			rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock})
-			if diff := cmp.Diff(whole[i+1:], rest, cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
+			if diff := cmp.Diff(whole[i+1:], rest,
+				cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
 				t.Fatalf("clock wrong by %v, after step %d: %s", wrong, i, diff)
 			}
 		}
 		if (stood > 0) != (wrong != 0) {
-			t.Errorf("clock wrong by %v: log time stood in %d of %d steps", wrong, stood, len(whole))
+			t.Errorf("clock wrong by %v: log time stood in %d of %d steps", wrong, stood,
+				len(whole))
 		}
 	}
 }

@@ -121,13 +121,17 @@ func TestAuditAcceptsSafeStreams(t *testing.T) {
 	b.keepStore()
 	names := broker.DefaultStreamNames()
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
-		"byte limit":      func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
-		"message limit":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 },
-		"single subjects": func(c *jetstream.StreamConfig) { c.Subjects = []string{"single-subjects.*"} },
-		"no direct get":   func(c *jetstream.StreamConfig) { c.AllowDirect = false },
-		"compression":     func(c *jetstream.StreamConfig) { c.Compression = jetstream.S2Compression },
-		"deny purge":      func(c *jetstream.StreamConfig) { c.DenyPurge = true },
-		"atomic publish":  func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = true },
+		"byte limit":    func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+		"message limit": func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 },
+		"single subjects": func(c *jetstream.StreamConfig) {
+			c.Subjects = []string{"single-subjects.*"}
+		},
+		"no direct get": func(c *jetstream.StreamConfig) { c.AllowDirect = false },
+		"compression": func(c *jetstream.StreamConfig) {
+			c.Compression = jetstream.S2Compression
+		},
+		"deny purge":     func(c *jetstream.StreamConfig) { c.DenyPurge = true },
+		"atomic publish": func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = true },
 	} {
 		names.Log = strings.ReplaceAll(name, " ", "-")
 		config := broker.LogConfig(names.Log)

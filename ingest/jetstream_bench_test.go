@@ -57,7 +57,8 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 				})
 			}
 			o.ContentType = wire.Arrow
-			if o.Payload, err = wire.EncodeArrow(event.KindEdge, &batch, 0, perMessage); err != nil {
+			if o.Payload, err = wire.EncodeArrow(event.KindEdge, &batch, 0,
+				perMessage); err != nil {
 				b.Fatal(err)
 			}
 		}

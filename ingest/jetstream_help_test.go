@@ -109,7 +109,10 @@ func (b *testBroker) randomLog(seed uint64, n int) {
 	for range n {
 		now += rng.Float64() * 0.05
 		kind, text := randomMessage(rng, now)
-		if err := p.Publish(testContext(b.t), Outgoing{Kind: kind, Payload: []byte(text)}); err != nil {
+		if err := p.Publish(testContext(b.t), Outgoing{
+			Kind:    kind,
+			Payload: []byte(text),
+		}); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -134,7 +134,8 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 			t.Errorf("opened after position %d of a log that begins at 10", from)
 		}
 	}
-	if p := positions(t, b.open(JetStreamConfig{Step: singles, From: Resume{Position: 10}}), 1); p != 11 {
+	if p := positions(t, b.open(JetStreamConfig{Step: singles, From: Resume{Position: 10}}),
+		1); p != 11 {
 		t.Errorf("after 10 comes %d", p)
 	}
 	s.feed.Stop()
@@ -157,7 +158,8 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 		}
 		want := "does not exist any more"
 		if again > 0 {
-			if _, err := broker.EnsureLog(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
+			if _, err := broker.EnsureLog(testContext(t), b.js,
+				broker.DefaultStreamNames()); err != nil {
 				t.Fatal(err)
 			}
 			b.edges(1, again)
@@ -179,7 +181,8 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 func TestRestoredOldStoreIsNoticed(t *testing.T) {
 	for _, more := range []int{0, 10} {
 		b := bareBroker(t, broker.EmbeddedConfig{Listen: "127.0.0.1:0"})
-		if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
+		if err := broker.EnsureStreams(testContext(t), b.js,
+			broker.DefaultStreamNames()); err != nil {
 			t.Fatal(err)
 		}
 		address := strings.TrimPrefix(b.URL(), "nats://")
@@ -304,7 +307,10 @@ func TestRepeatsWithinTheWindowAreDropped(t *testing.T) {
 		}
 		for i := range 10 {
 			payload := fmt.Appendf(nil, `{"src":%d,"dst":%d}`, i, i+1)
-			if err := p.Publish(testContext(t), Outgoing{Kind: event.KindEdge, Payload: payload}); err != nil {
+			if err := p.Publish(testContext(t), Outgoing{
+				Kind:    event.KindEdge,
+				Payload: payload,
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -145,7 +145,8 @@ func TestSourceEndsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// A message in a newer schema must be refused, and end no run: whoever may publish could else stop all.
+// A message in a newer schema must be refused, and end no run: whoever may publish could else stop
+// all.
 func TestAnUnknownSchemaVersionStopsNothing(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)
@@ -263,7 +264,10 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 			i+1,
 			bytes.Repeat([]byte(" "), padding),
 		)
-		if err := p.Publish(testContext(t), Outgoing{Kind: event.KindEdge, Payload: payload}); err != nil {
+		if err := p.Publish(testContext(t), Outgoing{
+			Kind:    event.KindEdge,
+			Payload: payload,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -68,8 +68,8 @@ func staleInfo(t *testing.T, info []byte) []byte {
 	return stale
 }
 
-// A leader that was just elected may not have stored the newest messages yet. A log that it says to be
-// shorter than what was read must be asked for again, at a restart and where a reader goes on.
+// A leader that was just elected may not have stored the newest messages yet. A log that it says to
+// be shorter than what was read must be asked for again, at a restart and where a reader goes on.
 func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)

@@ -75,7 +75,11 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			t.Fatalf("seed %d: only %d late", seed, len(want))
 		}
 		for _, step := range []StepConfig{
-			{}, {Every: -1}, {EventsMax: 7, Every: -1}, {Every: time.Second, EmitEvery: 30 * time.Second}, {Every: time.Minute, EventsMax: 50},
+			{},
+			{Every: -1},
+			{EventsMax: 7, Every: -1},
+			{Every: time.Second, EmitEvery: 30 * time.Second},
+			{Every: time.Minute, EventsMax: 50},
 		} {
 			step.Time, step.Late = EventTime, event.LatePolicy{After: time.Minute, Labels: true}
 			s := b.open(JetStreamConfig{UntilLast: true, Step: step})
@@ -130,7 +134,8 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 	b.publish(
 		event.KindLabel,
 		fmt.Sprintf(
-			`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
+			`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,`+
+				`"class":1}]`,
 			ago(time.Hour),
 			ago(10*time.Second),
 		),

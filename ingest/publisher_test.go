@@ -92,7 +92,10 @@ func TestPublisherWaitsForRoom(t *testing.T) {
 	stored, _ := p.Stored()
 	if !errors.Is(err, broker.ErrNoSpace) ||
 		!strings.Contains(err.Error(), "raise its max_bytes") ||
-		!strings.Contains(err.Error(), fmt.Sprintf("message %d (%d are stored)", stored+1, stored)) {
+		!strings.Contains(
+			err.Error(),
+			fmt.Sprintf("message %d (%d are stored)", stored+1, stored),
+		) {
 		t.Fatalf("%d stored, error %v", stored, err)
 	}
 	if again := p.Publish(testContext(t), edgeMessage(1)); !errors.Is(again, broker.ErrNoSpace) {

@@ -81,8 +81,8 @@ func TestALongOriginalIsOnlyInTheLog(t *testing.T) {
 	}
 }
 
-// A long event that is refused alone must not be published again with its message, whose other events
-// were applied and may have changed since, nor without its end: somebody must give it.
+// A long event that is refused alone must not be published again with its message, whose other
+// events were applied and may have changed since, nor without its end: somebody must give it.
 func TestALongEventIsNotRetriedWithItsMessage(t *testing.T) {
 	b := startBroker(t, "")
 	long := `{"vertex": 2, "attributes": {"wrong": []`
@@ -90,7 +90,10 @@ func TestALongEventIsNotRetriedWithItsMessage(t *testing.T) {
 		long += fmt.Sprintf(`, "a%d": %q`, i, strings.Repeat("x", 4000))
 	}
 	long += `}}`
-	for _, message := range []string{`[{"vertex": 1}, ` + long + `, {"vertex": 3}]`, "{\"vertex\": 1}\n" + long + "\n"} {
+	for _, message := range []string{
+		`[{"vertex": 1}, ` + long + `, {"vertex": 3}]`,
+		"{\"vertex\": 1}\n" + long + "\n",
+	} {
 		b.publish(event.KindVertex, message)
 	}
 	b.follow(Resume{})

@@ -192,8 +192,8 @@ func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	}
 }
 
-// A worker of a group that comes to a step when the broker has forgotten the entries of the one ahead must
-// not store them again.
+// A worker of a group that comes to a step when the broker has forgotten the entries of the one
+// ahead must not store them again.
 func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 	b := startBroker(t, "")
 	config := broker.QuarantineConfig(broker.DefaultStreamNames().Quarantine)
@@ -223,7 +223,8 @@ func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 	refuse(t, ahead, step(2))
 	mark := nats.NewMsg("gqlq.retried")
 	mark.Header.Set(headerEntry, "99")
-	for forgotten := false; !forgotten; { // a message of later is not known any more, so neither are the entries
+	// a message of later is not known any more, so neither are the entries
+	for forgotten := false; !forgotten; {
 		ack, err := b.js.PublishMsg(testContext(t), mark, jetstream.WithMsgID("later"))
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +234,8 @@ func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 	refuse(t, behind, step(2))
 	refuse(t, behind, step(3))
 	want := []string{
-		"1/0 edge self-loop a", "1/1 label bad-value b", "2/0 edge self-loop a", "2/1 label bad-value b",
+		"1/0 edge self-loop a", "1/1 label bad-value b", "2/0 edge self-loop a",
+		"2/1 label bad-value b",
 		"3/0 edge self-loop a", "3/1 label bad-value b",
 	}
 	if got := brief(b.quarantined(QuarantineFilter{})); !slices.Equal(got, want) {
@@ -267,7 +269,8 @@ func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 func TestRetriedEntriesComeBackIntoTheLog(t *testing.T) {
 	b := startBroker(t, "")
 	b.publish(event.KindEdge, `{"src":1,"dst":1}`)
-	if _, err := b.js.Publish(testContext(t), "gql.edges", []byte(`{"src":4,"dst":5}`)); err != nil {
+	if _, err := b.js.Publish(testContext(t), "gql.edges",
+		[]byte(`{"src":4,"dst":5}`)); err != nil {
 		t.Fatal(err)
 	}
 	edges, at := b.follow(Resume{})

@@ -85,8 +85,8 @@ func TestASkippedHoleIsPassed(t *testing.T) {
 	}
 }
 
-// Every place that something has kept must be compared when a log is opened, and with the prefix when
-// the reader comes to it, by the name of what has kept it.
+// Every place that something has kept must be compared when a log is opened, and with the prefix
+// when the reader comes to it, by the name of what has kept it.
 func TestKeptPlacesAreCompared(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 9)
@@ -139,8 +139,12 @@ func TestDigestsAndRangesSurviveTheirText(t *testing.T) {
 			t.Errorf("%q became %v", text, got)
 		}
 	}
-	for text, want := range map[string]Range{"7": {7, 7}, "7-9": {7, 9}, "9-7": {}, "0": {}, "-": {}} {
-		if r, ok := ParseRange(text); ok != (want != Range{}) || ok && (r != want || r.String() != text) {
+	for text, want := range map[string]Range{
+		"7": {7, 7}, "7-9": {7, 9}, "9-7": {}, "0": {},
+		"-": {},
+	} {
+		if r, ok := ParseRange(text); ok != (want != Range{}) ||
+			ok && (r != want || r.String() != text) {
 			t.Errorf("%q became %v, %v", text, r, ok)
 		}
 	}
@@ -169,8 +173,8 @@ func TestAMessageSkipsNothing(t *testing.T) {
 	}
 }
 
-// Whoever can publish must not take the ids of a group's ticks, so that the broker drops the ticks and
-// the log's time stands still.
+// Whoever can publish must not take the ids of a group's ticks, so that the broker drops the ticks
+// and the log's time stands still.
 func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
 	b := startBroker(t, "")
 	const every = 100 * time.Millisecond
@@ -180,7 +184,12 @@ func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
 	}
 	again, err := TickSecret(t.Context(), b.js, "GQL")
 	if err != nil || again != secret || len(secret) < 20 {
-		t.Errorf("the secrets %q and %q, %v: another worker must have the same one", secret, again, err)
+		t.Errorf(
+			"the secrets %q and %q, %v: another worker must have the same one",
+			secret,
+			again,
+			err,
+		)
 	}
 	slot := time.Now().UnixNano() / int64(every)
 	for i := range int64(900) { // guesses for a minute and a half

@@ -109,8 +109,9 @@ type outcome struct {
 
 // faultyCore is cheap to solve: what is tried is how steps come about and are kept.
 var faultyCore = incremental.Config{
-	Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}, CompactEvery: 500 * time.Millisecond,
-	Estimates: []quant.Options{{Method: "pcc"}},
+	Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+	CompactEvery: 500 * time.Millisecond,
+	Estimates:    []quant.Options{{Method: "pcc"}},
 }
 
 // run reads the log to its end, in as many lives as it takes.
@@ -156,8 +157,14 @@ func (b *faultyBroker) live(
 		core, err = incremental.New(faultyCore)
 	} else {
 		m := saved.Manifest
-		config.From = Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
-		config.Identity = &Identity{Stream: "GQL", Position: config.From.Position, Digest: ParseDigest(m.Stream.Digest)}
+		config.From = Resume{
+			Position: event.Position(m.Position), Time: event.Time(m.LogTime),
+			Emitted: m.Emitted,
+		}
+		config.Identity = &Identity{
+			Stream: "GQL", Position: config.From.Position,
+			Digest: ParseDigest(m.Stream.Digest),
+		}
 		core, err = incremental.Restore(faultyCore, saved.Sections)
 	}
 	if err != nil {
@@ -302,8 +309,10 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 		})
 	}
 	t.Logf(
-		"%d runs in %v, %d estimates: %d messages again, %d old ones, %d left out, %d delays, %d broken connections, "+
-			"%d requests refused, %d replies that are no message, %d deaths, %d failures of the disk, %d replicas that lag; 0 differences",
+		"%d runs in %v, %d estimates: %d messages again, %d old ones, %d left out, %d delays, "+
+			"%d broken connections, "+
+			"%d requests refused, %d replies that are no message, %d deaths, %d failures of the "+
+			"disk, %d replicas that lag; 0 differences",
 		runs,
 		time.Since(begun).Round(time.Second),
 		estimates,

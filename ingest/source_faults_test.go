@@ -239,7 +239,8 @@ func faultyLog(seed uint64) (log []*jetstream.RawStreamMsg) {
 			)
 		}
 		log = append(log, &jetstream.RawStreamMsg{
-			Subject: "gql." + kind.String(), Sequence: uint64(i + 1), Data: []byte(text), Time: at, Header: nats.Header{},
+			Subject: "gql." + kind.String(), Sequence: uint64(i + 1), Data: []byte(text), Time: at,
+			Header: nats.Header{},
 		})
 		at = at.Add(time.Duration(rng.IntN(80)) * time.Millisecond)
 	}

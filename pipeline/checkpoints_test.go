@@ -11,8 +11,9 @@ import (
 	"gqlstream/sinks"
 )
 
-// Neither the next checkpoint nor a worker that takes shards over must wait for a state that is given to others, which may
-// take minutes. A state that comes meanwhile is not given; at the end of a run the others get what they can in some seconds.
+// Neither the next checkpoint nor a worker that takes shards over must wait for a state that is
+// given to others, which may take minutes. A state that comes meanwhile is not given; at the end of
+// a run the others get what they can in some seconds.
 func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -73,7 +74,8 @@ func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	}
 }
 
-// Who stops a run waits ten seconds for it. What it waits for at its end must be waited for at once.
+// Who stops a run waits ten seconds for it. What it waits for at its end must be waited for at
+// once.
 func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))

@@ -8,7 +8,10 @@ import (
 )
 
 func TestCollectorComesSoonerToLargeHeaps(t *testing.T) {
-	for live, want := range map[uint64]int{0: 100, 1 << 20: 100, 256 << 20: 100, 512 << 20: 50, 1 << 30: 25, 4 << 30: 20, 1 << 40: 20} {
+	for live, want := range map[uint64]int{
+		0: 100, 1 << 20: 100, 256 << 20: 100, 512 << 20: 50,
+		1 << 30: 25, 4 << 30: 20, 1 << 40: 20,
+	} {
 		if got := collectorPercent(live); got != want {
 			t.Errorf("%d live bytes: %d %%, want %d", live, got, want)
 		}

@@ -10,8 +10,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// The status must say how many vertices have labels, predictions and communities, and how many of these
-// have an edge, of the graph as it stands.
+// The status must say how many vertices have labels, predictions and communities, and how many of
+// these have an edge, of the graph as it stands.
 func TestEvidenceIsCounted(t *testing.T) {
 	store, err := graphstore.New(graphstore.Config{Classes: 2})
 	if err != nil {
@@ -26,9 +26,15 @@ func TestEvidenceIsCounted(t *testing.T) {
 		}
 	}
 	apply(&event.Batch{
-		Edges: []event.Edge{{Src: id(1), Dst: id(2), Weight: 1}, {Src: id(2), Dst: id(3), Weight: 1}},
+		Edges: []event.Edge{
+			{Src: id(1), Dst: id(2), Weight: 1},
+			{Src: id(2), Dst: id(3), Weight: 1},
+		},
 		Labels: []event.Label{
-			{Vertex: id(1), Class: 1}, {Vertex: id(3), Class: 1}, {Vertex: id(7), Class: 0}, {Vertex: id(8), Class: 1},
+			{
+				Vertex: id(1),
+				Class:  1,
+			}, {Vertex: id(3), Class: 1}, {Vertex: id(7), Class: 0}, {Vertex: id(8), Class: 1},
 		},
 		Predictions: []event.Prediction{{Vertex: id(2), Units: half}, {Vertex: id(9), Units: half}},
 		Members: []event.Member{
@@ -38,13 +44,17 @@ func TestEvidenceIsCounted(t *testing.T) {
 		},
 	})
 	var c coverage
-	check := func(position event.Position, labels, predictions, members web.Meeting, left, right uint64) {
+	check := func(position event.Position, labels, predictions, members web.Meeting, left,
+		right uint64,
+	) {
 		t.Helper()
 		c.due = time.Time{}
 		got := c.count(store.View(), position, []string{"left", "right"})
 		of := map[string]uint64{"left": left, "right": right}
-		if got.Position != uint64(position) || got.Labels != labels || got.Predictions != predictions ||
-			got.Members != members || !maps.Equal(got.LabelsByClass, of) {
+		if got.Position != uint64(position) || got.Labels != labels ||
+			got.Predictions != predictions ||
+			got.Members != members ||
+			!maps.Equal(got.LabelsByClass, of) {
 			t.Errorf("%+v", got)
 		}
 	}

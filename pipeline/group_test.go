@@ -18,8 +18,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// A worker that is drained must end when another one estimates its shards, although that one may always be later than
-// it. It must not end for one that is drained itself.
+// A worker that is drained must end when another one estimates its shards, although that one may
+// always be later than it. It must not end for one that is drained itself.
 func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 	js := startServer(t)
 	join := func(name string) *group.Member {
@@ -45,9 +45,15 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 		shards []int // that the other one estimates
 		drains bool  // the other one, too
 		want   []int // that are kept
-	}{{[]int{0, 1}, true, []int{0, 1}}, {[]int{}, false, []int{0, 1}}, {[]int{1}, false, []int{0}}, {[]int{0, 1}, false, []int{}}} {
+	}{
+		{[]int{0, 1}, true, []int{0, 1}},
+		{[]int{}, false, []int{0, 1}},
+		{[]int{1}, false, []int{0}},
+		{[]int{0, 1}, false, []int{}},
+	} {
 		other.Say(func(own *group.Presence) { own.Shards, own.Drains = step.shards, step.drains })
-		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) { // until the drained one has heard of it
+		// until the drained one has heard of it
+		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 			served := []int{}
 			for shard, place := range drained.Places(2, 1) {
 				if place.Served {
@@ -77,8 +83,8 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 	}
 }
 
-// Shards of a worker that is dead must be prepared for; when it is heard of again, what was prepared is given up,
-// and what has caught up takes the place of the main fold.
+// Shards of a worker that is dead must be prepared for; when it is heard of again, what was
+// prepared is given up, and what has caught up takes the place of the main fold.
 func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	js := startServer(t)
 	bucket := group.Bucket("", "test")
@@ -129,7 +135,10 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	renew()
-	wait("other to be there again", func() bool { return m.member.Places(2, 1)[1-shardsOf].Order < 0 })
+	wait(
+		"other to be there again",
+		func() bool { return m.member.Places(2, 1)[1-shardsOf].Order < 0 },
+	)
 	if prepare(); p.nextFold.Load() != nil && !dead {
 		t.Fatal("something is prepared, although nobody is dead")
 	}
@@ -170,8 +179,9 @@ func joinAlone(t *testing.T) *membership {
 	return &membership{member: member, copies: 1}
 }
 
-// What is prepared must not be begun anew because more shards are this worker's than those that it brings: a worker that is
-// slow to say that it lives would put the shards of a dead one off again and again.
+// What is prepared must not be begun anew because more shards are this worker's than those that it
+// brings: a worker that is slow to say that it lives would put the shards of a dead one off again
+// and again.
 func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 	m := joinAlone(t)
 	p := foldOf(m, 0)
@@ -193,8 +203,8 @@ func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 	}
 }
 
-// The next fold must not be the first at a step, also at one without messages, which ends where the one before does: only the
-// main fold says what a step came to, and saves it.
+// The next fold must not be the first at a step, also at one without messages, which ends where the
+// one before does: only the main fold says what a step came to, and saves it.
 func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := foldOf(&membership{}, 0)
@@ -226,8 +236,9 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	})
 }
 
-// A worker that has no memory for two folds stands still until the next one has caught up. The others must not take
-// it for one that estimates its shards: who keeps one of them until another worker publishes it would give it up.
+// A worker that has no memory for two folds stands still until the next one has caught up. The
+// others must not take it for one that estimates its shards: who keeps one of them until another
+// worker publishes it would give it up.
 func TestAWorkerThatStandsStillSaysThatItEstimatesNothing(t *testing.T) {
 	m := joinAlone(t)
 	member := m.member

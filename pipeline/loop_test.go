@@ -28,7 +28,8 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 	for err, want := range map[error]bool{
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}: true,
 		context.DeadlineExceeded:                         true,
-		context.Canceled:                                 true,  // the connection ended under the question
+		// the connection ended under the question
+		context.Canceled:                                 true,
 		jetstream.ErrStreamNotFound:                      true,  // another worker is making it
 		&jetstream.APIError{Code: 503, ErrorCode: 10039}: false, // JetStream is not enabled
 		errors.New("nats: no servers available"):         false,
@@ -42,8 +43,8 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 	}
 }
 
-// A worker that starts again must wait for a broker that it cannot connect to, whether that refuses or is silent; at its first
-// start the address may be wrong.
+// A worker that starts again must wait for a broker that it cannot connect to, whether that refuses
+// or is silent; at its first start the address may be wrong.
 func TestOnlyAKnownBrokerIsWaitedFor(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +79,10 @@ func TestAStartThatIsInterruptedIsNoFailure(t *testing.T) {
 		interrupt()
 		return settings, nil
 	}
-	if err := Run(ctx, read, Options{Out: io.Discard, Err: io.Discard, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := Run(ctx, read, Options{
+		Out: io.Discard, Err: io.Discard,
+		Log: slog.New(slog.DiscardHandler),
+	}); err != nil {
 		t.Error(err)
 	}
 }
@@ -119,7 +123,8 @@ func settingsOfServer(t *testing.T) config.Settings {
 	return settings
 }
 
-// A new address at which nobody answers must not be tried for long: the run stands still until it goes on with the old one.
+// A new address at which nobody answers must not be tried for long: the run stands still until it
+// goes on with the old one.
 func TestANewAddressIsTriedOnce(t *testing.T) {
 	settings := settingsOfServer(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -138,7 +143,10 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 		settings: settings,
 	}
 	go func() {
-		ended <- runAgain(ctx, settings, again, Options{Err: said, Log: slog.New(slog.NewTextHandler(said, nil))})
+		ended <- runAgain(ctx, settings, again, Options{
+			Err: said,
+			Log: slog.New(slog.NewTextHandler(said, nil)),
+		})
 	}()
 	for begun, starts := time.Now(), 0; starts < 2; time.Sleep(10 * time.Millisecond) {
 		if now := strings.Count(said.String(), "reads      stream"); now > starts {
@@ -156,8 +164,8 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 	}
 }
 
-// A run must say that the log out has begun to drop records, and end with the name of a setting of the log in
-// that could drop events, also when either comes under the run.
+// A run must say that the log out has begun to drop records, and end with the name of a setting of
+// the log in that could drop events, also when either comes under the run.
 func TestStreamsAreAuditedUnderARun(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}

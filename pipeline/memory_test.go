@@ -22,15 +22,33 @@ func TestMemoryIsTheLeastThatAnybodyGrants(t *testing.T) {
 		files map[string]string
 		want  uint64
 	}{
-		"nothing is said":     {nil, 0},
-		"no limit":            {map[string]string{groups2: "0::/\n", "sys/fs/cgroup/memory.max": "max\n"}, 0},
-		"a container":         {map[string]string{groups2: "0::/\n", "sys/fs/cgroup/memory.max": "4096\n"}, 4096},
-		"a group above":       {map[string]string{groups2: "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "8192\n"}, 8192},
-		"version 1":           {map[string]string{groups2: groups1, limit1: "512\n"}, 512},
-		"version 1, no limit": {map[string]string{groups2: groups1, limit1: unlimited1, root1: unlimited1}, 0},
-		"version 1, above":    {map[string]string{groups2: groups1, limit1: unlimited1, root1: "512\n"}, 512},
+		"nothing is said": {nil, 0},
+		"no limit": {map[string]string{
+			groups2:                    "0::/\n",
+			"sys/fs/cgroup/memory.max": "max\n",
+		}, 0},
+		"a container": {map[string]string{
+			groups2:                    "0::/\n",
+			"sys/fs/cgroup/memory.max": "4096\n",
+		}, 4096},
+		"a group above": {map[string]string{
+			groups2:                      "0::/a/b\n",
+			"sys/fs/cgroup/a/memory.max": "8192\n",
+		}, 8192},
+		"version 1": {map[string]string{groups2: groups1, limit1: "512\n"}, 512},
+		"version 1, no limit": {map[string]string{
+			groups2: groups1, limit1: unlimited1,
+			root1: unlimited1,
+		}, 0},
+		"version 1, above": {map[string]string{
+			groups2: groups1, limit1: unlimited1,
+			root1: "512\n",
+		}, 512},
 		// In a container whose control groups are those of the host, ours is at the root.
-		"version 1, mounted": {map[string]string{groups2: "2:memory:/docker/1f\n", root1: "512\n"}, 512},
+		"version 1, mounted": {
+			map[string]string{groups2: "2:memory:/docker/1f\n", root1: "512\n"},
+			512,
+		},
 	} {
 		root := t.TempDir()
 		for file, text := range c.files {
@@ -58,7 +76,8 @@ func TestMemoryOfTheMachineIsKnownWithoutFiles(t *testing.T) {
 	}
 }
 
-// Without GOMEMLIMIT the runtime's limit must follow the memory found, and limits of events with it.
+// Without GOMEMLIMIT the runtime's limit must follow the memory found, and limits of events with
+// it.
 func TestMemoryLimitFollowsTheMemoryFound(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	t.Setenv("GOGC", "off") // no goroutine that outlives the test
@@ -66,7 +85,8 @@ func TestMemoryLimitFollowsTheMemoryFound(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	found := machineMemory("")
 	TuneCollector()
-	if got := uint64(debug.SetMemoryLimit(-1)); got != memoryGoal(found) || machineMemory("") != got {
+	if got := uint64(debug.SetMemoryLimit(-1)); got != memoryGoal(found) ||
+		machineMemory("") != got {
 		t.Errorf("the limit is %d of %d found, and %d may be taken", got, found, machineMemory(""))
 	}
 	debug.SetMemoryLimit(before)

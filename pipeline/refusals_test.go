@@ -39,7 +39,8 @@ func newRefusing(t *testing.T) *refusing {
 	return r
 }
 
-// start opens and runs a pipeline until end is called, which leaves undone what the loop has not waited for.
+// start opens and runs a pipeline until end is called, which leaves undone what the loop has not
+// waited for.
 func (r *refusing) start() {
 	p, err := Open(
 		r.t.Context(),
@@ -85,8 +86,8 @@ func (r *refusing) stall(stalled bool) {
 	r.must(err)
 }
 
-// refused publishes a message of events that are refused by the decoder, one that only the graph can
-// refuse, and one that ends the step. It returns the position of this one.
+// refused publishes a message of events that are refused by the decoder, one that only the graph
+// can refuse, and one that ends the step. It returns the position of this one.
 func (r *refusing) refused(events int, control string) uint64 {
 	r.t.Helper()
 	at := r.publish("edge", strings.Repeat("{}\n", events))
@@ -180,7 +181,8 @@ func TestAStalledQuarantineHoldsNoEstimateUp(t *testing.T) {
 	r.end()
 }
 
-// What waits for the quarantine must be bounded: more than that holds the run up until all of it is stored.
+// What waits for the quarantine must be bounded: more than that holds the run up until all of it is
+// stored.
 func TestRefusalsThatWaitAreBounded(t *testing.T) {
 	r := newRefusing(t)
 	r.await("stored", r.applied(r.refused(1, "checkpoint")))

@@ -11,8 +11,8 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// What log.keep does not keep must be removed, but for what the two newest checkpoints need, and what is
-// removed so must not count as lost.
+// What log.keep does not keep must be removed, but for what the two newest checkpoints need, and
+// what is removed so must not count as lost.
 func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}
@@ -36,7 +36,8 @@ func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	saved := func(n int) {
 		t.Helper()
 		for len(positions) < n {
-			if _, err := p.Broker.JS.Publish(ctx, "gql.control", []byte(`{"op":"checkpoint"}`)); err != nil {
+			if _, err := p.Broker.JS.Publish(ctx, "gql.control",
+				[]byte(`{"op":"checkpoint"}`)); err != nil {
 				t.Fatal(err)
 			}
 			before := len(positions)
@@ -76,7 +77,12 @@ func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	}
 	if info, err := stream.Info(ctx); err != nil || info.State.FirstSeq < 2 ||
 		info.State.FirstSeq > positions[1] {
-		t.Errorf("the log begins at %d, and checkpoints are at %v, %v", info.State.FirstSeq, positions, err)
+		t.Errorf(
+			"the log begins at %d, and checkpoints are at %v, %v",
+			info.State.FirstSeq,
+			positions,
+			err,
+		)
 	}
 	if holes, err := ingest.Holes(ctx, stream); err != nil || len(holes) > 0 {
 		t.Errorf("what was removed counts as lost: %v, %v", holes, err)

@@ -38,7 +38,8 @@ func TestTheScrubBesideARunFindsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Broker.JS.Publish(ctx, "gql.control", []byte(`{"op":"checkpoint"}`)); err != nil {
+	if _, err := p.Broker.JS.Publish(ctx, "gql.control",
+		[]byte(`{"op":"checkpoint"}`)); err != nil {
 		t.Fatal(err)
 	}
 	var positions []uint64

@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// A fold that takes the place of one that was further takes some of its steps again. They must not count twice, but
-// steps without messages, which end where the one before does, count.
+// A fold that takes the place of one that was further takes some of its steps again. They must not
+// count twice, but steps without messages, which end where the one before does, count.
 func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	step := func(first, last event.Position) *event.Batch {
 		return &event.Batch{
@@ -18,7 +18,10 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 		}
 	}
 	var s shownStatus
-	for _, b := range []*event.Batch{step(1, 4), step(5, 9), step(10, 9), step(1, 4), step(5, 9), step(10, 12)} {
+	for _, b := range []*event.Batch{
+		step(1, 4), step(5, 9), step(10, 9), step(1, 4), step(5, 9),
+		step(10, 12),
+	} {
 		if s.isNew(b) {
 			s.count(b, b.Refused, 0)
 		}

@@ -72,8 +72,15 @@ func (u *population) statistics(drawn func(int) bool, pi func(int) float64) *sta
 	k, n := len(u.truth), float64(len(u.class))
 	zeros := make([]float64, k*k)
 	s := &stats.Statistics{
-		K: k, Members: n, Profiled: n, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
-		Soft: &stats.Cells{Z: k, P: make([]float64, k), N: zeros, A1: zeros, A2: zeros}, Audit: stats.NewAudit(k),
+		K: k, Members: n, Profiled: n, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k],
+		ClassA2: zeros[:k],
+		Soft: &stats.Cells{
+			Z:  k,
+			P:  make([]float64, k),
+			N:  zeros,
+			A1: zeros,
+			A2: zeros,
+		}, Audit: stats.NewAudit(k),
 	}
 	for i, p := range u.p {
 		for j, x := range p {
@@ -112,7 +119,11 @@ func TestAuditAssumesNothingOfPredictions(t *testing.T) {
 			for i := range in {
 				in[i] = r.Float64() < pi(i)
 			}
-			e := estimate(t, u.statistics(func(i int) bool { return in[i] }, pi), quant.Options{Method: quant.Audits})
+			e := estimate(
+				t,
+				u.statistics(func(i int) bool { return in[i] }, pi),
+				quant.Options{Method: quant.Audits},
+			)
 			for i, truth := range u.truth {
 				bias[i] += (e.Prevalence[i] - truth) / trials
 				if e.Low[i] <= truth && truth <= e.High[i] {
@@ -131,14 +142,30 @@ func TestAuditAssumesNothingOfPredictions(t *testing.T) {
 	}
 }
 
-// Where all labels are audits there is no posterior to read twice: auto says what the audits say, and
-// flags nothing of its own.
+// Where all labels are audits there is no posterior to read twice: auto says what the audits say,
+// and flags nothing of its own.
 func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	u := newPopulation(3, 400, rand.New(rand.NewPCG(3, 4)))
 	s := u.statistics(func(i int) bool { return i%4 == 0 }, func(int) float64 { return 0.25 })
-	auto, audit := estimate(t, s, quant.Options{Method: quant.Auto}), estimate(t, s, quant.Options{Method: quant.Audits})
-	if !slices.Equal(auto.Prevalence, audit.Prevalence) || !slices.Equal(auto.SE, audit.SE) || len(auto.Flags) > 0 {
-		t.Errorf("auto says %v ± %v %v, the audits %v ± %v", auto.Prevalence, auto.SE, auto.Flags, audit.Prevalence, audit.SE)
+	auto, audit := estimate(
+		t,
+		s,
+		quant.Options{Method: quant.Auto},
+	), estimate(
+		t,
+		s,
+		quant.Options{Method: quant.Audits},
+	)
+	if !slices.Equal(auto.Prevalence, audit.Prevalence) || !slices.Equal(auto.SE, audit.SE) ||
+		len(auto.Flags) > 0 {
+		t.Errorf(
+			"auto says %v ± %v %v, the audits %v ± %v",
+			auto.Prevalence,
+			auto.SE,
+			auto.Flags,
+			audit.Prevalence,
+			audit.SE,
+		)
 	}
 }
 
@@ -151,7 +178,9 @@ func TestOneClassIsCertain(t *testing.T) {
 		addAudit(s.Audit, 0, []float64{1}, 1, 1)
 	}
 	for _, method := range []quant.Method{quant.Auto, quant.Audits} {
-		if e := estimate(t, s, quant.Options{Method: method}); e.Prevalence[0] != 1 || e.Low[0] != 1 || e.SE[0] != 0 {
+		if e := estimate(t, s, quant.Options{Method: method}); e.Prevalence[0] != 1 ||
+			e.Low[0] != 1 ||
+			e.SE[0] != 0 {
 			t.Errorf("%s: %v, from %v, ± %v", method, e.Prevalence, e.Low, e.SE)
 		}
 	}
@@ -164,8 +193,16 @@ func TestAuditNeedsLabelsThatStandForTheMembers(t *testing.T) {
 		labels int
 		pi     float64
 		flag   string
-	}{{9, 0.03, quant.FlagFewAudits}, {40, 0.9, quant.FlagFewAudits}, {40, 0.01, quant.FlagFewAudits}, {40, 40. / 300, ""}} {
-		s := u.statistics(func(i int) bool { return i < test.labels }, func(int) float64 { return test.pi })
+	}{
+		{9, 0.03, quant.FlagFewAudits},
+		{40, 0.9, quant.FlagFewAudits},
+		{40, 0.01, quant.FlagFewAudits},
+		{40, 40. / 300, ""},
+	} {
+		s := u.statistics(
+			func(i int) bool { return i < test.labels },
+			func(int) float64 { return test.pi },
+		)
 		e := estimate(t, s, quant.Options{Method: quant.Audits})
 		if got := len(e.Flags) > 0 && e.Flags[0] == test.flag; got != (test.flag != "") {
 			t.Errorf("%d labels drawn with %v: flags %v", test.labels, test.pi, e.Flags)
@@ -188,11 +225,37 @@ func TestAuditLabelsOfOneClassLeaveEverybodyPossible(t *testing.T) {
 }
 
 func ExampleDifference() {
-	a := quant.Estimate{Community: "berlin", Method: "auto", Posterior: 1, Confidence: 0.9, Prevalence: []float64{0.6, 0.4}, SE: []float64{0.05, 0.05}}
-	b := quant.Estimate{Community: "rome", Method: "auto", Posterior: 1, Confidence: 0.9, Prevalence: []float64{0.5, 0.5}, SE: []float64{0.05, 0.05}}
+	a := quant.Estimate{
+		Community:  "berlin",
+		Method:     "auto",
+		Posterior:  1,
+		Confidence: 0.9,
+		Prevalence: []float64{0.6, 0.4},
+		SE:         []float64{0.05, 0.05},
+	}
+	b := quant.Estimate{
+		Community:  "rome",
+		Method:     "auto",
+		Posterior:  1,
+		Confidence: 0.9,
+		Prevalence: []float64{0.5, 0.5},
+		SE:         []float64{0.05, 0.05},
+	}
 	alone, _ := quant.Difference(&a, &b)
-	a.Influence, b.Influence = []float64{0.04, -0.04}, []float64{0.04, -0.04} // of labels that both rest on
+	a.Influence, b.Influence = []float64{
+		0.04,
+		-0.04,
+	}, []float64{
+		0.04,
+		-0.04,
+	} // of labels that both rest on
 	together, _ := quant.Difference(&a, &b)
-	fmt.Printf("%s: %.1f, error %.3f, or %.3f\n", alone.Community, alone.Prevalence[0], alone.SE[0], together.SE[0])
+	fmt.Printf(
+		"%s: %.1f, error %.3f, or %.3f\n",
+		alone.Community,
+		alone.Prevalence[0],
+		alone.SE[0],
+		together.SE[0],
+	)
 	// Output: difference(berlin, rome): 0.1, error 0.071, or 0.042
 }

@@ -54,7 +54,10 @@ func BenchmarkEstimate(b *testing.B) {
 	for _, k := range []int{2, 10, 50} {
 		s := syntheticStatistics(k, 100*k, 1000, 1)
 		s.Rows = nil
-		for _, m := range []quant.Method{quant.PACC, quant.NACC, quant.SISNACC, quant.Diff, quant.ML, quant.Auto} {
+		for _, m := range []quant.Method{
+			quant.PACC, quant.NACC, quant.SISNACC, quant.Diff,
+			quant.ML, quant.Auto,
+		} {
 			b.Run(fmt.Sprintf("K=%d/%s", k, m), func(b *testing.B) { benchmark(b, s, m) })
 		}
 	}

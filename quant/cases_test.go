@@ -71,7 +71,10 @@ var variants = []struct {
 func TestReferenceCases(t *testing.T) {
 	dir := sharedDir(t)
 	if dir == "" {
-		t.Log("this checkout has no ../shared: only the synthetic case of TestEstimatesMatchDefinitions was compared")
+		t.Log(
+			"this checkout has no ../shared: only the synthetic case of " +
+				"TestEstimatesMatchDefinitions was compared",
+		)
 		return
 	}
 	for _, name := range []string{"coraml", "citeseer", "musae_twitch", "icwsm_political"} {
@@ -84,7 +87,12 @@ func TestReferenceCases(t *testing.T) {
 			if err := json.Unmarshal(raw, &c); err != nil {
 				t.Fatalf("reference data %s: %v", name, err)
 			}
-			w := readWorld(t, filepath.Join(dir, "cases", name), filepath.Join(dir, "data", name), c.Classes)
+			w := readWorld(
+				t,
+				filepath.Join(dir, "cases", name),
+				filepath.Join(dir, "data", name),
+				c.Classes,
+			)
 			if len(w.communities) > 10 {
 				w.communities = every(w.communities, stride)
 			}
@@ -140,7 +148,10 @@ func (c *comparison) run(w *world) {
 	for i, community := range w.communities {
 		for _, v := range variants {
 			if want := c.Expected[community.name][v.key]; want != nil {
-				e := c.estimate(stats[v.kernel][i], quant.Options{Method: v.method, Preset: v.preset, Lambda: v.lambda})
+				e := c.estimate(
+					stats[v.kernel][i],
+					quant.Options{Method: v.method, Preset: v.preset, Lambda: v.lambda},
+				)
 				c.compare(community.name, v.key, e, want)
 			}
 		}
@@ -224,7 +235,13 @@ func (c *comparison) report() {
 	for _, key := range sorted(c.accuracy) {
 		x := c.accuracy[key]
 		ours, reference := x.ours/x.communities, x.reference/x.communities
-		c.t.Logf("%-20s mean error %.4f (reference %.4f), 90 %% intervals hold %.3f", key, ours, reference, x.hits/x.classes)
+		c.t.Logf(
+			"%-20s mean error %.4f (reference %.4f), 90 %% intervals hold %.3f",
+			key,
+			ours,
+			reference,
+			x.hits/x.classes,
+		)
 		if stride > 1 {
 			continue // means over a few communities are no measure
 		}

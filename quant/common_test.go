@@ -8,8 +8,9 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Members of a place whose classes are those of their neighbours are fewer than they seem: of pairs that are of one class
-// the error is that of half as many members, and of neighbours that all are of one class that of one.
+// Members of a place whose classes are those of their neighbours are fewer than they seem: of pairs
+// that are of one class the error is that of half as many members, and of neighbours that all are
+// of one class that of one.
 func TestMembersThatAgreeAreFewer(t *testing.T) {
 	const n = 100
 	none := stats.NewResiduals(2)
@@ -20,13 +21,18 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 	for _, times := range []float64{1, 3} {
 		variance := func(inside, degrees float64, agreement []float64) float64 {
 			p := &stats.Posterior{
-				Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Selected: stats.ByPlace, Residuals: none, Within: make([]float64, 4),
+				Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Selected: stats.ByPlace,
+				Residuals: none, Within: make([]float64, 4),
 				Distinct: n, Inside: inside, Degrees: degrees, Agreement: agreement,
 				Means: []float64{.7, .3}, Counts: []float64{n * times}, Squares: n * times * times,
 			}
 			e := estimate(t, &stats.Statistics{
-				K: 2, Members: n * times, Profiled: n * times, Anchored: make([]float64, 2), Posterior: p,
-				ClassN: []float64{1000, 1000}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+				K: 2, Members: n * times, Profiled: n * times, Anchored: make([]float64, 2),
+				Posterior: p,
+				ClassN: []float64{
+					1000,
+					1000,
+				}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 			}, quant.Options{Method: quant.Auto})
 			return e.SE[0] * e.SE[0]
 		}
@@ -42,8 +48,16 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 			{"everybody", n * (n - 1) / 2, n * (n - 1), n - 1, []float64{1, 1}},
 		} {
 			want := c.expect * .21 / n
-			if got := variance(c.inside, c.degrees, c.agreement) - alone; math.Abs(got-want) > 1e-9 {
-				t.Errorf("%s, %v times: the variance is %.6f greater, want %.6f", c.name, times, got, want)
+			if got := variance(c.inside, c.degrees, c.agreement) - alone; math.Abs(
+				got-want,
+			) > 1e-9 {
+				t.Errorf(
+					"%s, %v times: the variance is %.6f greater, want %.6f",
+					c.name,
+					times,
+					got,
+					want,
+				)
 			}
 		}
 	}
@@ -59,8 +73,8 @@ func setMembers(p *stats.Posterior, each func(visit func(multiplicity float64, p
 	})
 }
 
-// weighted returns the effective number of labels of weights g (r a + s), and the variances of their
-// mean residual.
+// weighted returns the effective number of labels of weights g (r a + s), and the variances of
+// their mean residual.
 func weighted(l *stats.Residuals, r, s float64) (effective float64, variances []float64) {
 	w, d := stats.Weighting{R: r, S: s}, make([]float64, l.K)
 	variances = make([]float64, l.K)

@@ -111,7 +111,16 @@ func define(w *world, c community, a []float64, r, s float64, method quant.Metho
 		d.z *= w.classes
 	}
 	d.columns = newMatrix(w.classes, d.z)
-	d.mass, d.nEff, d.p = make([]float64, w.classes), make([]float64, w.classes), make([]float64, d.z)
+	d.mass, d.nEff, d.p = make(
+		[]float64,
+		w.classes,
+	), make(
+		[]float64,
+		w.classes,
+	), make(
+		[]float64,
+		d.z,
+	)
 	squares := make([]float64, w.classes)
 	for v, l := range w.labels {
 		if l >= 0 {
@@ -308,7 +317,13 @@ func TestEstimatesMatchDefinitions(t *testing.T) {
 	}
 }
 
-func compareDefinition(t *testing.T, community string, method quant.Method, s *stats.Statistics, d *definition) {
+func compareDefinition(
+	t *testing.T,
+	community string,
+	method quant.Method,
+	s *stats.Statistics,
+	d *definition,
+) {
 	q := d.shares()
 	for _, exact := range []bool{true, false} {
 		in := *s
@@ -319,7 +334,10 @@ func compareDefinition(t *testing.T, community string, method quant.Method, s *s
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[bool]string{true: quant.VarianceExact, false: quant.VarianceDiagonal}[exact || d.hard]; e.Variance != want {
+		if want := map[bool]string{
+			true:  quant.VarianceExact,
+			false: quant.VarianceDiagonal,
+		}[exact || d.hard]; e.Variance != want {
 			t.Errorf("%s %s: variance %q, want %q", community, method, e.Variance, want)
 		}
 		near(t, community, method, "shares", e.Prevalence, q, 1e-6)
@@ -330,7 +348,12 @@ func compareDefinition(t *testing.T, community string, method quant.Method, s *s
 
 // near fails the test where two vectors differ by more than a tolerance.
 func near(
-	t *testing.T, community string, method quant.Method, what string, got, want []float64, tolerance float64,
+	t *testing.T,
+	community string,
+	method quant.Method,
+	what string,
+	got, want []float64,
+	tolerance float64,
 ) {
 	t.Helper()
 	for i := range want {

@@ -38,7 +38,8 @@ func checkSane(t *testing.T, where string, e quant.Estimate) {
 		t.Fatalf("%s: shares %v sum to %v", where, e.Prevalence, sum)
 	}
 	for k, q := range e.Prevalence {
-		if !(q >= 0 && e.Low[k] <= q+1e-12 && q <= e.High[k]+1e-12 && e.Low[k] >= 0 && e.High[k] <= 1) {
+		if !(q >= 0 && e.Low[k] <= q+1e-12 && q <= e.High[k]+1e-12 && e.Low[k] >= 0 &&
+			e.High[k] <= 1) {
 			t.Fatalf("%s: class %d: share %v in %v..%v", where, k, q, e.Low[k], e.High[k])
 		}
 		if !(e.SE[k] >= 0 && e.SE[k] < 1e6) || !(e.NEff[k] >= 0) {
@@ -51,7 +52,10 @@ func checkSane(t *testing.T, where string, e quant.Estimate) {
 		}
 	}
 	for _, f := range e.Flags {
-		if !slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == quant.FlagName(f) }) {
+		if !slices.ContainsFunc(
+			quant.FlagDocs(),
+			func(d quant.FlagDoc) bool { return d.Name == quant.FlagName(f) },
+		) {
 			t.Fatalf("%s: flag %q is not documented", where, f)
 		}
 	}
@@ -67,7 +71,12 @@ func TestPoorStatisticsGiveSaneEstimates(t *testing.T) {
 		for _, m := range quant.Methods() {
 			for _, p := range []stats.Preset{stats.Density, stats.Reference, stats.Paper} {
 				for _, lambda := range []float64{0, .9, 1, stats.LambdaAuto} {
-					o := quant.Options{Method: m, Preset: p, Lambda: lambda, Simultaneous: seed%24 == 0}
+					o := quant.Options{
+						Method:       m,
+						Preset:       p,
+						Lambda:       lambda,
+						Simultaneous: seed%24 == 0,
+					}
 					var e quant.Estimate
 					if err := w.Estimate(&e, s, o); err != nil {
 						t.Fatalf("seed %d %+v: %v", seed, o, err)
@@ -194,7 +203,12 @@ func TestLabelledMembersAreCounted(t *testing.T) {
 
 // permuted renames the classes of a world.
 func permuted(w *world, to []int) *world {
-	out := &world{classes: w.classes, edges: w.edges, communities: w.communities, labels: slices.Clone(w.labels)}
+	out := &world{
+		classes:     w.classes,
+		edges:       w.edges,
+		communities: w.communities,
+		labels:      slices.Clone(w.labels),
+	}
 	for _, p := range w.predictions {
 		x := make([]float64, len(p))
 		for k, v := range p {
@@ -212,7 +226,10 @@ func permuted(w *world, to []int) *world {
 		for k, v := range p.neighbors {
 			x[to[k]] = v
 		}
-		out.profiles = append(out.profiles, profile{neighbors: x, own: to[p.own], majority: to[p.majority]})
+		out.profiles = append(
+			out.profiles,
+			profile{neighbors: x, own: to[p.own], majority: to[p.majority]},
+		)
 	}
 	return out
 }
@@ -276,7 +293,19 @@ func TestScalingLabelsAndMasses(t *testing.T) {
 	s := syntheticStatistics(3, 120, 200, 4)
 	plain, double, mass := scaled(s, 1, 1), scaled(s, 2, 1), scaled(s, 1, 1024)
 	for _, m := range quant.Methods() {
-		x, y, z := estimate(t, plain, options(m)), estimate(t, double, options(m)), estimate(t, mass, options(m))
+		x, y, z := estimate(
+			t,
+			plain,
+			options(m),
+		), estimate(
+			t,
+			double,
+			options(m),
+		), estimate(
+			t,
+			mass,
+			options(m),
+		)
 		for k := range x.Prevalence {
 			if m != quant.Auto && math.Abs(x.Prevalence[k]-y.Prevalence[k]) > 1e-8 {
 				t.Errorf("%s: %v, with every label twice %v", m, x.Prevalence, y.Prevalence)
@@ -306,10 +335,19 @@ func TestMethodsMeetWhereTheyShould(t *testing.T) {
 	}
 	same(quant.Options{Method: quant.SIS}, quant.Options{Method: quant.PACC})
 	same(quant.Options{Method: quant.SISNACC}, quant.Options{Method: quant.NACC})
-	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Paper}, quant.Options{Method: quant.SIS, Lambda: 1})
-	same(quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Reference}, quant.Options{Method: quant.SIS, Lambda: 1})
+	same(
+		quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Paper},
+		quant.Options{Method: quant.SIS, Lambda: 1},
+	)
+	same(
+		quant.Options{Method: quant.SIS, Lambda: 1, Preset: stats.Reference},
+		quant.Options{Method: quant.SIS, Lambda: 1},
+	)
 	// LambdaAuto stands for the same weights under every preset.
-	same(quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto, Preset: stats.Paper}, quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto})
+	same(
+		quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto, Preset: stats.Paper},
+		quant.Options{Method: quant.SIS, Lambda: stats.LambdaAuto},
+	)
 }
 
 // Statistics that lack what a method reads are refused.

@@ -11,7 +11,13 @@ import (
 // 0, calibrated by 100 labels: of 50 in class 0 it got 40 right, of 50 in class 1, 45.
 func exampleStatistics() *stats.Statistics {
 	counts := []float64{40, 5, 10, 45} // rows: what the classifier said
-	hard := &stats.Cells{Z: 2, P: []float64{.7, .3}, N: counts, A1: make([]float64, 4), A2: make([]float64, 4)}
+	hard := &stats.Cells{
+		Z:  2,
+		P:  []float64{.7, .3},
+		N:  counts,
+		A1: make([]float64, 4),
+		A2: make([]float64, 4),
+	}
 	return &stats.Statistics{
 		K: 2, Members: 100, Profiled: 100, KernelSum: 100, Anchored: make([]float64, 2),
 		ClassN: []float64{50, 50}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
@@ -98,5 +104,6 @@ func ExampleFlagDocs() {
 	for _, d := range quant.FlagDocs()[:1] {
 		fmt.Printf("%s: %s; %s\n", d.Name, d.Meaning, d.Action)
 	}
-	// Output: thin: fewer than 30 effective calibration labels in the classes named; label more vertices of these classes near the community, or lower lambda
+	// Output: thin: fewer than 30 effective calibration labels in the classes named; label more
+	// vertices of these classes near the community, or lower lambda
 }

@@ -19,16 +19,28 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 		method quant.Method
 		change func(*stats.Statistics)
 	}{
-		{quant.FlagNoMembers, quant.Auto, func(s *stats.Statistics) { s.Members, s.Profiled = 0, 0 }},
+		{quant.FlagNoMembers, quant.Auto, func(s *stats.Statistics) {
+			s.Members, s.Profiled = 0,
+				0
+		}},
 		{quant.FlagNoCoverage, quant.Auto, func(s *stats.Statistics) { s.Profiled = 0 }},
 		{quant.FlagLowCoverage, quant.PCC, func(s *stats.Statistics) { s.Members *= 2 }},
 		{quant.FlagNoLabels, quant.Auto, func(s *stats.Statistics) { *s = *scaled(s, 0, 0) }},
 		{quant.FlagUnreachable, quant.SIS, func(s *stats.Statistics) { *s = *scaled(s, 1, 0) }},
 		{quant.FlagUnsupported + ":1", quant.SISNACC, func(s *stats.Statistics) { without(s, 1) }},
 		{quant.FlagUnsupported + ":1", quant.MLPE, func(s *stats.Statistics) { without(s, 1) }},
-		{quant.FlagThin + ":0,1,2", quant.NACC, func(s *stats.Statistics) { *s = *scaled(s, .1, 1) }},
-		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *stats.Statistics) { alike(s.Soft, 0, 2) }},
-		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *stats.Statistics) { alike(s.SoftPair, 0, 2) }},
+		{
+			quant.FlagThin + ":0,1,2", quant.NACC,
+			func(s *stats.Statistics) { *s = *scaled(s, .1, 1) },
+		},
+		{
+			quant.FlagIllConditioned + ":0~2", quant.PACC,
+			func(s *stats.Statistics) { alike(s.Soft, 0, 2) },
+		},
+		{
+			quant.FlagIllConditioned + ":0~2", quant.ML,
+			func(s *stats.Statistics) { alike(s.SoftPair, 0, 2) },
+		},
 		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *stats.Statistics) {
 			residuals, masses := stats.NewLabelResiduals(3), make([]float64, 300)
 			for i := range masses { // whatever they are taken for, they are of class 0
@@ -92,7 +104,14 @@ func TestShiftDisagreementIsFlagged(t *testing.T) {
 				w.describe()
 			}
 			a := w.masses(personalised, w.communities[:1])
-			if hasFlag(estimate(t, w.statistics(w.communities[0], a[0]), quant.Options{Method: quant.SIS, Lambda: .9}), quant.FlagShift) {
+			if hasFlag(
+				estimate(
+					t,
+					w.statistics(w.communities[0], a[0]),
+					quant.Options{Method: quant.SIS, Lambda: .9},
+				),
+				quant.FlagShift,
+			) {
 				n++
 			}
 		}
@@ -128,7 +147,8 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", m, err)
 		}
 	}
-	if got, err := quant.ParseMethods("sis, NACC,sis"); err != nil || !slices.Equal(got, []quant.Method{quant.SIS, quant.NACC}) {
+	if got, err := quant.ParseMethods("sis, NACC,sis"); err != nil ||
+		!slices.Equal(got, []quant.Method{quant.SIS, quant.NACC}) {
 		t.Errorf("parsed %v, %v", got, err)
 	}
 	for _, bad := range []string{"", "nope", "sis,,nacc", "enq"} {

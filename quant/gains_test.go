@@ -21,7 +21,15 @@ func massesAsGains(s *stats.Statistics) *stats.Statistics {
 		none := make([]float64, len(c.N))
 		return &stats.Cells{Z: c.Z, P: c.P, N: c.A1, G2: c.A2, A1: none, A2: none, G2A: none}
 	}
-	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(s.Soft), cells(s.SoftPair), cells(s.Hard), cells(s.HardPair)
+	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(
+		s.Soft,
+	), cells(
+		s.SoftPair,
+	), cells(
+		s.Hard,
+	), cells(
+		s.HardPair,
+	)
 	none := make([]float64, s.K)
 	out.ClassN, out.ClassG2 = s.ClassA1, s.ClassA2
 	out.ClassA1, out.ClassA2, out.ClassG2A = none, none, none
@@ -49,8 +57,13 @@ func TestGainsAreWeights(t *testing.T) {
 		for _, m := range []quant.Method{quant.Diff, quant.SIS} {
 			want := estimate(t, s, quant.Options{Method: m, Preset: stats.Reference, Lambda: 1})
 			got := estimate(t, massesAsGains(s), quant.Options{Method: m, Preset: stats.Reference})
-			different := cmpopts.IgnoreFields(quant.Estimate{}, "Flags", "Lambda") // what the kernel has to do with
-			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-8), different); diff != "" {
+			different := cmpopts.IgnoreFields(
+				quant.Estimate{},
+				"Flags",
+				"Lambda",
+			) // what the kernel has to do with
+			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-8),
+				different); diff != "" {
 				t.Fatalf("seed %d %s: masses (-), weights (+):\n%s", seed, m, diff)
 			}
 		}

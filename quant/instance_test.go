@@ -13,7 +13,16 @@ type instance struct {
 	shares []float64
 }
 
-var flaws = []string{"none", "rank one", "duplicated", "nearly duplicated", "empty", "sparse", "perfect", "tiny cells"}
+var flaws = []string{
+	"none",
+	"rank one",
+	"duplicated",
+	"nearly duplicated",
+	"empty",
+	"sparse",
+	"perfect",
+	"tiny cells",
+}
 
 // draw returns the instance of a seed.
 func draw(seed uint64) instance {

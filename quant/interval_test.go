@@ -143,7 +143,12 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 		}
 		t.Logf("%s: marginal %.3f, simultaneous %.3f", m, marginal, joint)
 		if marginal < .87 || joint < .86 || m == quant.ACC && (marginal > .94 || joint > .94) {
-			t.Errorf("%s: 90 %% intervals hold the truth %.3f, simultaneous ones %.3f", m, marginal, joint)
+			t.Errorf(
+				"%s: 90 %% intervals hold the truth %.3f, simultaneous ones %.3f",
+				m,
+				marginal,
+				joint,
+			)
 		}
 	}
 }
@@ -163,7 +168,10 @@ func TestChangeErrorsAreHonest(t *testing.T) {
 				w.members[i] = w.member([]float64{.1, .2, .3, .4})
 			}
 			after := snapshot(t, &solver, w, m)
-			se := solver.SEChange(&before.Snapshot, stats.Turnover{Stayed: 240, Joined: 60, Left: 60})
+			se := solver.SEChange(
+				&before.Snapshot,
+				stats.Turnover{Stayed: 240, Joined: 60, Left: 60},
+			)
 			for k, now := range w.truth() {
 				change, true := after.prevalence[k]-first[k], now-truth[k]
 				if math.Abs(change-true) <= 1.645*se[k] {
@@ -174,7 +182,12 @@ func TestChangeErrorsAreHonest(t *testing.T) {
 		}
 		t.Logf("%s: held %.3f, %.2f of two independent errors", m, held, ratio)
 		if held < .87 || m == quant.ACC && held > .94 || ratio > .6 {
-			t.Errorf("%s: 90 %% change intervals hold the truth %.3f, %.2f of two independent errors", m, held, ratio)
+			t.Errorf(
+				"%s: 90 %% change intervals hold the truth %.3f, %.2f of two independent errors",
+				m,
+				held,
+				ratio,
+			)
 		}
 	}
 }
@@ -201,7 +214,13 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 	var w quant.Solver
 	world := syntheticWorld(3, 150, 200, 8)
 	a := world.masses(personalised, world.communities)
-	s, other := world.statistics(world.communities[0], a[0]), world.statistics(world.communities[1], a[1])
+	s, other := world.statistics(
+		world.communities[0],
+		a[0],
+	), world.statistics(
+		world.communities[1],
+		a[1],
+	)
 	for _, m := range quant.Methods() {
 		if m == quant.Audits {
 			s.Audit, other.Audit = auditOf(s, 40), auditOf(other, 40)
@@ -243,9 +262,18 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 			o = quant.Options{Method: m, Confidence: 1 - .1/float64(k)}
 			bound := estimate(t, s, o)
 			for i := range k {
-				a, b, c := plain.High[i]-plain.Low[i], wide.High[i]-wide.Low[i], bound.High[i]-bound.Low[i]
+				a, b, c := plain.High[i]-plain.Low[i], wide.High[i]-wide.Low[i],
+					bound.High[i]-bound.Low[i]
 				if !(a <= b+1e-12 && b <= c+1e-12) || k == 2 && b > 1.02*a || k == 6 && b < 1.2*a {
-					t.Errorf("K %d %s class %d: marginal %v, simultaneous %v, Bonferroni %v", k, m, i, a, b, c)
+					t.Errorf(
+						"K %d %s class %d: marginal %v, simultaneous %v, Bonferroni %v",
+						k,
+						m,
+						i,
+						a,
+						b,
+						c,
+					)
 				}
 			}
 		}
@@ -257,9 +285,18 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 	s := &stats.Statistics{
 		K: 2, Members: 50, Labelled: 10, Profiled: 40, Squares: 40, KernelSum: 40,
-		Anchored: []float64{10, 0}, ClassN: []float64{40, 0}, ClassA1: []float64{20, 0}, ClassA2: []float64{12, 0},
+		Anchored: []float64{
+			10,
+			0,
+		}, ClassN: []float64{40, 0}, ClassA1: []float64{20, 0}, ClassA2: []float64{12, 0},
 	}
-	s.Soft = &stats.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{30, 0, 10, 0}, A1: []float64{15, 0, 5, 0}, A2: []float64{9, 0, 3, 0}}
+	s.Soft = &stats.Cells{
+		Z:  2,
+		P:  []float64{.4, .6},
+		N:  []float64{30, 0, 10, 0},
+		A1: []float64{15, 0, 5, 0},
+		A2: []float64{9, 0, 3, 0},
+	}
 	s.SoftPair = &stats.Cells{
 		Z: 4, P: []float64{.2, .2, .2, .4}, N: []float64{20, 0, 10, 0, 5, 0, 5, 0},
 		A1: []float64{10, 0, 5, 0, 3, 0, 2, 0}, A2: []float64{6, 0, 3, 0, 2, 0, 1, 0},
@@ -281,8 +318,16 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 		if method == quant.CC || method == quant.PCC {
 			continue // they read no label
 		}
-		if e.Low[0] != .2 || e.High[0] != 1 || e.Low[1] != 0 || e.High[1] != .8 || e.SE[0] != .4 || e.SE[1] != .4 {
-			t.Errorf("%s: low %v, high %v, errors %v of shares %v", method, e.Low, e.High, e.SE, e.Prevalence)
+		if e.Low[0] != .2 || e.High[0] != 1 || e.Low[1] != 0 || e.High[1] != .8 || e.SE[0] != .4 ||
+			e.SE[1] != .4 {
+			t.Errorf(
+				"%s: low %v, high %v, errors %v of shares %v",
+				method,
+				e.Low,
+				e.High,
+				e.SE,
+				e.Prevalence,
+			)
 		}
 	}
 }
@@ -293,9 +338,18 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 	statistics := func(times float64) *stats.Statistics {
 		s := &stats.Statistics{
 			K: 2, Members: 40 * times, Profiled: 40 * times, Squares: 40 * times * times,
-			Anchored: make([]float64, 2), ClassN: []float64{9, 9}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+			Anchored: make(
+				[]float64,
+				2,
+			), ClassN: []float64{9, 9}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 		}
-		s.Soft = &stats.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{7, 2, 2, 7}, A1: make([]float64, 4), A2: make([]float64, 4)}
+		s.Soft = &stats.Cells{
+			Z:  2,
+			P:  []float64{.4, .6},
+			N:  []float64{7, 2, 2, 7},
+			A1: make([]float64, 4),
+			A2: make([]float64, 4),
+		}
 		s.Hard = s.Soft
 		return s
 	}
@@ -309,7 +363,12 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 			t.Fatal(err)
 		}
 		if math.Abs(one.SE[0]-ten.SE[0]) > 1e-12 || one.SE[0] == 0 {
-			t.Errorf("%s: errors %v, and %v when every member counts ten times", method, one.SE, ten.SE)
+			t.Errorf(
+				"%s: errors %v, and %v when every member counts ten times",
+				method,
+				one.SE,
+				ten.SE,
+			)
 		}
 	}
 	cc, err := quant.Quantify(statistics(10), quant.Options{Method: quant.CC})
@@ -324,7 +383,8 @@ func TestAVarianceThatIsNoNumberIsUnknown(t *testing.T) {
 	s := w.statistics(w.communities[0], w.masses(personalised, w.communities[:1])[0])
 	s.Posterior.Residuals.Squares[0] = math.NaN()
 	e := estimate(t, s, quant.Options{Method: quant.Auto})
-	if _, err := json.Marshal(e); err != nil || !slices.Equal(e.SE, []float64{.5, .5, .5}) || !slices.Equal(e.High, []float64{1, 1, 1}) {
+	if _, err := json.Marshal(e); err != nil || !slices.Equal(e.SE, []float64{.5, .5, .5}) ||
+		!slices.Equal(e.High, []float64{1, 1, 1}) {
 		t.Errorf("%+v: %v", e, err)
 	}
 }

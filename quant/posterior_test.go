@@ -120,7 +120,8 @@ func read(p *stats.Posterior, weigh func(r *stats.Residuals) []float64) *reading
 	out.share = min(1, (e0+2*math.Sqrt(e0)+2)/p.Inside/.9)
 	out.gamma = min(.9*out.share, p.LabelGate)
 	if p.Agreement != nil {
-		out.common = (2*p.Inside*p.Agreement[0] + 4*p.Inside*p.Inside/p.Degrees*p.Agreement[1]) / p.Distinct
+		out.common = (2*p.Inside*p.Agreement[0] +
+			4*p.Inside*p.Inside/p.Degrees*p.Agreement[1]) / p.Distinct
 	}
 	out.q = solve(out.gamma)
 	return out
@@ -170,7 +171,11 @@ func (r *reading) variance(label matrix) matrix {
 	for i := range k {
 		for l := range k {
 			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }
-			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*((1+r.share)/2-.75*r.gamma)*x(i)*x(l)
+			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*((1+r.share)/2-.75*r.gamma)*x(
+				i,
+			)*x(
+				l,
+			)
 		}
 		v[i][i] += .25e-4 * (1 - 1/float64(k))
 	}
@@ -253,7 +258,10 @@ func TestAutoIsItsDefinition(t *testing.T) {
 // A declaration must take the place of what the edges say.
 func TestSelectionIsDeclared(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
-	for selection, want := range map[stats.Selection]float64{stats.ByClass: .9, stats.ByPlace: 0, stats.ByAttribute: 0} {
+	for selection, want := range map[stats.Selection]float64{
+		stats.ByClass: .9, stats.ByPlace: 0,
+		stats.ByAttribute: 0,
+	} {
 		s.Posterior.Selected = selection
 		if e := estimate(t, s, quant.Options{Method: quant.Auto}); e.Gamma != want {
 			t.Errorf("selected by %s: gamma %v, want %v", selection, e.Gamma, want)
@@ -274,7 +282,12 @@ func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	near(t, "everyone", "auto", "shares", all.Prevalence, labels.Prevalence, 1e-12)
 	for i, q := range all.Prevalence {
 		if want := math.Sqrt(q * (1 - q) * (1./120 + 1./100)); math.Abs(all.SE[i]-want) > 1e-9 {
-			t.Errorf("the error of class %d is %v, and that of labels less members %v", i, all.SE[i], want)
+			t.Errorf(
+				"the error of class %d is %v, and that of labels less members %v",
+				i,
+				all.SE[i],
+				want,
+			)
 		}
 	}
 	if slices.Equal(alone.Prevalence, all.Prevalence) {
@@ -282,8 +295,8 @@ func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	}
 }
 
-// No interval of any method may have no width where the standard error is positive, not even that of a share
-// which is nothing because less than nothing would fit better.
+// No interval of any method may have no width where the standard error is positive, not even that
+// of a share which is nothing because less than nothing would fit better.
 func TestIntervalsHaveAWidth(t *testing.T) {
 	methods, err := quant.ParseMethods("all")
 	if err != nil {
@@ -296,7 +309,15 @@ func TestIntervalsHaveAWidth(t *testing.T) {
 				e := estimate(t, w.statistics(w.communities[at], a), quant.Options{Method: m})
 				for i := range e.SE {
 					if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= min(e.SE[i], 1)-1e-12) {
-						t.Errorf("seed %d %s class %d: %v to %v with a standard error of %v", seed, m, i, e.Low[i], e.High[i], e.SE[i])
+						t.Errorf(
+							"seed %d %s class %d: %v to %v with a standard error of %v",
+							seed,
+							m,
+							i,
+							e.Low[i],
+							e.High[i],
+							e.SE[i],
+						)
 					}
 				}
 			}
@@ -320,13 +341,19 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 		s.Posterior.Selected = stats.ByPlace
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
-			t.Errorf("seed %d: error %v, want at least two thirds of that of two draws, %v", seed, e.SE[0], want)
+			t.Errorf(
+				"seed %d: error %v, want at least two thirds of that of two draws, %v",
+				seed,
+				e.SE[0],
+				want,
+			)
 		}
 	}
 }
 
 // Where old labels count next to nothing, and the newest one stands for all and for the members, no
-// spread is left among residuals: what rounding leaves of it must not become an error that is no number.
+// spread is left among residuals: what rounding leaves of it must not become an error that is no
+// number.
 func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -361,8 +388,9 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 	}
 }
 
-// The error of the coefficients is taken from the last estimate until that is of coefficients that labels determine
-// otherwise, of other members, or of another gamma. Of other coefficients it has no influence on differences.
+// The error of the coefficients is taken from the last estimate until that is of coefficients that
+// labels determine otherwise, of other members, or of another gamma. Of other coefficients it has
+// no influence on differences.
 func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 	const k = 3
 	w := syntheticWorld(k, 40, 10, 1)
@@ -383,12 +411,17 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		}
 		return e.SE
 	}
-	alike := func(x, y float64) bool { return math.Abs(x-y) <= 1e-3*math.Abs(y) } // shares are where a solve ends
+	// shares are where a solve ends
+	alike := func(x, y float64) bool { return math.Abs(x-y) <= 1e-3*math.Abs(y) }
 	p.Gamma, p.Coefficients = &gamma, covariance(0.002, 0.002, 0.002)
 	p.Labels = func() *stats.LabelSample { return stats.NewLabelSample(k) }
 	first := errors()
 	last := solver.Snapshot()
-	other := covariance(0.006, 0, 0) // of another fit it would be another version: these tell which were read
+	other := covariance(
+		0.006,
+		0,
+		0,
+	) // of another fit it would be another version: these tell which were read
 	for _, test := range []struct {
 		name   string
 		kept   bool
@@ -408,26 +441,41 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		anew := errors()
 		p.Last = last.Memorised()
 		if got := errors(); slices.EqualFunc(got, anew, alike) == test.kept {
-			t.Errorf("%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew)
+			t.Errorf(
+				"%s changed: errors %v, before %v, computed anew %v",
+				test.name,
+				got,
+				first,
+				anew,
+			)
 		}
 		if have, want := e.Influence != nil, !test.kept || p.Version == 1; have != want {
 			t.Errorf("%s changed: an influence: %v, want %v", test.name, have, want)
 		}
 	}
 	// Where it is most of the variance, it is kept over a smaller distance.
-	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, stats.Turnover{}, 1, nil, covariance(1, 1, 1)
+	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, stats.Turnover{}, 1, nil, covariance(
+		1,
+		1,
+		1,
+	)
 	errors()
 	last = solver.Snapshot()
 	gamma, p.Coefficients = .51, covariance(3, 0, 0)
 	anew := errors()
 	p.Last = last.Memorised()
 	if got := errors(); !slices.EqualFunc(got, anew, alike) {
-		t.Errorf("gamma changed a little, where coefficients are most of the variance: errors %v, computed anew %v", got, anew)
+		t.Errorf(
+			"gamma changed a little, where coefficients are most of the variance: errors %v, "+
+				"computed anew %v",
+			got,
+			anew,
+		)
 	}
 }
 
-// Residuals from sums by class must be those of single labels where all labels of a class have one mass, also where those of
-// one class are older and so weigh less than those of another.
+// Residuals from sums by class must be those of single labels where all labels of a class have one
+// mass, also where those of one class are older and so weigh less than those of another.
 func TestResidualsByClassAreThoseOfLabels(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	all := stats.NewLabelResiduals(2)

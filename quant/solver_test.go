@@ -9,9 +9,8 @@ import (
 	"gqlstream/quant/solve"
 )
 
-// instances is how many random problems the solvers face; one in every
-// referenceEvery faces a reference that runs until nothing moves. With 1,000,000 (46 s and 15 s) the
-// same claims held.
+// instances is how many random problems the solvers face; one in every referenceEvery faces a
+// reference that runs until nothing moves. With 1,000,000 (46 s and 15 s) the same claims held.
 const (
 	instances      = 100_000 / stride
 	referenceEvery = 1000
@@ -94,7 +93,16 @@ func TestLeastSquaresIsOptimal(t *testing.T) {
 		v := violation(g, b, at)
 		worst = max(worst, v, reported)
 		if !(v <= 1e-12) || !(reported <= 1e-12) || math.Abs(total(q)-1) > 1e-12 {
-			t.Fatalf("seed %d (K %d, Z %d, %s): violation %g, reported %g, q %v", seed, in.k, in.z, in.flaw, v, reported, q)
+			t.Fatalf(
+				"seed %d (K %d, Z %d, %s): violation %g, reported %g, q %v",
+				seed,
+				in.k,
+				in.z,
+				in.flaw,
+				v,
+				reported,
+				q,
+			)
 		}
 		rounds := referenceRounds
 		if seed%referenceEvery == 0 {
@@ -103,10 +111,22 @@ func TestLeastSquaresIsOptimal(t *testing.T) {
 		gap := objective(g, b, at) - objective(g, b, projectedGradient(g, b, rounds))
 		above = max(above, gap)
 		if !(gap <= 1e-10) {
-			t.Fatalf("seed %d (K %d, Z %d, %s): objective above the reference by %g", seed, in.k, in.z, in.flaw, gap)
+			t.Fatalf(
+				"seed %d (K %d, Z %d, %s): objective above the reference by %g",
+				seed,
+				in.k,
+				in.z,
+				in.flaw,
+				gap,
+			)
 		}
 	}
-	t.Logf("%d instances: worst violation %.1e; worst objective above the reference %.1e", instances, worst, above)
+	t.Logf(
+		"%d instances: worst violation %.1e; worst objective above the reference %.1e",
+		instances,
+		worst,
+		above,
+	)
 }
 
 // objective is 1/2 q'Gq - b'q.
@@ -202,7 +222,8 @@ func TestMaximumLikelihoodIsOptimal(t *testing.T) {
 		}
 		exact, gap := likelihoodAt(c, in.p, at)
 		worst = max(worst, gap, reported)
-		if !(gap <= 2e-10) || !(reported <= 1e-10) || math.Abs(value-exact) > 1e-9 || math.Abs(total(q)-1) > 1e-12 {
+		if !(gap <= 2e-10) || !(reported <= 1e-10) || math.Abs(value-exact) > 1e-9 ||
+			math.Abs(total(q)-1) > 1e-12 {
 			t.Fatalf("seed %d (K %d, Z %d, %s): gap %g, reported %g, value %v against %v, q %v",
 				seed, in.k, in.z, in.flaw, gap, reported, value, exact, q)
 		}
@@ -217,11 +238,23 @@ func TestMaximumLikelihoodIsOptimal(t *testing.T) {
 			best, _ := likelihoodAt(c, in.p, reference)
 			slack = max(slack, best-exact)
 			if !(best-exact <= 1e-10) {
-				t.Fatalf("seed %d (K %d, Z %d, %s): below expectation maximisation by %g", seed, in.k, in.z, in.flaw, best-exact)
+				t.Fatalf(
+					"seed %d (K %d, Z %d, %s): below expectation maximisation by %g",
+					seed,
+					in.k,
+					in.z,
+					in.flaw,
+					best-exact,
+				)
 			}
 		}
 	}
-	t.Logf("%d instances: worst gap %.1e; worst below expectation maximisation %.1e", instances/2, worst, slack)
+	t.Logf(
+		"%d instances: worst gap %.1e; worst below expectation maximisation %.1e",
+		instances/2,
+		worst,
+		slack,
+	)
 }
 
 // smoothed returns the columns of C that are not empty, smoothed, class-major.
@@ -284,8 +317,8 @@ func expectationStep(c [][]float64, p, q []float64) {
 	normalise(q)
 }
 
-// Few labels of hard predictions leave classes that hardly differ, and cells that no label shows: the likelihood must
-// reach its maximum there too.
+// Few labels of hard predictions leave classes that hardly differ, and cells that no label shows:
+// the likelihood must reach its maximum there too.
 func TestLikelihoodOfHardCellsIsOptimal(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 77))

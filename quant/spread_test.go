@@ -10,9 +10,10 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Members that were selected by class, and a classifier that hardly tells two classes apart: says one of them with 65 %,
-// which is true. The shares must be off by what is stated, which knows that the members' classes are no
-// draw: were they, the error would be 1/.3 of it, .3 the root of the part of the variance that the classifier explains.
+// Members that were selected by class, and a classifier that hardly tells two classes apart: says
+// one of them with 65 %, which is true. The shares must be off by what is stated, which knows that
+// the members' classes are no draw: were they, the error would be 1/.3 of it, .3 the root of the
+// part of the variance that the classifier explains.
 func TestMembersSelectedByClassAreNoDrawOfClasses(t *testing.T) {
 	const draws, explained = 600, .09
 	draw, gamma := weakClassifier(t, 500), 1.
@@ -28,8 +29,9 @@ func TestMembersSelectedByClassAreNoDrawOfClasses(t *testing.T) {
 	}
 }
 
-// Where all members are of one class, q(gamma) is drawn to the shares of the labels, and by how much is as noisy as q(1) is:
-// intervals must hold the truth even so. With the noise of q(gamma) itself they do in 79 %.
+// Where all members are of one class, q(gamma) is drawn to the shares of the labels, and by how
+// much is as noisy as q(1) is: intervals must hold the truth even so. With the noise of q(gamma)
+// itself they do in 79 %.
 func TestOneClassOfAWeakClassifierIsHeld(t *testing.T) {
 	const draws = 600
 	draw, gamma, held := weakClassifier(t, 100), .9, 0.0
@@ -43,8 +45,8 @@ func TestOneClassOfAWeakClassifierIsHeld(t *testing.T) {
 	}
 }
 
-// weakClassifier returns a draw of so many members of two classes, a share of the first, and what auto says of them where a
-// classifier says of each class that it is this one, with 65 %, in 65 %.
+// weakClassifier returns a draw of so many members of two classes, a share of the first, and what
+// auto says of them where a classifier says of each class that it is this one, with 65 %, in 65 %.
 func weakClassifier(t *testing.T, members int) func(share float64, gamma *float64) quant.Estimate {
 	r := rand.New(rand.NewPCG(1, 2))
 	none := stats.NewResiduals(2)
@@ -56,7 +58,14 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 		}
 	}
 	return func(share float64, gamma *float64) quant.Estimate {
-		p := &stats.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 4)}
+		p := &stats.Posterior{
+			Version:   1,
+			Prior:     []float64{.5, .5},
+			LabelGate: 1,
+			Gamma:     gamma,
+			Residuals: none,
+			Within:    make([]float64, 4),
+		}
 		p.Expected = func(float64, []float64) float64 { return 0 }
 		setMembers(p, func(visit func(float64, []float64)) {
 			for v := range members {
@@ -71,7 +80,8 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 			}
 		})
 		return estimate(t, &stats.Statistics{
-			K: 2, Members: float64(members), Profiled: float64(members), Anchored: make([]float64, 2), Posterior: p,
+			K: 2, Members: float64(members), Profiled: float64(members),
+			Anchored: make([]float64, 2), Posterior: p,
 			ClassN: []float64{100, 100}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 		}, quant.Options{Method: quant.Auto})
 	}
@@ -91,8 +101,9 @@ func delta(i, j int) int {
 	return 0
 }
 
-// What labels leave open besides the coefficients must be the sum over them of the squares of what moves the mean
-// responsibility of the members of their class, less what the coefficients explain of it.
+// What labels leave open besides the coefficients must be the sum over them of the squares of what
+// moves the mean responsibility of the members of their class, less what the coefficients explain
+// of it.
 func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 	const shared = 2
 	for seed := range uint64(10) {
@@ -104,12 +115,21 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		want := read(p, func(*stats.Residuals) []float64 { return make([]float64, k) })
 		views := make([]float64, shared*k)
 		p.Shared = shared
-		p.Gamma, p.Views, p.Coefficients = &want.gamma, make([]float64, len(p.Means)*shared), make([]float64, size*size)
+		p.Gamma, p.Views, p.Coefficients = &want.gamma, make(
+			[]float64,
+			len(p.Means)*shared,
+		), make(
+			[]float64,
+			size*size,
+		)
 		p.Labels = func() *stats.LabelSample { return stats.NewLabelSample(k) }
 		for i := range size {
 			p.Coefficients[i*size+i] = .5 / float64(40*k)
 		}
-		p.Residuals.ByClass = [2][]float64{make([]float64, k), make([]float64, k)} // they do not move
+		p.Residuals.ByClass = [2][]float64{
+			make([]float64, k),
+			make([]float64, k),
+		} // they do not move
 		errors := func() []float64 {
 			var solver quant.Solver
 			var e quant.Estimate
@@ -156,7 +176,9 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			effective[class] = mass[class] * mass[class] / squares[class]
 			off := responses[l]
 			for i := range off {
-				off[i] = (off[i] - means[class][i]/mass[class]) * math.Sqrt(effective[class]/(effective[class]-1)) * want.q[class] * weights[l] / mass[class]
+				off[i] = (off[i] - means[class][i]/mass[class]) * math.Sqrt(
+					effective[class]/(effective[class]-1),
+				) * want.q[class] * weights[l] / mass[class]
 			}
 			b.add(1, off, off)
 			moved.add(weights[l], off, scores[l])

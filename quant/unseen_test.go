@@ -6,8 +6,9 @@ import (
 	"gqlstream/quant"
 )
 
-// Members without a prediction are another draw: where they are as many as those with one, the variance of a share
-// must be greater by half of that of one member, over the number of those with a prediction.
+// Members without a prediction are another draw: where they are as many as those with one, the
+// variance of a share must be greater by half of that of one member, over the number of those with
+// a prediction.
 func TestMembersWithoutAPredictionAreNoise(t *testing.T) {
 	for seed := range uint64(6) {
 		k := 2 + int(seed)
@@ -29,7 +30,14 @@ func TestMembersWithoutAPredictionAreNoise(t *testing.T) {
 		for i, q := range e.Prevalence {
 			got, want := after[i]-before[i], 0.5*q*(1-q)/s.Profiled
 			if got < 0.9*want || got > 2*want { // members may count several times
-				t.Errorf("seed %d, share %d of %v: the variance grows by %g, want %g", seed, i, q, got, want)
+				t.Errorf(
+					"seed %d, share %d of %v: the variance grows by %g, want %g",
+					seed,
+					i,
+					q,
+					got,
+					want,
+				)
 			}
 		}
 	}

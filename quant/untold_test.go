@@ -8,8 +8,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Where the classifier says the same of every vertex, no count, plain or adjusted, may be more certain
-// than having no information: its interval holds nearly every share.
+// Where the classifier says the same of every vertex, no count, plain or adjusted, may be more
+// certain than having no information: its interval holds nearly every share.
 func TestNothingToldIsNoInformation(t *testing.T) {
 	counts := slices.DeleteFunc(quant.Methods(), func(m quant.Method) bool {
 		return slices.Contains([]quant.Method{"mlpe", "diff", "auto", "audit"}, m)
@@ -46,7 +46,8 @@ func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
 		n := []float64{3, 0, 0, 0}
 		cells := &stats.Cells{Z: 2, P: []float64{1, 0}, N: n, A1: n, A2: n}
 		s := &stats.Statistics{
-			K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells, Hard: cells,
+			K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells,
+			Hard:   cells,
 			ClassN: n[:2], ClassA1: n[:2], ClassA2: n[:2], OwnVariance: make([]float64, 2),
 		}
 		o := quant.DefaultOptions()
@@ -57,13 +58,20 @@ func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
 		}
 		want := []string{quant.FlagUnsupported + ":1"}
 		if e.High[0]-e.Low[0] < 0.9 || !slices.Equal(e.Flags, want) {
-			t.Errorf("%s: [%.3f, %.3f] with %v, want %v", method, e.Low[0], e.High[0], e.Flags, want)
+			t.Errorf(
+				"%s: [%.3f, %.3f] with %v, want %v",
+				method,
+				e.Low[0],
+				e.High[0],
+				e.Flags,
+				want,
+			)
 		}
 	}
 }
 
-// A plain count without labels is as certain as its members' predictions are different: where all are
-// equal nothing shows that the classifier tells the classes apart.
+// A plain count without labels is as certain as its members' predictions are different: where all
+// are equal nothing shows that the classifier tells the classes apart.
 func TestEqualPredictionsWithoutLabelsAreNoInformation(t *testing.T) {
 	for _, method := range []quant.Method{"cc", "pcc"} {
 		for _, test := range []struct {
@@ -72,11 +80,16 @@ func TestEqualPredictionsWithoutLabelsAreNoInformation(t *testing.T) {
 			wide     bool
 		}{{[]float64{1, 0}, 0, true}, {[]float64{0.75, 0.25}, 3. / 16, false}} {
 			cells := &stats.Cells{
-				Z: 2, P: test.p, N: make([]float64, 4), A1: make([]float64, 4), A2: make([]float64, 4),
+				Z: 2, P: test.p, N: make([]float64, 4), A1: make([]float64, 4),
+				A2: make([]float64, 4),
 			}
 			s := &stats.Statistics{
-				K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells, Hard: cells,
-				ClassN: make([]float64, 2), ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+				K: 2, Members: 100, Profiled: 100, Anchored: make([]float64, 2), Soft: cells,
+				Hard: cells,
+				ClassN: make(
+					[]float64,
+					2,
+				), ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
 				OwnVariance: []float64{test.variance, test.variance},
 			}
 			o := quant.DefaultOptions()

@@ -237,7 +237,14 @@ func (w *world) rows(s *stats.Statistics, c community, a []float64) {
 	s.Rows = func(visit func(stats.Row)) {
 		for v, l := range w.labels {
 			if l >= 0 && w.predictions[v] != nil {
-				visit(stats.Row{Class: l, A: a[v], Own: w.predictions[v], Neighbors: w.profiles[v].neighbors})
+				visit(
+					stats.Row{
+						Class:     l,
+						A:         a[v],
+						Own:       w.predictions[v],
+						Neighbors: w.profiles[v].neighbors,
+					},
+				)
 			}
 		}
 	}

@@ -65,7 +65,8 @@ func restless(seed uint64, n int) (list []Emission) {
 func (l *logOut) alerting(path string, rules alerts.Config, d disk) *Alerting {
 	l.t.Helper()
 	a, err := NewAlerting(l.t.Context(), AlertingConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d}, Rules: rules,
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
+		Shelf: fileShelf{path, d}, Rules: rules,
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -117,7 +118,8 @@ func evaluated(t *testing.T, rules alerts.Config, list []Emission) (want []strin
 		if !beats.Publishes(&e) {
 			continue
 		}
-		for i, x := range engine.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time}, e.Estimates) {
+		for i, x := range engine.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time},
+			e.Estimates) {
 			want = append(want, fmt.Sprintf("%d.%d %s", e.Position, i+1, x.JSON()))
 		}
 	}
@@ -179,7 +181,8 @@ func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 		_, line, _ := strings.Cut(x, " ")
 		lines = append(lines, line)
 	}
-	if diff := cmp.Diff(strings.Join(lines, "\n")+"\n", contents(t, dir)["alerts.ndjson"]); diff != "" {
+	if diff := cmp.Diff(strings.Join(lines, "\n")+"\n",
+		contents(t, dir)["alerts.ndjson"]); diff != "" {
 		t.Errorf("file: -want +got:\n%.2000s", diff)
 	}
 }
@@ -194,7 +197,8 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	a := l.alerting(state, highRule(t, "0.5"), disk{})
 	l.publish(w, list[30:60]...)
 	l.follow(FollowConfig{Name: "alerts", Open: a.Open}, w.Sequence())
-	if diff := cmp.Diff(evaluated(t, highRule(t, "0.5"), list[30:60]), l.alertsStored()); diff != "" {
+	if diff := cmp.Diff(evaluated(t, highRule(t, "0.5"), list[30:60]),
+		l.alertsStored()); diff != "" {
 		t.Fatalf("-want +got:\n%.2000s", diff)
 	}
 	last, _ := parsePlace(strings.Fields(l.alertsStored()[len(l.alertsStored())-1])[0])
@@ -217,13 +221,15 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	}
 }
 
-// Alerts without a state must begin with what comes also if the first look for one failed, and not evaluate the whole log out.
+// Alerts without a state must begin with what comes also if the first look for one failed, and not
+// evaluate the whole log out.
 func TestAlertsBeginWhereTheLogIsAfterAFailedLook(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), restless(2, 30)...)
 	shelf := FileShelf(filepath.Join(t.TempDir(), "alerts.json"))
 	a, err := NewAlerting(t.Context(), AlertingConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: unreadable{shelf}, Rules: highRule(t, "0.5"),
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
+		Shelf: unreadable{shelf}, Rules: highRule(t, "0.5"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +259,8 @@ func TestDeletedAlertsAreMadeAgain(t *testing.T) {
 	go func() { ended <- r.Run(ctx) }()
 	for p, shares := range [][]float64{{0.9, 0.1}, {0.9, 0.1}, {0.1, 0.9}, {0.9, 0.1}, {0.9, 0.1}} {
 		if p == 3 {
-			if err := errors.Join(r.CatchUp(ctx, w.Sequence()), l.js.DeleteStream(ctx, "GQL_ALERTS")); err != nil {
+			if err := errors.Join(r.CatchUp(ctx, w.Sequence()),
+				l.js.DeleteStream(ctx, "GQL_ALERTS")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -332,10 +339,12 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 	}
 }
 
-// The place of an alert has the form that earlier builds wrote: a file of alerts goes on behind the same one.
+// The place of an alert has the form that earlier builds wrote: a file of alerts goes on behind the
+// same one.
 func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 	var p progress
-	if err := json.Unmarshal([]byte(`{"log":"log","cursor":{"position":7,"shard":2,"sequence":9,"stamp":1}}`), &p); err != nil {
+	if err := json.Unmarshal([]byte(`{"log":"log","cursor":{"position":7,"shard":2,"sequence":9,`+
+		`"stamp":1}}`), &p); err != nil {
 		t.Fatal(err)
 	}
 	if want := (Place{Position: 7, Ordinal: 2}); p.Cursor.Place != want {

@@ -219,7 +219,10 @@ func outputOf(t *testing.T, dir string) map[string]string {
 	files := contents(t, dir)
 	maps.DeleteFunc(
 		files,
-		func(name, _ string) bool { return name == partsPositionName || strings.HasSuffix(name, positionSuffix) },
+		func(name, _ string) bool {
+			return name == partsPositionName ||
+				strings.HasSuffix(name, positionSuffix)
+		},
 	)
 	return files
 }
@@ -353,7 +356,8 @@ func TestLinesFileIsRotatedWhileItIsWritten(t *testing.T) {
 	whole := t.TempDir()
 	lines := func(part []*Stored) string {
 		dir := filepath.Join(whole, fmt.Sprint(len(part)))
-		if err := errors.Join(os.Mkdir(dir, 0o755), fold(part, outputs(9)["lines"](dir), disk{})); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o755), fold(part, outputs(9)["lines"](dir),
+			disk{})); err != nil {
 			t.Fatal(err)
 		}
 		return contents(t, dir)["lines"]
@@ -452,7 +456,10 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 		}
 		before := contents(t, dir)
 		for _, change := range []func() error{
-			func() error { return writeShelf(t.Context(), FileShelf(path), progress{Log: "another"}) },
+			func() error {
+				return writeShelf(t.Context(), FileShelf(path),
+					progress{Log: "another"})
+			},
 			func() error { return os.WriteFile(path, []byte("rubbish"), 0o600) },
 			func() error { return os.Remove(path) },
 		} {
@@ -475,12 +482,17 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 	}
 }
 
-// An emptied file whose position cannot be read must not begin anew: what was moved away has records that
-// would be written again. One of another log may.
+// An emptied file whose position cannot be read must not begin anew: what was moved away has
+// records that would be written again. One of another log may.
 func TestAnEmptyFileWithADamagedPositionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
-	for position, ours := range map[string]bool{"rubbish": false, `{"log": "log", "bytes": "rubbish"}`: false, `{}`: false, `{"log": "another"}`: true, `{"log": "log", "bytes": 5}`: true} {
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.WriteFile(path+positionSuffix, []byte(position), 0o600)); err != nil {
+	for position, ours := range map[string]bool{
+		"rubbish":                            false,
+		`{"log": "log", "bytes": "rubbish"}`: false, `{}`: false, `{"log": "another"}`: true,
+		`{"log": "log", "bytes": 5}`: true,
+	} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600),
+			os.WriteFile(path+positionSuffix, []byte(position), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		f, _, err := OpenLinesFile(path, "log")

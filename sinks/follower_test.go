@@ -82,7 +82,8 @@ func TestFollowerThatFailsCatchesUp(t *testing.T) {
 	var want []uint64
 	s := &shaky{random: rand.New(rand.NewPCG(3, 4))}
 	r := NewRunner(FollowConfig{
-		Name: "shaky", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"}, Open: s.open,
+		Name: "shaky", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"},
+		Open: s.open,
 	})
 	for p := range uint64(30) {
 		l.publish(w, emissionAt(p+1, 2))
@@ -241,8 +242,8 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 	}
 }
 
-// Of what the others publish while a shard is silent few records must be kept, and none be lost: they are read
-// again, and what was discarded meanwhile shows.
+// Of what the others publish while a shard is silent few records must be kept, and none be lost:
+// they are read again, and what was discarded meanwhile shows.
 func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	l := startLogOut(t)
 	defer l.stop()
@@ -280,7 +281,9 @@ func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	}
 	for at := uint64(0); at < positions; at++ {
 		discarded := at == positions-2
-		if discarded { // two of the records of shard 1: the emission is missed, as one that is not read yet would be
+		// two of the records of shard 1: the emission is missed, as one that is not read yet would
+		// be
+		if discarded {
 			if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(8*at+4)); err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +307,8 @@ func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	}
 }
 
-// Where the stream was made anew meanwhile, records that are to be read again are missed, and not waited for.
+// Where the stream was made anew meanwhile, records that are to be read again are missed, and not
+// waited for.
 func TestRecordsOfAStreamThatIsGoneAreMissed(t *testing.T) {
 	l := startLogOut(t)
 	c := run("w")
@@ -348,11 +352,12 @@ func (l *logOut) stored(c ReaderConfig, n int) (all []*Stored) {
 	return all
 }
 
-// To make durable must take a small part of the time, but a disk that stood still once must not keep a worker whose log
-// out is full waiting for many times as long.
+// To make durable must take a small part of the time, but a disk that stood still once must not
+// keep a worker whose log out is full waiting for many times as long.
 func TestAStallIsNotWaitedForManyTimes(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		time.Millisecond: time.Second, 100 * time.Millisecond: 5 * time.Second, 10 * time.Second: time.Minute,
+		time.Millisecond: time.Second, 100 * time.Millisecond: 5 * time.Second,
+		10 * time.Second: time.Minute,
 	} {
 		if got := syncPause(took); got != want {
 			t.Errorf("after %v the pause is %v, want %v", took, got, want)

@@ -31,7 +31,8 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		with.Estimates = append(with.Estimates, e.Estimates[1]) // c0001 has two methods
 		with.Estimates[2], with.Estimates[3] = with.Estimates[3], with.Estimates[2]
 		if p == 10 ||
-			p == 0 { // it is suppressed for a moment: a gap is part of its history, what was before is not
+			// it is suppressed for a moment: a gap is part of its history, what was before is not
+			p == 0 {
 			with.Estimates = []quant.Estimate{
 				{
 					Community:  "c0001",
@@ -66,14 +67,18 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 			To:        time.Unix(12, 0),
 		},
 	)
-	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" ||
+	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+		positions(list)); diff != "" ||
 		err != nil ||
 		!list[9].Suppressed ||
 		list[9].Method != "pcc" {
 		t.Errorf("with a suppressed one: %v\n%s", err, diff)
 	}
 	// Of a window with more records than are wanted the newest are read, wherever it lies.
-	for most, want := range map[int][]uint64{1: {9}, 4: {6, 7, 8, 9}, 6: {4, 5, 6, 7, 8, 9}, 7: {3, 4, 5, 6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
+	for most, want := range map[int][]uint64{
+		1: {9}, 4: {6, 7, 8, 9}, 6: {4, 5, 6, 7, 8, 9},
+		7: {3, 4, 5, 6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9},
+	} {
 		list, whole, err := h.Read(
 			t.Context(),
 			RecordsQuery{
@@ -107,7 +112,10 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 			t.Errorf("%d of all: %v, %v, %v", most, positions(list), whole, err)
 		}
 	}
-	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: far}); len(
+	if list, _, err := h.Read(t.Context(), RecordsQuery{
+		Community: "c0001", Method: "pcc",
+		From: far,
+	}); len(
 		list,
 	) > 0 ||
 		err != nil {
@@ -181,7 +189,8 @@ func TestFewRecordsAreReadForFew(t *testing.T) {
 	w := l.writer(run("a"))
 	for p := range uint64(400) {
 		communities := 2
-		if p >= 200 { // c0001 has gone; the newest of its records are further back than the average says
+		// c0001 has gone; the newest of its records are further back than the average says
+		if p >= 200 {
 			communities = 1
 		}
 		l.publish(w, emissionAt(p+1, communities))

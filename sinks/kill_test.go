@@ -140,8 +140,15 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 // from a checkpoint is read once, also by who had read what was lost.
 func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
 	for name, ask := range map[string]func(w *Writer) error{
-		"publish": func(w *Writer) error { return w.Publish(context.Background(), emissionAt(8, 2)) },
-		"audit":   func(w *Writer) error { w.audited = time.Time{}; return w.Audit(context.Background()) },
+		"publish": func(w *Writer) error {
+			return w.Publish(context.Background(),
+				emissionAt(8, 2))
+		},
+		"audit": func(w *Writer) error {
+			w.audited = time.Time{}
+			return w.Audit(
+				context.Background())
+		},
 	} {
 		k := &killable{t: t, dir: t.TempDir()}
 		l := connect(t, k.start())
@@ -193,7 +200,8 @@ func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
 	}
 }
 
-// tornBatch returns a writer that has published position 1, and of position 2 the mark of three records with only two of them.
+// tornBatch returns a writer that has published position 1, and of position 2 the mark of three
+// records with only two of them.
 func tornBatch(t *testing.T, l *logOut) (*Writer, shardMark, []*nats.Msg) {
 	t.Helper()
 	w := l.writer(run("a"))
@@ -273,7 +281,8 @@ func TestReplicasAreNotAsked(t *testing.T) {
 	w := l.writer(run("b"))
 	l.publish(w, emissionAt(1, 3), emissionAt(2, 3))
 	all := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log"}, 2)
-	if got := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log", After: all[0].Cursor}, 1); got[0].Position != 2 {
+	if got := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log", After: all[0].Cursor},
+		1); got[0].Position != 2 {
 		t.Errorf("read %d", got[0].Position)
 	}
 	if n, _, err := asked.Pending(); n != 0 || err != nil {
@@ -306,11 +315,15 @@ func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want[i], Emission{Position: e.Position, Time: e.Time, Estimates: estimates}); diff != "" {
+		if diff := cmp.Diff(want[i], Emission{
+			Position: e.Position, Time: e.Time,
+			Estimates: estimates,
+		}); diff != "" {
 			t.Fatal(diff)
 		}
 	}
-	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) { // a server may still be catching up
+	// a server may still be catching up
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		_, err := NewWriter(t.Context(), l.js, config)
 		if err == nil {
 			break

@@ -10,12 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The last message within a bound is that which a walk over all messages finds, and few messages are
-// read for it. Messages that are damaged, or of somebody else, hide none of those before them.
+// The last message within a bound is that which a walk over all messages finds, and few messages
+// are read for it. Messages that are damaged, or of somebody else, hide none of those before them.
 func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 	l := startLogOut(t)
 	_, err := l.js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "KEYS", Subjects: []string{"keys.*"}, AllowDirect: true, Storage: jetstream.MemoryStorage,
+		Name: "KEYS", Subjects: []string{"keys.*"}, AllowDirect: true,
+		Storage: jetstream.MemoryStorage,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,10 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 		"growing": func(i int) int64 { return int64(math.Exp(float64(i) / 5)) },
 	}
 	for i := range each * others {
-		for subject, key := range map[string]func(int) int64{"even": shapes["even"], "gap": shapes["gap"], "growing": shapes["growing"]} {
+		for subject, key := range map[string]func(int) int64{
+			"even": shapes["even"],
+			"gap":  shapes["gap"], "growing": shapes["growing"],
+		} {
 			if i%others != 0 {
 				subject, key = "other", shapes["even"]
 			}
@@ -74,7 +78,8 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 				name := fmt.Sprintf("%s, at most %d", subject, bound)
 				if err != nil || ok != (want >= 0) ||
 					ok &&
-						(got.value != key(want) || got.sequence <= uint64(3*others*want) || got.sequence > uint64(3*others*want)+3) {
+						(got.value != key(want) || got.sequence <= uint64(3*others*want) ||
+							got.sequence > uint64(3*others*want)+3) {
 					t.Fatalf(
 						"%s: message %d of %d, %v, %v; want the %dth",
 						name,

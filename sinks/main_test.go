@@ -14,7 +14,8 @@ import (
 
 // startedTooLate is a goroutine of the library that waits for ever on no channel when a
 // publisher is cleaned up before it was scheduled for the first time.
-const startedTooLate = "github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"
+const startedTooLate = "github.com/nats-io/nats.go/jetstream." +
+	"(*jetStream).resetPendingAcksOnReconnect"
 
 // sourcing is a goroutine of the server that may outlive the server by seconds when that
 // ends while a bucket begins to copy a stream.
@@ -45,7 +46,8 @@ func serve(dir string) {
 		port = server.RANDOM_PORT
 	}
 	s, err := server.NewServer(&server.Options{
-		ServerName: "killed", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, SyncAlways: true,
+		ServerName: "killed", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir,
+		NoSigs: true, SyncAlways: true,
 	})
 	if err != nil {
 		fmt.Println(err)

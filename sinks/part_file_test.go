@@ -46,8 +46,10 @@ func readPart(t *testing.T, path string) arrow.RecordBatch {
 // full is an estimate with every field set.
 func full() quant.Estimate {
 	return quant.Estimate{
-		Pipeline: "p", Community: "Zürich", Position: 1 << 63, Time: "2026-03-01T12:00:00.123456789Z", Method: "auto",
-		Preset: "density", Kernel: "ppr", Lambda: 0.9, ModelVersion: "v3", Members: 12, Labelled: 2, Coverage: 0.5,
+		Pipeline: "p", Community: "Zürich", Position: 1 << 63,
+		Time: "2026-03-01T12:00:00.123456789Z", Method: "auto",
+		Preset: "density", Kernel: "ppr", Lambda: 0.9, ModelVersion: "v3", Members: 12, Labelled: 2,
+		Coverage: 0.5,
 		Prevalence: []float64{
 			0.1,
 			0.9,
@@ -56,8 +58,12 @@ func full() quant.Estimate {
 			0.01,
 			0.02,
 		}, SEChange: []float64{0.001, 5e-324}, Moved: []float64{-0.01, 0.01},
-		Revised: []float64{0, 1e-300}, SERevised: []float64{0, 0.1}, NEff: []float64{3, 4.5}, Confidence: 0.9,
-		Simultaneous: true, Variance: "exact", Gamma: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
+		Revised: []float64{
+			0,
+			1e-300,
+		}, SERevised: []float64{0, 0.1}, NEff: []float64{3, 4.5}, Confidence: 0.9,
+		Simultaneous: true, Variance: "exact", Gamma: 0.3, Certificate: 1e-3,
+		Flags: []string{"thin", "x"}, Config: "c0",
 	}
 }
 
@@ -122,7 +128,10 @@ func wantJSON(t *testing.T, e quant.Estimate) map[string]any {
 		}
 	}
 	if e.Suppressed {
-		for _, name := range []string{"method", "lambda", "members", "labelled", "coverage", "prevalence", "n_eff", "certificate"} {
+		for _, name := range []string{
+			"method", "lambda", "members", "labelled", "coverage",
+			"prevalence", "n_eff", "certificate",
+		} {
 			delete(cells, name)
 		}
 	}

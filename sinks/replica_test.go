@@ -16,8 +16,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// One damaged copy of three must be found by the name of its server, though it follows and all others
-// are whole.
+// One damaged copy of three must be found by the name of its server, though it follows and all
+// others are whole.
 func TestADamagedReplicaIsNamed(t *testing.T) {
 	c := startCluster(t)
 	l := c.connect()
@@ -63,7 +63,8 @@ func TestADamagedReplicaIsNamed(t *testing.T) {
 	l.awaitProbes(ctx, t, want)
 }
 
-// awaitProbes probes until every server has been named, and whether each lacks messages is as wanted.
+// awaitProbes probes until every server has been named, and whether each lacks messages is as
+// wanted.
 func (l *logOut) awaitProbes(ctx context.Context, t *testing.T, want map[string]bool) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -91,25 +92,28 @@ func (l *logOut) awaitProbes(ctx context.Context, t *testing.T, want map[string]
 func (c *cluster) damage(i int, stream string) {
 	c.t.Helper()
 	done := false
-	err := filepath.WalkDir(c.options[i].StoreDir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !strings.Contains(path, "/streams/"+stream+"/msgs/") {
-			return err
-		}
-		if filepath.Base(path) == "index.db" {
-			return os.Remove(path)
-		}
-		if filepath.Base(path) != "1.blk" {
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		at := bytes.Index(data[len(data)/2:], []byte("xxxxxxxx"))
-		data[len(data)/2+at] ^= 1
-		done = true
-		return os.WriteFile(path, data, 0o600)
-	})
+	err := filepath.WalkDir(
+		c.options[i].StoreDir,
+		func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !strings.Contains(path, "/streams/"+stream+"/msgs/") {
+				return err
+			}
+			if filepath.Base(path) == "index.db" {
+				return os.Remove(path)
+			}
+			if filepath.Base(path) != "1.blk" {
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			at := bytes.Index(data[len(data)/2:], []byte("xxxxxxxx"))
+			data[len(data)/2+at] ^= 1
+			done = true
+			return os.WriteFile(path, data, 0o600)
+		},
+	)
 	if err != nil || !done {
 		c.t.Fatalf("damaged %v, %v", done, err)
 	}

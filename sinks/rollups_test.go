@@ -128,7 +128,13 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
 			}
 			if len(last.Moved) > 0 {
-				r.Moved, r.Revised = append(r.Moved, round(moved)), append(r.Revised, round(revised))
+				r.Moved, r.Revised = append(
+					r.Moved,
+					round(moved),
+				), append(
+					r.Revised,
+					round(revised),
+				)
 			}
 		}
 		for _, e := range all {
@@ -143,7 +149,8 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 
 func (l *logOut) rollups(path string, d disk) *Rollups {
 	return NewRollups(RollupsConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d},
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
+		Shelf: fileShelf{path, d},
 	})
 }
 
@@ -172,7 +179,11 @@ func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 		}
 	}
 	other := l.rollups(filepath.Join(dir, "other.json"), disk{})
-	if err := fold(log[:len(log)*3/4], func(disk) (Follower, Cursor, error) { return other.Open(t.Context()) }, d); err != nil {
+	if err := fold(log[:len(log)*3/4], func(disk) (Follower, Cursor,
+		error,
+	) {
+		return other.Open(t.Context())
+	}, d); err != nil {
 		t.Fatal(err)
 	}
 	for err := errCrash; err != nil; {
@@ -330,7 +341,8 @@ func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 	log := longLog(t, 3, 80)
 	state := filepath.Join(t.TempDir(), "history.json")
 	r := l.rollups(state, disk{})
-	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
+	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) },
+		disk{}); err != nil {
 		t.Fatal(err)
 	}
 	mustReadWhatFits(t, r, log)
@@ -348,7 +360,8 @@ func TestWhatIsRemovedIsReadInACoarserResolution(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 3, 20)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
-	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
+	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) },
+		disk{}); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := l.js.Stream(t.Context(), DefaultNames().historyStream(minutes))
@@ -378,8 +391,8 @@ func TestWhatIsRemovedIsReadInACoarserResolution(t *testing.T) {
 	}
 }
 
-// mustKnowTheLastDay holds the recent past against a recount: hours from the last day with any before
-// this one, and minutes of the hour under way.
+// mustKnowTheLastDay holds the recent past against a recount: hours from the last day with any
+// before this one, and minutes of the hour under way.
 func mustKnowTheLastDay(t *testing.T, r *Rollups, log []*Stored) {
 	t.Helper()
 	got := map[string][]Rollup{}
@@ -395,7 +408,8 @@ func mustKnowTheLastDay(t *testing.T, r *Rollups, log []*Stored) {
 			recount(log, name, time.Hour),
 			func(one Rollup) bool { return !one.Time.Before(now.Truncate(time.Hour)) },
 		)
-		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}), today)-1)].Time.Truncate(
+		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}),
+			today)-1)].Time.Truncate(
 			24 * time.Hour,
 		)
 		want := slices.DeleteFunc(all, func(one Rollup) bool { return one.Time.Before(begin) })
@@ -461,7 +475,10 @@ func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
 			}
 		}
 	}
-	if got, err := r.Read(t.Context(), RollupQuery{Community: "nobody", Method: "auto", Points: 10}); err != nil ||
+	if got, err := r.Read(t.Context(), RollupQuery{
+		Community: "nobody", Method: "auto",
+		Points: 10,
+	}); err != nil ||
 		got.Resolution != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -483,7 +500,8 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 		log = append(log, e)
 	}
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
-	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
+	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) },
+		disk{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", Points: 10_000})
@@ -529,13 +547,17 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 		}
 	}
 	from := time.Unix(0, log[len(log)/2].Time)
-	if got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 1 << 20}); err != nil ||
+	if got, err := r.Read(t.Context(), RollupQuery{
+		Community: "a", Method: "auto", From: from,
+		Points: 1 << 20,
+	}); err != nil ||
 		len(got.Rollups) == 0 {
 		t.Errorf("%d from %v on, %v", len(got.Rollups), from, err)
 	}
 }
 
-// A community of which nothing is published any more must leave the state when all its roll-ups are stored.
+// A community of which nothing is published any more must leave the state when all its roll-ups are
+// stored.
 func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
 	l := startLogOut(t)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})

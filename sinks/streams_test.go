@@ -12,7 +12,10 @@ import (
 func TestNoStreamIsCompressed(t *testing.T) {
 	l := startLogOut(t)
 	streams := StreamsConfig{Names: DefaultNames()}
-	for _, want := range []jetstream.StreamConfig{streams.estimates(), streams.alerts(), streams.history(resolutions[0]), streams.latest()} {
+	for _, want := range []jetstream.StreamConfig{
+		streams.estimates(), streams.alerts(),
+		streams.history(resolutions[0]), streams.latest(),
+	} {
 		former := want
 		former.Compression = jetstream.S2Compression
 		if _, err := l.js.CreateStream(t.Context(), former); err != nil {
@@ -44,7 +47,8 @@ func TestABucketOnAnotherServerIsWrittenAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if async := stream.CachedInfo().Config.PersistMode == jetstream.AsyncPersistMode; async != embedded {
+		if async := stream.CachedInfo().Config.PersistMode == jetstream.AsyncPersistMode; async !=
+			embedded {
 			t.Errorf("embedded %v: written behind the acknowledgement %v", embedded, async)
 		}
 	}

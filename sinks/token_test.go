@@ -17,7 +17,10 @@ func estimate(community, method string, position uint64) quant.Estimate {
 // Different names must have different tokens, made of characters that subjects and
 // keys allow, and the name must come back.
 func FuzzTokenIsInvertible(f *testing.F) {
-	for _, name := range []string{"", "=", "a", "A.b", "é", "a b", "*", ">", "=41", "\x00", "x=2E", "~", "+", "%41"} {
+	for _, name := range []string{
+		"", "=", "a", "A.b", "é", "a b", "*", ">", "=41", "\x00", "x=2E",
+		"~", "+", "%41",
+	} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -36,7 +36,8 @@ func startLogOut(t testing.TB) *logOut { return startLogOutIn(t, t.TempDir()) }
 func startLogOutIn(tb testing.TB, dir string) *logOut {
 	tb.Helper()
 	s, err := server.NewServer(&server.Options{
-		ServerName: "test", DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, SyncAlways: true,
+		ServerName: "test", DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true,
+		SyncAlways: true,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -238,8 +239,10 @@ func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
 				Config:   "digest",
 				Log:      "log",
 			}
-			for m.Part = 1; m.Part <= m.Parts && batches < parts; m.Part, batches = m.Part+1, batches+1 {
-				part := records[(m.Part-1)*partRecordsMax : min(m.Part*partRecordsMax, len(records))]
+			for m.Part = 1; m.Part <= m.Parts && batches < parts; m.Part, batches = m.Part+1,
+				batches+1 {
+				part := records[(m.Part-1)*partRecordsMax : min(m.Part*partRecordsMax,
+					len(records))]
 				m.Records = len(part)
 				if err := first.store(t.Context(), m, part); err != nil {
 					t.Fatal(err)
@@ -269,7 +272,8 @@ func TestLostAcknowledgementIsAskedFor(t *testing.T) {
 // An acknowledgement that does not come must be given up within seconds and the emission be sent
 // again, and be in the log out once in the end.
 func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
-	const againMax = 12 * time.Second // the answer is waited for for three; the first edition waited for fifteen
+	// the answer is waited for for three; the first edition waited for fifteen
+	const againMax = 12 * time.Second
 	l := startLogOut(t)
 	w := l.writer(run("a"))
 	l.publish(w, emissionAt(1, 1))
@@ -392,7 +396,8 @@ func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard, Mark{}); err != nil ||
+	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard,
+		Mark{}); err != nil ||
 		!found.Closed ||
 		found.Position != 2 {
 		t.Errorf("the last mark is closed: %t, at %d (%v)", found.Closed, found.Position, err)
@@ -415,8 +420,12 @@ func TestForeignMessagesArePassedOver(t *testing.T) {
 	w := l.writer(run("a"))
 	foreign := func() {
 		t.Helper()
-		for _, subject := range []string{"gqlest.estimate.c0000.auto", "gqlest.shard.0", "gqlest.shard.x", "gqlest.shard.7"} {
-			if _, err := l.js.Publish(t.Context(), subject, []byte(`{"position":3,"community":"c0000"}`)); err != nil {
+		for _, subject := range []string{
+			"gqlest.estimate.c0000.auto", "gqlest.shard.0",
+			"gqlest.shard.x", "gqlest.shard.7",
+		} {
+			if _, err := l.js.Publish(t.Context(), subject,
+				[]byte(`{"position":3,"community":"c0000"}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -436,13 +445,14 @@ func TestForeignMessagesArePassedOver(t *testing.T) {
 	if _, err := l.js.Publish(t.Context(), "gqlest.shard.0", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.writer(run("c")).Audit(t.Context()); err != nil { // nothing that it knows of is lost
+	// nothing that it knows of is lost
+	if err := l.writer(run("c")).Audit(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// While somebody floods the subject of a shard, a writer that looks for the newest mark again must not
-// read all foreign messages again: it could never catch up with them.
+// While somebody floods the subject of a shard, a writer that looks for the newest mark again must
+// not read all foreign messages again: it could never catch up with them.
 func TestAFloodOfForeignMessagesIsReadOnce(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -464,7 +474,12 @@ func TestAFloodOfForeignMessagesIsReadOnce(t *testing.T) {
 		}
 		asked := l.nc.Stats().OutMsgs - before
 		if known.Position != 1 || asked > uint64(n)+10 {
-			t.Errorf("after %d foreign messages: position %d, %d requests", n, known.Position, asked)
+			t.Errorf(
+				"after %d foreign messages: position %d, %d requests",
+				n,
+				known.Position,
+				asked,
+			)
 		}
 	}
 }
@@ -578,7 +593,8 @@ func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	l.publish(w, emissionAt(position-1, 100))
 }
 
-// What a follower has not taken stays also where the oldest messages are small and the others large.
+// What a follower has not taken stays also where the oldest messages are small and the others
+// large.
 func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	l := startLogOut(t)
 	c := run("a")
@@ -633,8 +649,8 @@ func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	}
 }
 
-// A shard that was silent until the stream was full must find room: followers take nothing more before it has
-// published, so that to wait for them would be for ever.
+// A shard that was silent until the stream was full must find room: followers take nothing more
+// before it has published, so that to wait for them would be for ever.
 func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	l := startLogOut(t)
 	var taken atomic.Pointer[Cursor]
@@ -679,7 +695,8 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 		}
 		return last
 	}
-	quiet := func(position uint64) { // shard 2 has nothing to say, is ahead of all, and has room as far as it knows
+	// shard 2 has nothing to say, is ahead of all, and has room as far as it knows
+	quiet := func(position uint64) {
 		writers[2].passed, writers[2].renewed = Emission{Position: position}, time.Time{}
 		if err := writers[2].moveWatermark(t.Context()); err != nil {
 			t.Fatal(err)
@@ -728,7 +745,8 @@ func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// Who watches marks must hear those of a stream that was made anew, though their sequences begin again.
+// Who watches marks must hear those of a stream that was made anew, though their sequences begin
+// again.
 func TestMarksAreHeardWhereTheStreamIsMadeAnew(t *testing.T) {
 	l := startLogOut(t)
 	heard := make(chan Mark, 16)
@@ -787,7 +805,8 @@ func TestAQuietMarkIsOfItsRun(t *testing.T) {
 
 func TestServerVersions(t *testing.T) {
 	for text, want := range map[string]bool{
-		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false, "1.99.99": false, "": false, "dev": false,
+		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false,
+		"1.99.99": false, "": false, "dev": false,
 	} {
 		if got := !tooOld(text); got != want {
 			t.Errorf("%q: %v", text, got)
@@ -894,7 +913,8 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	if !other.Due(&third) {
 		t.Fatal("an emission with records is not due")
 	}
-	if err := other.Store(t.Context(), second); err != nil { // is stored already, which is found out
+	// is stored already, which is found out
+	if err := other.Store(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	if other.Due(&later) {
@@ -902,7 +922,8 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	}
 }
 
-// Nothing of an emission of another configuration that is not whole may stand, whatever broke it off.
+// Nothing of an emission of another configuration that is not whole may stand, whatever broke it
+// off.
 func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 	for _, torn := range []bool{false, true} {
 		w := &Writer{config: WriterConfig{Config: "new", Log: "log"}}
@@ -924,8 +945,9 @@ func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 	}
 }
 
-// The longer nothing was said, the further apart marks without records must be, up to three quarters of a
-// minute, and records must bring them back to a second: in an idle day 16 shards write less than 20 MB.
+// The longer nothing was said, the further apart marks without records must be, up to three
+// quarters of a minute, and records must bring them back to a second: in an idle day 16 shards
+// write less than 20 MB.
 func TestAnIdleLogOutWritesLittle(t *testing.T) {
 	var beats Heartbeats
 	said := emissionAt(1, 1)
@@ -954,8 +976,8 @@ func TestAnIdleLogOutWritesLittle(t *testing.T) {
 	}
 }
 
-// Records have the same bytes on the log out as in files and in a replay, whatever characters a name
-// has: <, > and & stand for themselves.
+// Records have the same bytes on the log out as in files and in a replay, whatever characters a
+// name has: <, > and & stand for themselves.
 func TestRecordsHaveTheBytesOfAReplay(t *testing.T) {
 	e := quant.Estimate{Community: "a<b>&c", Method: "auto", Flags: []string{}}
 	list, err := (&Writer{config: run("one")}).records([]quant.Estimate{e})
@@ -963,7 +985,8 @@ func TestRecordsHaveTheBytesOfAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, err := alerts.PlainJSON(e)
-	if err != nil || !strings.Contains(string(want), `"a<b>&c"`) || string(list[0].Data) != string(want) {
+	if err != nil || !strings.Contains(string(want), `"a<b>&c"`) ||
+		string(list[0].Data) != string(want) {
 		t.Errorf("the record is %s, in a file %s, %v", list[0].Data, want, err)
 	}
 }

@@ -156,7 +156,12 @@ func predictLeft(t *testing.T, p *pipeline.Pipeline, left int, first bool) {
 		if i < left {
 			share = 0.9
 		}
-		return fmt.Sprintf(`{"vertex":%d,"probabilities":[%v,%v],"version":"one"}`, i, share, 1-share)
+		return fmt.Sprintf(
+			`{"vertex":%d,"probabilities":[%v,%v],"version":"one"}`,
+			i,
+			share,
+			1-share,
+		)
 	})
 	if first {
 		send(event.KindMember, func(i int) string {
@@ -243,7 +248,8 @@ notify:
 		x := hook.next(t, func(x alerts.Transition) bool { return x.State == alerts.Resolved })
 		sameStory(t, x, receiver, "resolved")
 		began := begins[x.Rule]
-		if x.Rule != rule || x.End != want[rule] || x.Alert != began.Alert || x.Since != began.Since {
+		if x.Rule != rule || x.End != want[rule] || x.Alert != began.Alert ||
+			x.Since != began.Since {
 			t.Errorf("ended with %+v, began with %+v", x, began)
 		}
 		t.Logf("told:\n%s\n%s", began.Text, x.Text)

@@ -42,7 +42,8 @@ func writeConfig(t testing.TB, path, text string) {
 	}
 }
 
-// A replay must give the alerts that run gave, and a webhook must have got every one of them, once and in order.
+// A replay must give the alerts that run gave, and a webhook must have got every one of them, once
+// and in order.
 func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	const seed = 3
 	var mu sync.Mutex
@@ -117,7 +118,8 @@ func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	runAlerts(t, state, config, events)
 	first := alertsOf(t, state)
-	changed := before + "alerts:\n  - {name: high, when: point > 0.3, suppress: []}\n  - {name: new, when: point < 0.6, suppress: []}\n"
+	changed := before + "alerts:\n  - {name: high, when: point > 0.3, suppress: []}\n  - {name: " +
+		"new, when: point < 0.6, suppress: []}\n"
 	writeConfig(t, config, changed)
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	under := len(alertsOf(t, state)) // what came before that run was still under the old rules

@@ -15,8 +15,26 @@ import (
 func TestARuleWithForFires(t *testing.T) {
 	dir := t.TempDir()
 	log, conf := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "gqlstream.yaml")
-	mustRun(t, "simulate", "--vertices", "1000", "--duration", "30m", "--activity", "1",
-		"--post-rate", "1", "--jump-every", "0", "--label-share", "0.3", "--seed", "3", "--out", log)
+	mustRun(
+		t,
+		"simulate",
+		"--vertices",
+		"1000",
+		"--duration",
+		"30m",
+		"--activity",
+		"1",
+		"--post-rate",
+		"1",
+		"--jump-every",
+		"0",
+		"--label-share",
+		"0.3",
+		"--seed",
+		"3",
+		"--out",
+		log,
+	)
 	writeConfig(t, conf, `
 classes: 2
 communities: [{name: everyone, everyone: true}]
@@ -40,7 +58,8 @@ alerts:
 		if d := at.Sub(start) - want[x.Rule]; d < 0 || d > 2*time.Minute {
 			t.Errorf("%s fires at %v", x.Rule, at)
 		}
-		if !strings.Contains(x.Text, "of everyone is ") || !strings.Contains(x.Text, " % interval ") {
+		if !strings.Contains(x.Text, "of everyone is ") ||
+			!strings.Contains(x.Text, " % interval ") {
 			t.Errorf("%s says %q", x.Rule, x.Text)
 		}
 		delete(want, x.Rule)

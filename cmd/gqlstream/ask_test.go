@@ -114,8 +114,10 @@ func lastRecord(t *testing.T, path string) (last quant.Estimate) {
 func TestAskReadsFiles(t *testing.T) {
 	const data = "../../examples/data/"
 	args := []string{
-		"ask", "--edges", data + "edges.csv", "--labels", data + "labels.csv", "--predictions", data + "predictions.csv",
-		"--members", data + "members.csv", "--community", "berlin", "--community", "lima", "--count", "40",
+		"ask", "--edges", data + "edges.csv", "--labels", data + "labels.csv", "--predictions",
+		data + "predictions.csv",
+		"--members", data + "members.csv", "--community", "berlin", "--community", "lima",
+		"--count", "40",
 	}
 	out, said := mustRun(t, args...)
 	if n := strings.Count(out, "\n"); n < 39 || n > 43 { // and the head
@@ -130,7 +132,8 @@ func TestAskReadsFiles(t *testing.T) {
 		}
 	}
 	_, said = mustRun(t, append(args[:9:9], "--community", "berlin", "--target-width", "0.1")...)
-	if widest := regexp.MustCompile(`interval is ±0\.(\d+)`).FindStringSubmatch(said); widest == nil ||
+	if widest := regexp.MustCompile(`interval is ±0\.(\d+)`).FindStringSubmatch(
+		said); widest == nil ||
 		widest[1] > "100" {
 		t.Errorf("asked for ±0.1: %s", said)
 	}
@@ -244,7 +247,8 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		}
 		answered = append(answered, line)
 	}
-	if err := os.WriteFile("questions.csv", []byte(strings.Join(answered, "\n")), 0o600); err != nil {
+	if err := os.WriteFile("questions.csv", []byte(strings.Join(answered, "\n")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	fillIn(t)
@@ -257,8 +261,8 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	}
 }
 
-// ofAnotherPipeline checks that a pipeline with a prefix of its own has its own questions, kept by as
-// many servers as its configuration says, and that a prefix without a log is an error.
+// ofAnotherPipeline checks that a pipeline with a prefix of its own has its own questions, kept by
+// as many servers as its configuration says, and that a prefix without a log is an error.
 func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 	t.Helper()
 	ask := func(nats string) (int, string) {
@@ -293,7 +297,8 @@ func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if have, want := int(stream.CachedInfo().State.Msgs), len(linesOf(t, "other.csv"))-1; have != want ||
+	if have, want := int(stream.CachedInfo().State.Msgs),
+		len(linesOf(t, "other.csv"))-1; have != want ||
 		have == 0 {
 		t.Errorf("%d questions in the stream, %d in the file", have, want)
 	}

@@ -37,7 +37,8 @@ func (d *drill) freshServer() {
 		return
 	}
 	s := startNATS(d.t, &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: d.t.TempDir(), NoSigs: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: d.t.TempDir(),
+		NoSigs:     true,
 		SyncAlways: true,
 	})
 	d.url = s.ClientURL()
@@ -99,9 +100,9 @@ func (d *drill) live(do func()) {
 	d.url = url
 }
 
-// A backup must be restored to a pipeline that goes on as if nothing had happened: of the embedded server
-// and of one outside, while a run goes on and after it, with and without a purge, and though everything
-// was lost. What is published then must be what a replay gives.
+// A backup must be restored to a pipeline that goes on as if nothing had happened: of the embedded
+// server and of one outside, while a run goes on and after it, with and without a purge, and though
+// everything was lost. What is published then must be what a replay gives.
 func TestBackupsAreRestored(t *testing.T) {
 	for i := range 8 {
 		outside, purged, hot := i&1 > 0, i&2 > 0, i&4 > 0
@@ -153,11 +154,13 @@ func (d *drill) backUp(copied string, hot bool) {
 		d.t.Fatal(err)
 	}
 	empty := []string{"restore", "--state", filepath.Join(d.t.TempDir(), "none"), damaged}
-	if code, _, said := runCommand(empty...); code != exitFailed || !strings.Contains(said, "GQL.packed") {
+	if code, _, said := runCommand(empty...); code != exitFailed ||
+		!strings.Contains(said, "GQL.packed") {
 		d.t.Errorf("a damaged backup: exit %d\n%s", code, said)
 	}
 	again := d.command("restore", copied)
-	if code, _, said := runCommand(again...); code != exitUsage || !strings.Contains(said, "already") {
+	if code, _, said := runCommand(again...); code != exitUsage ||
+		!strings.Contains(said, "already") {
 		d.t.Errorf("a restore over what is there: exit %d\n%s", code, said)
 	}
 }

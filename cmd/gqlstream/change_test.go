@@ -13,8 +13,8 @@ import (
 
 // While opinions stand still and edges and predictions come and go, an estimate must move by about
 // its se_change. When opinions jump, the records of the ten seconds after must move together by
-// three times the error of their sum or more: people post one after the other. Moved and revised add up to the
-// change.
+// three times the error of their sum or more: people post one after the other. Moved and revised
+// add up to the change.
 func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	const jumpAt, warm = 60 * time.Second, 20 * time.Second
 	dir := t.TempDir()
@@ -45,7 +45,8 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	writeConfig(
 		t,
 		config,
-		"{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, emit: {threshold: 0}}",
+		"{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, "+
+			"emit: {threshold: 0}}",
 	)
 	out, _ := mustRun(t, "replay", "--config", config, "--log", log)
 	before := map[string]quant.Estimate{}
@@ -71,7 +72,8 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 				still, n = still+z*z, n+1
 			} else {
 				sum := jumped[e.Community]
-				sum.moved, sum.squares = sum.moved+e.Moved[0], sum.squares+e.SEChange[0]*e.SEChange[0]
+				sum.moved, sum.squares = sum.moved+e.Moved[0],
+					sum.squares+e.SEChange[0]*e.SEChange[0]
 				jumped[e.Community] = sum
 				most = max(most, math.Abs(sum.moved)/math.Sqrt(sum.squares))
 			}
@@ -79,7 +81,8 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 		before[e.Community] = e
 	}
 	t.Logf(
-		"%.0f changes of %.2f standard errors (root of mean square), the sum after the jump of %.1f",
+		"%.0f changes of %.2f standard errors (root of mean square), "+
+			"the sum after the jump of %.1f",
 		n,
 		math.Sqrt(still/n),
 		most,

@@ -10,9 +10,10 @@ import (
 // A run with a mistake in its configuration must end before it starts a server or records anything.
 func TestARunWithAMistakeStartsNothing(t *testing.T) {
 	for name, mistake := range map[string]string{
-		"a condition":  "alerts: [{name: x, when: pont > 0.5}]",
-		"a class":      "alerts: [{name: x, when: point > 0.5, classes: nobody}]",
-		"a template":   `notify: {webhooks: [{name: x, url: "http://127.0.0.1:1/", template: "{{range 300000000}}x{{end}}"}]}`,
+		"a condition": "alerts: [{name: x, when: pont > 0.5}]",
+		"a class":     "alerts: [{name: x, when: point > 0.5, classes: nobody}]",
+		"a template": `notify: {webhooks: [{name: x, url: "http://127.0.0.1:1/", template: ` +
+			`"{{range 300000000}}x{{end}}"}]}`,
 		"a rule":       "communities: [{name: x, rule: 'age >='}]",
 		"a method":     "estimates: [{method: magic}]",
 		"a key":        "privacy: {floor: 11}",

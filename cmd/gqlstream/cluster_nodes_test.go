@@ -100,7 +100,8 @@ listen: %q
 log_file: %q
 jetstream { store_dir: %q, sync_interval: always }
 cluster { name: faults, listen: %q, no_advertise: true, routes: [%s] }
-`, i, ports[i], filepath.Join(dir, fmt.Sprintf("n%d.log", i)), filepath.Join(dir, fmt.Sprint(i)), ports[3+i], strings.Join(routes, ", ")))
+`, i, ports[i], filepath.Join(dir, fmt.Sprintf("n%d.log", i)), filepath.Join(dir, fmt.Sprint(i)),
+			ports[3+i], strings.Join(routes, ", ")))
 		bend(t, n.clock, 0)
 		c.list[i] = n
 	}

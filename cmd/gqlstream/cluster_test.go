@@ -70,8 +70,9 @@ var clockFaults = []fault{
 }
 
 const (
-	faultsOfLog    = 32              // faults in the life of one log: two rounds of all kinds
-	faultRecovered = 5 * time.Minute // in which the run must publish again, whatever happened, on a busy machine
+	faultsOfLog = 32 // faults in the life of one log: two rounds of all kinds
+	// in which the run must publish again, whatever happened, on a busy machine
+	faultRecovered = 5 * time.Minute
 	faultLengthMax = 4 * time.Second // of what is stopped or lags
 )
 
@@ -94,7 +95,8 @@ func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 		r.compare()
 		done += n
 		t.Logf(
-			"seed %d, %d faults: %d messages, %d positions, %d estimates, %d refusals, %d starts, %d differences",
+			"seed %d, %d faults: %d messages, %d positions, %d estimates, %d refusals, %d "+
+				"starts, %d differences",
 			seed,
 			n,
 			r.report.messages,
@@ -123,7 +125,8 @@ func requireBentClock(t *testing.T) {
 	if now, err := strconv.ParseInt(strings.TrimSpace(string(said)), 10, 64); err != nil ||
 		now < time.Now().Unix()+3000 {
 		t.Fatalf(
-			"the clock of this build cannot be bent (%s): go test -overlay, with what .ci/bent-clock makes",
+			"the clock of this build cannot be bent (%s): go test -overlay, with what "+
+				".ci/bent-clock makes",
 			said,
 		)
 	}
@@ -174,7 +177,8 @@ func (r *clusterRun) close() {
 func (r *clusterRun) start(args ...string) {
 	r.t.Helper()
 	var err error
-	if r.stderr, err = os.OpenFile(filepath.Join(filepath.Dir(r.config), "stderr"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+	if r.stderr, err = os.OpenFile(filepath.Join(filepath.Dir(r.config), "stderr"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		r.t.Fatal(err)
 	}
 	process := exec.Command(os.Args[0], append([]string{
@@ -274,8 +278,8 @@ func (r *clusterRun) campaign(first, n int) {
 	r.process = nil
 }
 
-// recoveryMax is the promise: with a majority up, the run publishes again so soon after its cluster.
-// A busy machine breaks it, so the test shows what came later, and does not fail.
+// recoveryMax is the promise: with a majority up, the run publishes again so soon after its
+// cluster. A busy machine breaks it, so the test shows what came later, and does not fail.
 const (
 	recoveryMax = 10 * time.Second
 	lateSaidMax = 30 // lines of what a run that came late said last
@@ -300,7 +304,8 @@ func machineLoad() string {
 }
 
 // watchCluster returns the last moment, until over is closed, at which the cluster itself was not
-// there: it had acknowledged nothing for clusterSilentMin, or a stream, or all of it, had no leader.
+// there: it had acknowledged nothing for clusterSilentMin, or a stream, or all of it, had no
+// leader.
 func (r *clusterRun) watchCluster(
 	ctx context.Context,
 	p *producer,
@@ -460,7 +465,8 @@ func (r *clusterRun) bendRun(seconds int) {
 func (r *clusterRun) cutLeader() {
 	i := r.nodes.leader(estimatesName)
 	mend := r.nodes.isolate(i)
-	for begun := time.Now(); r.nodes.leader(estimatesName) == i && time.Since(begun) < crashStartMax; {
+	for begun := time.Now(); r.nodes.leader(estimatesName) == i &&
+		time.Since(begun) < crashStartMax; {
 		pause(r.t.Context(), 50*time.Millisecond)
 	}
 	mend()

@@ -74,8 +74,10 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 	members := filepath.Join(dir, "members.csv")
 	out, said := mustRun(t, "communities", "--edges", edges, "--out", members, "--prefix", "may-")
 	for _, want := range []string{
-		"122 vertices, ", "modularity 0.5889", "communities of 11 members or more: 3, with 120 vertices",
-		"omitted: 2 vertices (1.6 %) in smaller communities (1)", "largest 60, median 40, smallest 20",
+		"122 vertices, ", "modularity 0.5889",
+		"communities of 11 members or more: 3, with 120 vertices",
+		"omitted: 2 vertices (1.6 %) in smaller communities (1)",
+		"largest 60, median 40, smallest 20",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -144,16 +146,44 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 		want string
 		args []string
 	}{
-		"no input":       {exitUsage, "give --edges or --log", nil},
-		"size below one": {exitUsage, "--min-size is 0", []string{"--edges", edges, "--min-size", "0"}},
-		"no resolution":  {exitUsage, "resolution is 0", []string{"--edges", edges, "--resolution", "0"}},
-		"no column":      {exitUsage, `no column "src", "dst"`, []string{"--edges", textFile(t, "e.csv", "a,b\n1,2\n")}},
-		"no edges":       {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n")}},
-		"only itself":    {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n1,1\n")}},
-		"a refused row":  {exitFailed, "nothing is written: 1 of 2 rows were refused", []string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")}},
-		"all are small":  {exitFailed, "the largest of 4 communities has 60 members; nothing is written without --min-size 60 or less", []string{"--edges", edges, "--min-size", "61"}},
-		"no such folder": {exitUsage, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
-		"no such format": {exitUsage, "ends in .parquet or .csv, or -", []string{"--edges", edges, "--out", "m.txt"}},
+		"no input": {exitUsage, "give --edges or --log", nil},
+		"size below one": {
+			exitUsage, "--min-size is 0",
+			[]string{"--edges", edges, "--min-size", "0"},
+		},
+		"no resolution": {
+			exitUsage, "resolution is 0",
+			[]string{"--edges", edges, "--resolution", "0"},
+		},
+		"no column": {
+			exitUsage, `no column "src", "dst"`,
+			[]string{"--edges", textFile(t, "e.csv", "a,b\n1,2\n")},
+		},
+		"no edges": {exitUsage, "no edges", []string{
+			"--edges",
+			textFile(t, "e.csv", "src,dst\n"),
+		}},
+		"only itself": {exitUsage, "no edges", []string{
+			"--edges",
+			textFile(t, "e.csv", "src,dst\n1,1\n"),
+		}},
+		"a refused row": {
+			exitFailed, "nothing is written: 1 of 2 rows were refused",
+			[]string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")},
+		},
+		"all are small": {exitFailed, "the largest of 4 communities has 60 members; nothing is " +
+			"written without --min-size 60 or less", []string{
+			"--edges", edges, "--min-size",
+			"61",
+		}},
+		"no such folder": {
+			exitUsage, "no such file",
+			[]string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")},
+		},
+		"no such format": {
+			exitUsage, "ends in .parquet or .csv, or -",
+			[]string{"--edges", edges, "--out", "m.txt"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "members.csv")

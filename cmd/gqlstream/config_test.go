@@ -44,40 +44,90 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\ncommunities: [{name: a}, {name: a}]", "defined twice"},
 		{"classes: 2\nstep: {every: soon}", `[2:15] "soon": want a duration such as 10m or 1h30m`},
 		{"classes: 2\nstep: {every: 5}", `[2:15] "5": want a duration`},
-		{"classes: 2\nlate: {after: 5m, ahead: 2 hours}\nbogus: 1", `[2:26] "2 hours": want a duration`},
+		{
+			"classes: 2\nlate: {after: 5m, ahead: 2 hours}\nbogus: 1",
+			`[2:26] "2 hours": want a duration`,
+		},
 		{"classes: 2\nlate: {after: 5m, ahead: 2 hours}\nbogus: 1", `unknown field "bogus"`},
-		{"classes: 2\nalerts:\n  - {name: a, when: point > 0.1}\n  - {name: b, when: point > 0.1, every: true}", `[4:41] "true": want a duration`},
-		{"classes: 2\nwindows: {edges: &long never, labels: *long}", `[2:24] "never": want a duration`},
+		{"classes: 2\nalerts:\n  - {name: a, when: point > 0.1}\n  - {name: b, when: point > " +
+			"0.1, every: true}", `[4:41] "true": want a duration`},
+		{
+			"classes: 2\nwindows: {edges: &long never, labels: *long}",
+			`[2:24] "never": want a duration`,
+		},
 		{"classes: 2\nstep: {time: local}", "neither received nor event"},
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
 		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
 		{"classes: 2\nwindows: {lables: 1h}", `did you mean "labels"?`},
-		{"classes: 2\nlate: {after: 5m, divert: [vertices]}", `late.divert: "vertices" is not one of edges, labels, predictions, posts, members`},
-		{"classes: 2\ncontrol: {configure: no}", `control.configure: "no" is neither allow nor deny`},
+		{
+			"classes: 2\nlate: {after: 5m, divert: [vertices]}",
+			`late.divert: "vertices" is not one of edges, labels, predictions, posts, members`,
+		},
+		{
+			"classes: 2\ncontrol: {configure: no}",
+			`control.configure: "no" is neither allow nor deny`,
+		},
 		{"classes: 2\nlate: {divert: [labels]}", "late.after: missing"},
 		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
-		{"classes: 2\nalerts: [{name: a, when: low > 2}]", `alerts.rules[0] "a": when: a share is between 0 and 1`},
+		{
+			"classes: 2\nalerts: [{name: a, when: low > 2}]",
+			`alerts.rules[0] "a": when: a share is between 0 and 1`,
+		},
 		{"classes: 2\nalerts: [{when: lo > 0.2}]", `"lo" is not one of`},
 		{"classes: 2\nalerts: [{name: a, wen: low > 0.2}]", `did you mean "when"?`},
-		{"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]", `"2" is not one of [0 1]`},
-		{"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]", `"pcc" is not published; [auto] are`},
-		{"classes: 2\nalerts: [{name: a, when: cusum drift -1 > 5}]", "drift: -1 is not a number of usual movements"},
-		{"classes: 2\nalerts: [{name: a, when: change over soon > 0.1}]", `over: "soon": want a duration`},
+		{
+			"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]",
+			`"2" is not one of [0 1]`,
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]",
+			`"pcc" is not published; [auto] are`,
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: cusum drift -1 > 5}]",
+			"drift: -1 is not a number of usual movements",
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: change over soon > 0.1}]",
+			`over: "soon": want a duration`,
+		},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "alpha is 3"},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "when: missing"},
-		{"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}", "notify.webhooks[0].url: scheme"},
-		{"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}", `no alert is named "none"`},
-		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, token_fil: x}]}", `did you mean "token_file"?`},
-		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 of 5}]", `[2:44] "3 of 5": want a duration such as 10m`},
-		{"classes: 2\nalerts: [{name: a, when: point > 0.1, no_data: alert after 3}]", `no_data: "3": want a duration such as alert after 10m`},
-		{"classes: 2\nalerts: [{name: a, when: cusum > 0}]", `"cusum > 0": want a threshold above 0`},
+		{
+			"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}",
+			"notify.webhooks[0].url: scheme",
+		},
+		{
+			"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}",
+			`no alert is named "none"`,
+		},
+		{
+			"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, token_fil: x}]}",
+			`did you mean "token_file"?`,
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 of 5}]",
+			`[2:44] "3 of 5": want a duration such as 10m`,
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: point > 0.1, no_data: alert after 3}]",
+			`no_data: "3": want a duration such as alert after 10m`,
+		},
+		{
+			"classes: 2\nalerts: [{name: a, when: cusum > 0}]",
+			`"cusum > 0": want a threshold above 0`,
+		},
 		{"classes: 2\nstep: {every: -1s}", "step.every: -1s is negative"},
-		{"classes: 2\nnats: {prefix: a.b}", `nats.prefix: sinks: prefix "a.b": want at most 64 letters`},
+		{"classes: 2\nnats: {prefix: a.b}", `nats.prefix: sinks: prefix "a.b": want at most 64 ` +
+			`letters`},
 		{"classes: 2\nnats: {replicas: 6}", "nats.replicas: 6, want 1 to 5"},
 		{"classes: 2\nnats: {listen: 0.0.0.0:4222}", "can be reached from other hosts"},
-		{"classes: 2\nhttp: {listen: 0.0.0.0:8090}", "is not a loopback address: give a token file"},
+		{
+			"classes: 2\nhttp: {listen: 0.0.0.0:8090}",
+			"is not a loopback address: give a token file",
+		},
 		{"classes: 2\nhttp: {listen: 8090}", "want host:port"},
 		{"classes: 2\nhttp: {hosts: [http://x]}", `host "http://x" is not a host name`},
 		{"classes: 2\noutput: {file: x, parquet: ./x}", "output: file and parquet name one path"},
@@ -104,10 +154,16 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
-	text := "alerts:\n  budget: 2 per week\n  rules: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum drift 0 > 4}, " +
-		"{name: c, when: change over 1h < -0.1}, {name: d, when: cusum, recover: 1}, {name: e, when: change over 1h}]\n" +
-		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
-		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: [labels]}\ncontrol: {configure: deny}\n"
+	text := "alerts:\n  budget: 2 per week\n  rules: [{name: a, when: low > 0.2, suppress: []}, " +
+		"{name: b, communities: x*, when: cusum drift 0 > 4}, " +
+		"{name: c, when: change over 1h < -0.1}, {name: d, when: cusum, recover: 1}, {name: e, " +
+		"when: change over 1h}]\n" +
+		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: " +
+		"german, where: {language: de}}\n" +
+		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: " +
+		"1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: " +
+		"[labels]}\ncontrol: " +
+		"{configure: deny}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +176,11 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	if _, want, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(again, want) {
 		t.Errorf("printed\n%s\nread back as\n%s", printed, again)
 	}
-	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(
+	if digest := func(s string) string {
+		_, d, _ := strings.Cut(s,
+			"Digest ")
+		return d[:16]
+	}; digest(
 		printed,
 	) != digest(
 		again,
@@ -132,13 +192,17 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 // A duration may be 0 as on the command line, what an anchor stands for, or left out after its key.
 func TestADurationMayBeWrittenInSeveralWays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	text := "classes: 2\nwindows: {edges: &month 720h, labels: *month, predictions: 0}\nstep: {every: !!str 200ms}\nlate: {ahead: }\n" +
+	text := "classes: 2\nwindows: {edges: &month 720h, labels: *month, predictions: 0}\nstep: " +
+		"{every: !!str 200ms}\nlate: {ahead: }\n" +
 		"alerts: [{name: a, when: point > 0.1, for: 0}]\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	printed, _ := mustRun(t, "check", path)
-	for _, want := range []string{"edges: 720h0m0s", "labels: 720h0m0s", "every: 200ms", "ahead: 1h0m0s"} {
+	for _, want := range []string{
+		"edges: 720h0m0s", "labels: 720h0m0s", "every: 200ms",
+		"ahead: 1h0m0s",
+	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("check does not print %q:\n%s", want, printed)
 		}
@@ -159,7 +223,10 @@ func TestDocumentedAlertsAreRules(t *testing.T) {
 		t.Fatal(err, found)
 	}
 	printed, _ := mustRun(t, "check", "--elsewhere", path)
-	for _, want := range []string{"majority-lost", "secret_file: /etc/gqlstream/hook.key", "when: high < 0.5", "every: 10m", "- mixed-model", "budget: 1 per month"} {
+	for _, want := range []string{
+		"majority-lost", "secret_file: /etc/gqlstream/hook.key",
+		"when: high < 0.5", "every: 10m", "- mixed-model", "budget: 1 per month",
+	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("check does not print %q:\n%s", want, printed)
 		}
@@ -231,16 +298,23 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	writeConfig(
 		t,
 		conf,
-		"classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n"+
+		"classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  "+
+			"listn: x\n"+
 			"estimates: [{method: atuo, lamda: 1}]\nalerts:\n  - {name: a, when: share > 0.3}\n",
 	)
 	code, _, said := runCommand("check", conf)
-	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`, `"lamda"`, `no method "atuo"`, `"share" is not one of`} {
+	for _, want := range []string{
+		`"classifer"`, `did you mean "classifier"?`, `"estimatess"`,
+		`"listn"`, `"lamda"`, `no method "atuo"`, `"share" is not one of`,
+	} {
 		if code != 2 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, without %s:\n%s", code, want, said)
 		}
 	}
-	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3, suppress: [thin]}\n  - {name: jump, when: change over 1h}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
+	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3, suppress: " +
+		"[thin]}\n  - {name: jump, when: change over 1h}\n  - {name: loud, when: point > 0.3, " +
+		"suppress: " +
+		"[]}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
 	writeConfig(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
 	if code, _, said := runCommand("check", conf); code != 2 ||
 		!strings.Contains(said, "notify.webhooks[0].url") {
@@ -254,7 +328,8 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 		!strings.Contains(said, "alert jump: about 1 false alarms per month") {
 		t.Errorf("check foresees %q", said)
 	}
-	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(), "--exit-when-drained"); !strings.Contains(
+	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(),
+		"--exit-when-drained"); !strings.Contains(
 		heard,
 		"alert rise is silent",
 	) {
@@ -264,15 +339,19 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 		strings.Contains(printed, `""`) {
 		t.Errorf("check prints what is off:\n%s", printed)
 	}
-	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090", "prefix: gql", "method: auto", "recover: 0.3", "suppress: []"} {
+	for _, want := range []string{
+		"retry_for: 24h0m0s", "listen: 127.0.0.1:8090", "prefix: gql",
+		"method: auto", "recover: 0.3", "suppress: []",
+	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("without %q:\n%s", want, printed)
 		}
 	}
 }
 
-// A run that cuts the log otherwise would publish other estimates, so it is another configuration: beside a
-// run it is refused by name, and no standby. One that spells the same cut otherwise is a standby.
+// A run that cuts the log otherwise would publish other estimates, so it is another configuration:
+// beside a run it is refused by name, and no standby. One that spells the same cut otherwise is a
+// standby.
 func TestARunWithAnotherCutIsRefused(t *testing.T) {
 	server, err := broker.StartEmbedded(
 		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
@@ -292,7 +371,8 @@ func TestARunWithAnotherCutIsRefused(t *testing.T) {
 		return path
 	}
 	p := startPipeline(t, with("emit_every: 100ms"))
-	if _, err := p.Broker.JS.Publish(t.Context(), "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
+	if _, err := p.Broker.JS.Publish(t.Context(), "gql.edge",
+		[]byte(`{"src":1,"dst":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); ; pause(t.Context(), 10*time.Millisecond) {

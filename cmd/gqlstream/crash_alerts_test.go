@@ -15,7 +15,10 @@ import (
 
 // evaluate keeps the transitions of a step.
 func (w *twin) evaluate(b *event.Batch, estimates []quant.Estimate) {
-	for _, t := range w.engine.Evaluate(alerts.Moment{Position: uint64(b.Last), Time: int64(b.Time)}, estimates) {
+	for _, t := range w.engine.Evaluate(alerts.Moment{
+		Position: uint64(b.Last),
+		Time:     int64(b.Time),
+	}, estimates) {
 		w.alerts = append(w.alerts, string(t.JSON()))
 	}
 }

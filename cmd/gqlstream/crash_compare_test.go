@@ -386,7 +386,8 @@ func (r *crashRun) compareLatest(js jetstream.JetStream, names sinks.Names, want
 	}
 	for key, record := range last {
 		entry, err := bucket.Get(r.t.Context(), key)
-		for begun := time.Now(); (err != nil || string(entry.Value()) != record) && time.Since(begun) < bucketLagMax; {
+		for begun := time.Now(); (err != nil || string(entry.Value()) != record) &&
+			time.Since(begun) < bucketLagMax; {
 			pause(r.t.Context(), 20*time.Millisecond)
 			entry, err = bucket.Get(r.t.Context(), key)
 		}
@@ -500,7 +501,8 @@ func (r *crashRun) rolledUp(
 	for _, stream := range historyStreams(names) {
 		r.eachMessage(js, stream, func(m jetstream.Msg) {
 			var position, number uint64
-			if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position, &number); err != nil {
+			if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position,
+				&number); err != nil {
 				r.t.Fatalf(
 					"seed %d: stream %s: a message without its place: %v",
 					r.seed,

@@ -160,4 +160,7 @@ func (e *crashEvents) attribute() string {
 	)
 }
 
-func (e *crashEvents) erasure() string { return fmt.Sprintf(`{"vertex":%d,"erase":true}`, e.vertex()) }
+func (e *crashEvents) erasure() string {
+	return fmt.Sprintf(`{"vertex":%d,"erase":true}`,
+		e.vertex())
+}

@@ -109,7 +109,8 @@ func (r *crashRun) followHistory(
 	end, err := sinks.Newest(r.t.Context(), js, out)
 	r.must(err)
 	rollups := sinks.NewRollups(sinks.RollupsConfig{
-		JS: js, Streams: sinks.StreamsConfig{Names: names}, Log: out.Log, Shelf: sinks.FileShelf(state),
+		JS: js, Streams: sinks.StreamsConfig{Names: names}, Log: out.Log,
+		Shelf: sinks.FileShelf(state),
 	})
 	runner := sinks.NewRunner(
 		sinks.FollowConfig{Name: "history", JS: js, Reader: out, Open: rollups.Open},

@@ -88,7 +88,8 @@ alerts:
   - {name: held, when: low > 0.3, for: 150ms, suppress: []}
   - {name: jump, when: change over 500ms > 0.05, every: 100ms, suppress: []}
   - {name: sum, when: cusum > 2, every: 200ms, suppress: [], no_data: alert}
-  - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2s, suppress: [thin], no_data: ok}
+  - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2s,
+     suppress: [thin], no_data: ok}
 `
 
 const (
@@ -127,9 +128,12 @@ type crashReport struct {
 }
 
 func (r *crashReport) add(o crashReport) {
-	r.kills, r.midCheckpoint, r.starting = r.kills+o.kills, r.midCheckpoint+o.midCheckpoint, r.starting+o.starting
-	r.restored, r.messages, r.positions = r.restored+o.restored, r.messages+o.messages, r.positions+o.positions
-	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
+	r.kills, r.midCheckpoint, r.starting = r.kills+o.kills, r.midCheckpoint+o.midCheckpoint,
+		r.starting+o.starting
+	r.restored, r.messages, r.positions = r.restored+o.restored, r.messages+o.messages,
+		r.positions+o.positions
+	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused,
+		r.different+o.different
 	r.checkpoints, r.wentBack = r.checkpoints+o.checkpoints, r.wentBack+o.wentBack
 	r.parts += o.parts
 	r.alerts, r.rollups = r.alerts+o.alerts, r.rollups+o.rollups
@@ -138,8 +142,10 @@ func (r *crashReport) add(o crashReport) {
 func (r crashReport) String() string {
 	return fmt.Sprintf(
 		"%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
-			"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
-			"%d files of them, %d beginnings and ends of alerts, %d roll-ups and notes, %d refusals, %d differences",
+			"%d starts from a checkpoint (%d from an older one, for lost outputs), %d "+
+			"checkpoints; %d messages published, %d positions, %d estimates, "+
+			"%d files of them, %d beginnings and ends of alerts, %d roll-ups and notes, %d "+
+			"refusals, %d differences",
 		r.kills,
 		r.midCheckpoint,
 		r.starting,
@@ -207,7 +213,8 @@ func (r *crashRun) start(args ...string) {
 	}
 	r.done = make(chan error, 1)
 	process := exec.Command(os.Args[0], append([]string{
-		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output, "--parquet", r.parts,
+		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output,
+		"--parquet", r.parts,
 	}, args...)...)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = r.stderr, r.stderr

@@ -28,8 +28,8 @@ var damageTargets = []struct{ name, part string }{
 
 var damageKinds = []string{"bit", "cut", "zeros", "missing"}
 
-// Whatever part of the state directory is damaged, a start or a scrub must say so, unless nothing that
-// is stored has changed. GQLSTREAM_DAMAGES sets how many there are (make faults: 1,000).
+// Whatever part of the state directory is damaged, a start or a scrub must say so, unless nothing
+// that is stored has changed. GQLSTREAM_DAMAGES sets how many there are (make faults: 1,000).
 func TestDamagesAreNoticed(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_DAMAGES", 16)
 	seed := campaign.Seed(t, 1)
@@ -50,7 +50,14 @@ func TestDamagesAreNoticed(t *testing.T) {
 	for _, target := range damageTargets {
 		for _, kind := range damageKinds {
 			n := tally[target.name+", "+kind]
-			t.Logf("%s, %s: a start notices %d, a scrub %d, harmless %d", target.name, kind, n[0], n[1], n[2])
+			t.Logf(
+				"%s, %s: a start notices %d, a scrub %d, harmless %d",
+				target.name,
+				kind,
+				n[0],
+				n[1],
+				n[2],
+			)
 		}
 	}
 }
@@ -98,7 +105,10 @@ func (d *damaging) dump(state string) map[string][]string {
 			}
 			for at := s.CachedInfo().State.FirstSeq; at <= s.CachedInfo().State.LastSeq; at++ {
 				if m, err := s.GetMsg(d.t.Context(), at); err == nil {
-					all[name] = append(all[name], fmt.Sprint(m.Sequence, m.Subject, m.Time.UnixNano(), string(m.Data)))
+					all[name] = append(
+						all[name],
+						fmt.Sprint(m.Sequence, m.Subject, m.Time.UnixNano(), string(m.Data)),
+					)
 				}
 			}
 		}
@@ -115,12 +125,19 @@ func warningsOf(said string) (list []string) {
 	return list
 }
 
-// try damages a copy, and returns who notices: 0 a start, 1 a scrub, 2 nobody, since nothing is changed.
+// try damages a copy, and returns who notices: 0 a start, 1 a scrub, 2 nobody, since nothing is
+// changed.
 func (d *damaging) try(i int, part, kind string, killed bool) int {
 	d.t.Helper()
 	state := d.copy()
 	path := d.damage(state, part, kind, killed)
-	what := fmt.Sprintf("damage %d: %s of %s, killed %v", i, kind, strings.TrimPrefix(path, state), killed)
+	what := fmt.Sprintf(
+		"damage %d: %s of %s, killed %v",
+		i,
+		kind,
+		strings.TrimPrefix(path, state),
+		killed,
+	)
 	scrubCode, _, scrubSaid := runCommand("scrub", "--config", d.config, "--state", state)
 	now := d.dump(state)
 	code, _, said := runCommand(d.start(state)...)

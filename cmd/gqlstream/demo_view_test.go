@@ -82,7 +82,8 @@ func TestDemoNamesEveryCommunity(t *testing.T) {
 	)
 	text := strings.Join(strings.Fields(strings.Join(d.lines(true), " ")), " ")
 	for _, want := range []string{
-		"1s of 5m0s", "a 100 0.480 [0.430 0.530] 0.500 0.550 jumped b 0 waiting 0.300", "truth in our interval -",
+		"1s of 5m0s", "a 100 0.480 [0.430 0.530] 0.500 0.550 jumped b 0 waiting 0.300",
+		"truth in our interval -",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

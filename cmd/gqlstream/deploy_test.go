@@ -150,7 +150,10 @@ func TestCompositionFitsTogether(t *testing.T) {
 		}
 	}
 	docker := fromRoot(t, "Dockerfile")
-	for _, want := range []string{"CGO_ENABLED=0", "FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/gqlstream"]`} {
+	for _, want := range []string{
+		"CGO_ENABLED=0", "FROM scratch", "USER 65532:65532",
+		`ENTRYPOINT ["/gqlstream"]`,
+	} {
 		if !strings.Contains(docker, want) {
 			t.Errorf("the Dockerfile lacks %s", want)
 		}
@@ -190,15 +193,18 @@ func TestCompositionRuns(t *testing.T) {
 	if !options.SyncAlways || !options.JetStream || options.StoreDir != "/data" {
 		t.Fatalf("nats.conf: %+v", options)
 	}
-	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0, filepath.Join(
-		dir,
-		"nats",
-	)
+	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0,
+		filepath.Join(
+			dir,
+			"nats",
+		)
 	options.NoSigs, options.NoLog = true, true
 	server := startNATS(t, options)
 	client, token := secrets(t, dir)
-	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(), "state: /state", "state: "+dir,
-		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0", "http://alertmanager:9093", "http://127.0.0.1:1").
+	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(),
+		"state: /state", "state: "+dir,
+		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0", "http://alertmanager:9093",
+		"http://127.0.0.1:1").
 		Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
 	path := filepath.Join(dir, "gqlstream.yaml")
 	writeConfig(t, path, conf)
@@ -219,8 +225,10 @@ func TestCompositionRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, wanted := "", []string{
-		`gqlstream_alerts{rule="majority",state="inactive"}`, "gqlstream_ready 1", `gqlstream_estimate_low{`, `pipeline="compose"`,
-		`gqlstream_last_event_timestamp_seconds{kind="edge"}`, `gqlstream_stream_bytes{holds="log",stream="GQL"}`,
+		`gqlstream_alerts{rule="majority",state="inactive"}`, "gqlstream_ready 1",
+		`gqlstream_estimate_low{`, `pipeline="compose"`,
+		`gqlstream_last_event_timestamp_seconds{kind="edge"}`,
+		`gqlstream_stream_bytes{holds="log",stream="GQL"}`,
 	}
 	missing := func(want string) bool { return !strings.Contains(text, want) }
 	for deadline := time.Now().Add(crashStartMax); slices.ContainsFunc(wanted, missing); {

@@ -50,7 +50,8 @@ func pasted(t *testing.T, root, text string) (ran int) {
 	writeConfig(
 		t,
 		config,
-		"{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+"'}, http: {listen: '127.0.0.1:0'}}",
+		"{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+
+			"'}, http: {listen: '127.0.0.1:0'}}",
 	)
 	p := startPipeline(t, config)
 	here := strings.NewReplacer(
@@ -70,7 +71,8 @@ func pasted(t *testing.T, root, text string) (ran int) {
 		"--vertices 500 --duration 5s",
 	)
 	text = strings.ReplaceAll(text, "\\\n", " ")
-	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).FindAllStringSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).
+		FindAllStringSubmatch(text, -1) {
 		folder := root
 		if match[1] != "" {
 			folder = filepath.Join(root, "examples", "data")
@@ -98,7 +100,8 @@ func TestQuickstartEventsAreTaken(t *testing.T) {
 	}
 	text := fromRoot(t, "docs", "quickstart.md")
 	n := 0
-	for _, call := range regexp.MustCompile(`publish\("(gql\.\w+)", json\.dumps\((\{.*\})\)`).FindAllStringSubmatch(text, -1) {
+	for _, call := range regexp.MustCompile(`publish\("(gql\.\w+)", json\.dumps\((\{.*\})\)`).
+		FindAllStringSubmatch(text, -1) {
 		n++
 		takes(t, decoder, call[1], call[2])
 	}

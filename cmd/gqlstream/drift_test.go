@@ -28,7 +28,8 @@ func followDrift(
 ) (raised time.Duration, half, all uint64) {
 	t.Helper()
 	c := simulate.DefaultConfig()
-	c.Seed, c.Vertices, c.Duration, c.LabelShare, c.LabelDelay = seed, 6_000, 4*time.Minute, 1, 8*time.Second
+	c.Seed, c.Vertices, c.Duration, c.LabelShare, c.LabelDelay = seed, 6_000, 4*time.Minute, 1,
+		8*time.Second
 	c.InitialShare, c.Activity, c.PredictionDelay = 0.1, 50, time.Second
 	c.LabelRate, c.PostRate = 0, 50
 	c.DegradeAt, c.DegradeShare = 2*time.Minute, share
@@ -37,7 +38,10 @@ func followDrift(
 		t.Fatal(err)
 	}
 	core, err := incremental.New(incremental.Config{
-		Classes: c.Classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+		Classes: c.Classes, Communities: []graphstore.Rule{{
+			Name: "all",
+			Kind: graphstore.Everyone,
+		}},
 		Estimates: []quant.Options{{Method: "pacc", Confidence: 0.9}}, Kernel: "constant",
 	})
 	if err != nil {

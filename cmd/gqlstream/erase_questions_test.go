@@ -8,7 +8,8 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// What ask --publish asked about somebody whom the log erases must go with a purge, and nothing else.
+// What ask --publish asked about somebody whom the log erases must go with a purge, and nothing
+// else.
 func TestQuestionsAboutErasedPeopleAreForgotten(t *testing.T) {
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir()})
 	if err != nil {
@@ -59,14 +60,16 @@ func TestQuestionsAboutErasedPeopleAreForgotten(t *testing.T) {
 		}
 		return stream.CachedInfo().State.Msgs
 	}
-	if n, err := forgetQuestions(t.Context(), js, names, true); n == 0 || err != nil || left() != 4 {
+	if n, err := forgetQuestions(t.Context(), js, names, true); n == 0 || err != nil ||
+		left() != 4 {
 		t.Errorf("a trial: %d, %v, %d are left", n, err, left())
 	}
 	if n, err := forgetQuestions(t.Context(), js, names, false); n == 0 || err != nil ||
 		left() != 4-uint64(n) {
 		t.Errorf("%d are forgotten, %v, %d are left", n, err, left())
 	}
-	if n, err := forgetQuestions(t.Context(), js, names, false); n != 0 || err != nil || left() > 3 {
+	if n, err := forgetQuestions(t.Context(), js, names, false); n != 0 || err != nil ||
+		left() > 3 {
 		t.Errorf("again: %d, %v, %d are left", n, err, left())
 	}
 }

@@ -136,7 +136,10 @@ func (r *eraseRun) stop() {
 
 func (r *eraseRun) publish(kind event.Kind, payload string) {
 	r.t.Helper()
-	if _, err := r.js.PublishMsg(r.t.Context(), &nats.Msg{Subject: "gql." + kind.String(), Data: []byte(payload)}); err != nil {
+	if _, err := r.js.PublishMsg(r.t.Context(), &nats.Msg{
+		Subject: "gql." + kind.String(),
+		Data:    []byte(payload),
+	}); err != nil {
 		r.t.Fatal(err)
 	}
 }

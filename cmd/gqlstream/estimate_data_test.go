@@ -64,11 +64,17 @@ func TestAutoIsTheReference(t *testing.T) {
 			t.Logf("error %.3f of the reference; shares differ by %.4f (median), %.4f (95 %%)",
 				wrong/theirsWrong, median, far)
 			if wrong > 1.05*theirsWrong || name != "musae_twitch" && (median > 0.01 || far > 0.04) {
-				t.Errorf("error %.3f of the reference; shares differ by %.4f (median), %.4f (95 %%)",
-					wrong/theirsWrong, median, far)
+				t.Errorf(
+					"error %.3f of the reference; shares differ by %.4f (median), %.4f (95 %%)",
+					wrong/theirsWrong,
+					median,
+					far,
+				)
 			}
 			if ratio := ours / theirs; ratio < 0.75 ||
-				ratio > 1.45 { // ours count what labels leave open once, doubt half of what edges settle, and allow for what few labels near a community cannot show
+				// ours count what labels leave open once, doubt half of what edges settle, and
+				// allow for what few labels near a community cannot show
+				ratio > 1.45 {
 				t.Errorf("the mean error is %.3f of that of the reference", ratio)
 			}
 			if compared != len(want.Expected) {

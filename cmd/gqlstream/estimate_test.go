@@ -19,9 +19,11 @@ func TestEstimateIsOfTheEndOfALog(t *testing.T) {
 		`{"kind":"prediction","vertex":1,"p":[0.25,0.75],"time":1}`,
 		`{"kind":"label","vertex":2,"class":0,"time":1}`,
 		`{"kind":"prediction","vertex":2,"p":[1,0],"time":1}`,
-		`{"kind":"control","op":"configure","config":{"communities":[{"name":"a","everyone":true},{"name":"gone","everyone":true}]},"time":1}`,
+		`{"kind":"control","op":"configure","config":{"communities":[{"name":"a",` +
+			`"everyone":true},{"name":"gone","everyone":true}]},"time":1}`,
 		`{"kind":"control","op":"flush","time":2}`,
-		`{"kind":"control","op":"configure","config":{"communities":[{"name":"a","where":{"language":"de"}}]},"time":3}`,
+		`{"kind":"control","op":"configure","config":{"communities":[{"name":"a",` +
+			`"where":{"language":"de"}}]},"time":3}`,
 		`{"kind":"control","op":"flush","time":4}`,
 		`{"kind":"prediction","vertex":1,"p":[0.5,0.5],"time":5}`,
 	}, "\n")
@@ -80,7 +82,10 @@ func TestFlagsOfEstimate(t *testing.T) {
 	}{
 		{nil, `"confidence":0.9,"variance"`},
 		{[]string{"--config", config}, `"confidence":0.99,"simultaneous":true`},
-		{[]string{"--config", config, "--confidence", "0.5"}, `"confidence":0.5,"simultaneous":true`},
+		{
+			[]string{"--config", config, "--confidence", "0.5"},
+			`"confidence":0.5,"simultaneous":true`,
+		},
 		{[]string{"--simultaneous"}, `"confidence":0.9,"simultaneous":true`},
 	} {
 		if out, _ := mustRun(t, append(slices.Clone(files), test.flags...)...); !strings.Contains(
@@ -90,7 +95,10 @@ func TestFlagsOfEstimate(t *testing.T) {
 			t.Errorf("%q: %s, want %s", test.flags, out, test.want)
 		}
 	}
-	for _, flag := range []string{"--confidence=0", "--alpha=0", "--tolerance=0", "--lambda=-1", "--lambda=2"} {
+	for _, flag := range []string{
+		"--confidence=0", "--alpha=0", "--tolerance=0", "--lambda=-1",
+		"--lambda=2",
+	} {
 		code, out, diagnostics := runCommand(append(slices.Clone(files), flag)...)
 		if code != exitUsage || out != "" {
 			t.Errorf("%s: exit code %d, %s%s", flag, code, out, diagnostics)
@@ -122,7 +130,8 @@ func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
 			t.Errorf("without %q:\n%s", want, out)
 		}
 	}
-	if widest := slices.MaxFunc(strings.Split(out, "\n"), func(a, b string) int { return len(a) - len(b) }); len(
+	if widest := slices.MaxFunc(strings.Split(out, "\n"),
+		func(a, b string) int { return len(a) - len(b) }); len(
 		widest,
 	) > 160 {
 		t.Errorf("a line of %d characters:\n%s", len(widest), widest)

@@ -57,7 +57,8 @@ func coverageRuns(t *testing.T) map[string][]string {
 			t.Fatalf("simulate: exit %d: %s", code, diagnostics)
 		}
 		runs[fmt.Sprintf("simulated-%d", classes)] = []string{
-			"--log", log, "--splits", "3", "--protocol", "pps,bfs,rw,members", "--seed", fmt.Sprint(classes),
+			"--log", log, "--splits", "3", "--protocol", "pps,bfs,rw,members", "--seed",
+			fmt.Sprint(classes),
 		}
 	}
 	return runs
@@ -99,7 +100,8 @@ func TestIntervalsOfAutoHoldTheTruth(t *testing.T) {
 	t.Logf("%d communities, %.1f %% held", communities, 100*overall)
 	if communities < 2000 || overall < 0.87 || overall > 0.98 {
 		t.Errorf(
-			"%.1f %% of the intervals of %d communities hold the truth, want 87 to 98 %% of 2,000 or more",
+			"%.1f %% of the intervals of %d communities hold the truth, want 87 to 98 %% of 2,"+
+				"000 or more",
 			100*overall,
 			communities,
 		)

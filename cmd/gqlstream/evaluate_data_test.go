@@ -53,7 +53,8 @@ func TestAutoBeatsThePaperUnderEveryShift(t *testing.T) {
 			errors[[2]string{row.Protocol, row.Method}] = row.AE
 		}
 		for _, protocol := range []string{"pps", "bfs", "rw"} {
-			ours, theirs := errors[[2]string{protocol, "auto"}], errors[[2]string{protocol, "sis-nacc"}]
+			ours, theirs := errors[[2]string{protocol, "auto"}],
+				errors[[2]string{protocol, "sis-nacc"}]
 			t.Logf("%s %s: auto %.4f, sis-nacc %.4f", graph, protocol, ours, theirs)
 			if !(ours > 0 && ours <= theirs) {
 				t.Errorf("%s %s: auto has AE %.4f, sis-nacc %.4f", graph, protocol, ours, theirs)
@@ -87,7 +88,8 @@ func TestTheClassifierBeatsThePlainSharesOfTheLabels(t *testing.T) {
 				graph, row.Protocol, row.Communities, row.AE, plain[row.Protocol], 100*row.Coverage)
 			if !(row.AE < plain[row.Protocol]) || row.Coverage < 0.8 || row.Communities < 100 {
 				t.Errorf(
-					"%s %s: %d communities, auto has AE %.4f, mlpe %.4f; %.1f %% of the intervals hold",
+					"%s %s: %d communities, auto has AE %.4f, mlpe %.4f; %.1f %% of the "+
+						"intervals hold",
 					graph,
 					row.Protocol,
 					row.Communities,

@@ -65,7 +65,8 @@ func evaluateFiles(t *testing.T) []string {
 func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	args := append([]string{
-		"evaluate", "--protocol", "pps,rw,members,group:language", "--method", "mlpe,sis,auto", "--kernel", "constant",
+		"evaluate", "--protocol", "pps,rw,members,group:language", "--method", "mlpe,sis,auto",
+		"--kernel", "constant",
 		"--splits", "2", "--per-class", "2", "--size", "20", "--seed", "3",
 	}, evaluateFiles(t)...)
 	code, out, diagnostics := runCommand(
@@ -111,10 +112,12 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// With --ask every community must be estimated after its members were labelled, no worse than without, and what is estimated without must stay as it was.
+// With --ask every community must be estimated after its members were labelled, no worse than
+// without, and what is estimated without must stay as it was.
 func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 	args := append([]string{
-		"evaluate", "--protocol", "pps", "--method", "auto,pcc", "--splits", "2", "--per-class", "5", "--size", "40", "--format", "json",
+		"evaluate", "--protocol", "pps", "--method", "auto,pcc", "--splits", "2", "--per-class",
+		"5", "--size", "40", "--format", "json",
 	}, evaluateFiles(t)...)
 	rows := func(more ...string) map[string]evaluate.Row {
 		out, _ := mustRun(t, append(args, more...)...)
@@ -166,9 +169,15 @@ func TestEvaluateExitCodes(t *testing.T) {
 		{append([]string{"--calibration", "1"}, files...), exitUsage, "calibration"},
 		{append([]string{"--confidence", "2"}, files...), exitUsage, "confidence"},
 		{append([]string{"--members-min", "101"}, files...), exitUsage, "101"},
-		{append([]string{"--members-min", "61", "--protocol", "members"}, files...), exitFailed, "draws no community"},
+		{
+			append([]string{"--members-min", "61", "--protocol", "members"}, files...), exitFailed,
+			"draws no community",
+		},
 		{append([]string{"--format", "xml"}, files...), exitUsage, "format"},
-		{append([]string{"--protocol", "group:nothing"}, files...), exitFailed, "draws no community"},
+		{
+			append([]string{"--protocol", "group:nothing"}, files...), exitFailed,
+			"draws no community",
+		},
 	} {
 		code, out, diagnostics := runCommand(append([]string{"evaluate"}, test.args...)...)
 		if code != test.code || !strings.Contains(diagnostics, test.want) || out != "" {
@@ -188,14 +197,18 @@ func TestEvaluateExitCodes(t *testing.T) {
 // The help must show how to call the command.
 func TestEvaluateHelpHasExamples(t *testing.T) {
 	_, out, _ := runCommand("evaluate", "--help")
-	for _, want := range []string{"gqlstream evaluate --edges", "--protocol", "--plots", "group:KEY"} {
+	for _, want := range []string{
+		"gqlstream evaluate --edges", "--protocol", "--plots",
+		"group:KEY",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("help lacks %q:\n%s", want, out)
 		}
 	}
 }
 
-// The kernel of features weighs by attributes that are numbers, and is refused where there are none.
+// The kernel of features weighs by attributes that are numbers, and is refused where there are
+// none.
 func TestFeaturesAreAKernel(t *testing.T) {
 	files := evaluateFiles(t)
 	command := append(

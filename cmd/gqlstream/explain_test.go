@@ -92,7 +92,11 @@ func TestExplainPublishedRecords(t *testing.T) {
 	state, conf, lines := savedState(t, seed)
 	common := []string{"--config", conf, "--state", state, "--named", "2"}
 	var base quant.Explanation
-	for _, c := range [][2]string{{"everyone", "auto"}, {"german", "sis-nacc"}, {"group-1", "pcc"}} {
+	for _, c := range [][2]string{
+		{"everyone", "auto"},
+		{"german", "sis-nacc"},
+		{"group-1", "pcc"},
+	} {
 		records := recordsOf(t, lines, c[0], c[1])
 		if len(records) < 3 {
 			t.Fatalf("seed %d: %d records of %v", seed, len(records), c)
@@ -167,15 +171,37 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position `},
-		{[]string{"--community", "everyon"}, `nothing was published of "everyon"; did you mean "everyone"?`},
+		{
+			[]string{"--community", "nowhere", "--from", "5", "--to", last},
+			`"nowhere" is not known at position `,
+		},
+		{[]string{"--community", "everyon"}, `nothing was published of "everyon"; did you mean ` +
+			`"everyone"?`},
 		{[]string{"--community", "nowhere"}, `nothing was published of "nowhere"; known are `},
-		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "from must lie before to"},
-		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
-		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},
+		{
+			[]string{"--community", "everyone", "--from", last, "--to", "5"},
+			"from must lie before to",
+		},
+		{
+			[]string{"--community", "everyone", "--from", "yesterday", "--to", last},
+			"neither a position",
+		},
+		{
+			[]string{"--community", "everyone", "--from", last, "--to", "99999999"},
+			"it did not move",
+		},
 		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "before 99999999"},
-		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"}, `no method "guess"`},
-		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "auto,pcc"}, "one is explained at a time"},
+		{
+			[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"},
+			`no method "guess"`,
+		},
+		{
+			[]string{
+				"--community", "everyone", "--from", "5", "--to", last, "--method",
+				"auto,pcc",
+			},
+			"one is explained at a time",
+		},
 	} {
 		code, _, text := runCommand(
 			append([]string{"explain", "--config", conf, "--state", state}, c.args...)...)
@@ -239,11 +265,16 @@ func TestExplainForPeople(t *testing.T) {
 	}
 	text, _ := mustRun(
 		t,
-		args...) // between the last two records there may be no edge, and between far ones too much of each kind
+		// between the last two records there may be no edge, and between far ones too much of each
+		// kind
+		args...)
 	whole, _ := mustRun(
 		t,
 		append(args, "--from", position(recordsOf(t, lines, "everyone", "auto")[0].Position))...)
-	for _, want := range []string{"everyone by auto", "percentage points", "moved", "revised", "our own error", "edges", "Largest single changes"} {
+	for _, want := range []string{
+		"everyone by auto", "percentage points", "moved", "revised",
+		"our own error", "edges", "Largest single changes",
+	} {
 		if !strings.Contains(text+whole, want) {
 			t.Errorf("no %q in\n%s\n%s", want, text, whole)
 		}
@@ -261,7 +292,8 @@ func TestExplainForThePage(t *testing.T) {
 	records := recordsOf(t, lines, "german", "auto")
 	from, to := &records[0], &records[len(records)-1]
 	asked := web.ExplainQuery{
-		Community: "german", Method: "auto", From: position(from.Position), To: position(to.Position),
+		Community: "german", Method: "auto", From: position(from.Position),
+		To: position(to.Position),
 	}
 	want := mustExplain(t, "--config", conf, "--state", state, "--community", asked.Community,
 		"--method", asked.Method, "--from", asked.From, "--to", asked.To)
@@ -291,7 +323,10 @@ func TestExplainForThePage(t *testing.T) {
 	}
 	for code, q := range map[int]web.ExplainQuery{
 		http.StatusBadRequest: {Community: "german", Method: "auto", From: "noon", To: asked.To},
-		http.StatusConflict:   {Community: "nowhere", Method: "auto", From: asked.From, To: asked.To},
+		http.StatusConflict: {
+			Community: "nowhere", Method: "auto", From: asked.From,
+			To: asked.To,
+		},
 	} {
 		_, err := p.Explain(t.Context(), q)
 		var refusal *web.Refusal

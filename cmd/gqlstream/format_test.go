@@ -50,7 +50,10 @@ type oldState struct{ folder, config, dir string }
 // restoreFormat restores the backup of an earlier release. Its log was purged.
 func restoreFormat(t *testing.T, format string) oldState {
 	t.Helper()
-	o := oldState{folder: filepath.Join("testdata", format), dir: filepath.Join(t.TempDir(), "state")}
+	o := oldState{
+		folder: filepath.Join("testdata", format),
+		dir:    filepath.Join(t.TempDir(), "state"),
+	}
 	o.config = filepath.Join(o.folder, "gqlstream.yaml")
 	file, err := os.Open(filepath.Join(o.folder, "backup.tar.gz"))
 	if err != nil {
@@ -149,19 +152,30 @@ func TestCheckpointsOfEarlierReleasesAreRead(t *testing.T) {
 				output := filepath.Join(t.TempDir(), "estimates.ndjson")
 				mustRun(t, "publish", "--config", o.config, "--state", o.dir,
 					"--log", filepath.Join(o.folder, "later.ndjson"))
-				run := []string{"run", "--config", o.config, "--state", o.dir, "--exit-when-drained"}
+				run := []string{
+					"run",
+					"--config",
+					o.config,
+					"--state",
+					o.dir,
+					"--exit-when-drained",
+				}
 				_, said := mustRun(t, append(run, "--output", output)...)
 				if strings.Contains(said, "damaged") {
 					t.Errorf("an intact checkpoint is called damaged:\n%s", said)
 				}
-				if anew := strings.Contains(said, "everything else is computed again"); anew != want {
+				if anew := strings.Contains(said,
+					"everything else is computed again"); anew != want {
 					t.Errorf("computed again: %v, want %v\n%s", anew, want, said)
 				}
 				text, err := os.ReadFile(output)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, community := range []string{"everyone", "german", "busy", "around v1", "berlin"} {
+				for _, community := range []string{
+					"everyone", "german", "busy", "around v1",
+					"berlin",
+				} {
 					name := fmt.Sprintf("\"community\":%q", community)
 					if tail := lastRecords(string(text), 60); !strings.Contains(tail, name) {
 						t.Errorf("no estimate of %s after the upgrade", community)
@@ -238,7 +252,8 @@ func writtenAgain(t *testing.T, path string, sections map[string][]byte) map[str
 	return written
 }
 
-// describe returns a line for each column of the core tables: its type, and the digest of its values.
+// describe returns a line for each column of the core tables: its type, and the digest of its
+// values.
 func describe(t *testing.T, sections map[string][]byte) string {
 	t.Helper()
 	var text strings.Builder

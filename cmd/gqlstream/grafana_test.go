@@ -42,7 +42,8 @@ type board struct {
 // provisioned, for then nobody is asked.
 func TestBoardsAskForTheirDataSource(t *testing.T) {
 	for path, plugin := range map[string]string{
-		"dashboards/gqlstream.json": "prometheus", "gqlstream-api.json": "yesoreyeram-infinity-datasource",
+		"dashboards/gqlstream.json": "prometheus",
+		"gqlstream-api.json":        "yesoreyeram-infinity-datasource",
 	} {
 		text := fromRoot(t, "examples", "grafana", filepath.FromSlash(path))
 		var b board
@@ -54,7 +55,8 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 			t.Fatalf("%s asks for %+v", path, b.Inputs)
 		}
 		reference := "${" + b.Inputs[0].Name + "}"
-		for _, uid := range regexp.MustCompile(`"type":\s*"`+plugin+`",\s*"uid":\s*"([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		for _, uid := range regexp.MustCompile(`"type":\s*"`+plugin+
+			`",\s*"uid":\s*"([^"]*)"`).FindAllStringSubmatch(text, -1) {
 			if uid[1] != reference {
 				t.Errorf("%s: data source %s, want %s", path, uid[1], reference)
 			}
@@ -122,7 +124,8 @@ func queriesIn(t *testing.T, part any) (found []infinityQuery) {
 func TestPageAnswersTheBoard(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "nord süd")
 	var whole any
-	if err := json.Unmarshal([]byte(fromRoot(t, "examples", "grafana", "gqlstream-api.json")), &whole); err != nil {
+	if err := json.Unmarshal([]byte(fromRoot(t, "examples", "grafana", "gqlstream-api.json")),
+		&whole); err != nil {
 		t.Fatal(err)
 	}
 	queries := queriesIn(t, whole)

@@ -31,10 +31,11 @@ import (
 )
 
 const (
-	groupShards   = 8
-	groupWaitMax  = 2 * time.Minute // for anything that a test of a group waits for; the machine may be busy
-	groupWorkers  = 2               // that live but for faults, in the short form
-	groupLogFault = 56              // faults in the life of one log: two rounds of them
+	groupShards = 8
+	// for anything that a test of a group waits for; the machine may be busy
+	groupWaitMax  = 2 * time.Minute
+	groupWorkers  = 2  // that live but for faults, in the short form
+	groupLogFault = 56 // faults in the life of one log: two rounds of them
 )
 
 // groupConfig is crashConfig for a group.
@@ -327,7 +328,11 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 		}
 	}
 	member, err := group.Join(t.Context(), group.Config{
-		JS: c.js, Bucket: group.Bucket("", "g"), Replicas: len(c.list), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "w", Since: time.Now()},
+		JS: c.js, Bucket: group.Bucket("", "g"), Replicas: len(c.list),
+		Log: slog.New(slog.DiscardHandler), Self: group.Presence{
+			Worker: "w",
+			Since:  time.Now(),
+		},
 	})
 	must(err)
 	defer func() { _ = member.Leave() }()
@@ -347,7 +352,8 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 	said, read := make(chan string, 1000), &strings.Builder{}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(t.Context(), []string{"group", "g", "--nats", "nats://" + asked.address}, console{In: strings.NewReader(""), Out: read, Err: writerTo(said)})
+		ended <- execute(t.Context(), []string{"group", "g", "--nats", "nats://" + asked.address},
+			console{In: strings.NewReader(""), Out: read, Err: writerTo(said)})
 	}()
 	g := &groupRun{crashRun: crashRun{t: t}}
 	for !strings.Contains(await(g, "the command to ask again", said), "trying again") {
@@ -413,7 +419,8 @@ func (g *groupRun) compareGroup(until uint64, want twin) {
 		g.until(until, g.lines(g.output)),
 		g.until(until, want.lines),
 	)
-	for what, list := range map[string][]string{"stream of alerts": g.stored("GQL_ALERTS", "gqlest.alert."), "file of alerts": g.lines(g.alerts)} {
+	for what, list := range map[string][]string{"stream of alerts": g.stored("GQL_ALERTS",
+		"gqlest.alert."), "file of alerts": g.lines(g.alerts)} {
 		if g.alerts == "" {
 			break
 		}

@@ -17,7 +17,8 @@ func TestHealthAsksThePage(t *testing.T) {
 		http := "http: {listen: '" + listen + "'"
 		if tls {
 			secrets(t, dir)
-			http += ", token_file: " + dir + "/token, cert_file: " + dir + "/cert.pem, key_file: " + dir + "/key.pem"
+			http += ", token_file: " + dir + "/token, cert_file: " + dir + "/cert.pem, key_file: " +
+				dir + "/key.pem"
 		}
 		path := filepath.Join(dir, "gqlstream.yaml")
 		writeConfig(t, path, text+http+"}\n")
@@ -37,7 +38,8 @@ func TestHealthAsksThePage(t *testing.T) {
 		_, port, _ := net.SplitHostPort(address)
 		mustRun(t, "health", "--http", "0.0.0.0:"+port)
 		for code, out := exitFailed, ""; code != exitFine; { // the first step comes within a second
-			if code, out, _ = runCommand("health", "--config", path, "--ready"); code == exitFine && out != "ready\n" {
+			if code, out, _ = runCommand("health", "--config", path, "--ready"); code == exitFine &&
+				out != "ready\n" {
 				t.Errorf("the run is %q", out)
 			}
 		}

@@ -147,7 +147,8 @@ func exampleFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.JS.Publish(t.Context(), "gql."+event.KindLabel.String(), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
+	if _, err := b.JS.Publish(t.Context(), "gql."+event.KindLabel.String(),
+		[]byte(`{"vertex":1,"class":"centre"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
@@ -155,7 +156,8 @@ func exampleFolder(t *testing.T) string {
 	}
 	for i := range 3 { // purge keeps what two checkpoints need, and explain has changes to explain
 		path := fmt.Sprintf("moved-%d.csv", i)
-		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i, 3*i+30), 0o600); err != nil {
+		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i,
+			3*i+30), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, "publish", "--state", config.StateDefault, "--predictions", path)
@@ -189,15 +191,19 @@ func exampleFiles() map[string]string {
 		attributes += fmt.Sprintf("%d,%s\n", v, []string{"de", "tr"}[v/2%2])
 	}
 	return map[string]string{
-		"edges.csv.gz": edges, "e.csv": edges, "labels.csv": labels, "l.csv": labels, "predictions.csv": predictions,
-		"p.csv": predictions, "members.csv": members, "m.csv": members, "v.csv": attributes,
+		"edges.csv.gz": edges, "e.csv": edges, "labels.csv": labels, "l.csv": labels,
+		"predictions.csv": predictions,
+		"p.csv":           predictions, "members.csv": members, "m.csv": members,
+		"v.csv":            attributes,
 		"follows.csv":      "follower,followee\n1,2\n3,3\n",
 		"rules.yaml":       "communities:\n  - {name: german, where: {language: de}}\n",
 		"token":            "secret\n",
 		"corrected.json":   `{"src":1,"dst":2}`,
 		"corrected.ndjson": `{"src":1,"dst":2}` + "\n",
-		"gqlstream.yaml": "classes: [left, right]\ncommunities: [{name: everyone, everyone: true}]\n" +
-			"estimates: [{method: auto}, {method: sis-nacc}]\nstep: {emit_every: 1s}\nhttp: {listen: \"127.0.0.1:0\"}\n" +
+		"gqlstream.yaml": "classes: [left, right]\ncommunities: [{name: everyone, everyone: " +
+			"true}]\n" +
+			"estimates: [{method: auto}, {method: sis-nacc}]\nstep: {emit_every: 1s}\nhttp: " +
+			"{listen: \"127.0.0.1:0\"}\n" +
 			"alerts: [{name: left-wins, when: low > 0.5, classes: [left]}]\n",
 	}
 }
@@ -224,7 +230,8 @@ func runExample(t *testing.T, template, example string) {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- execute(ctx, args, console{
-			In: strings.NewReader(""), Out: io.MultiWriter(out, all), Err: io.MultiWriter(said, all),
+			In: strings.NewReader(""), Out: io.MultiWriter(out, all),
+			Err: io.MultiWriter(said, all),
 		})
 		fmt.Fprint(all, "\nended")
 	}()
@@ -254,13 +261,15 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream restore") {
 		return restoreHere(t, command)
 	}
-	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222\b`); outside.MatchString(
+	if outside := regexp.MustCompile(
+		`nats://(localhost|broker|127\.0\.0\.1):4222\b`); outside.MatchString(
 		command,
 	) {
 		// The server has the log and the refusals of the folder; the folder keeps the
 		// checkpoints.
 		server := t.TempDir()
-		if err := os.Rename(filepath.Join(config.StateDefault, "nats"), filepath.Join(server, "nats")); err != nil {
+		if err := os.Rename(filepath.Join(config.StateDefault, "nats"),
+			filepath.Join(server, "nats")); err != nil {
 			t.Fatal(err)
 		}
 		b, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: server, Listen: "127.0.0.1:0"})
@@ -279,7 +288,8 @@ func exampleHere(t *testing.T, command string) string {
 		) + " --url " + page.URL()
 	}
 	if strings.HasPrefix(command, "gqlstream simulate") {
-		command += " --vertices 2000" // the last number counts; 20,000 would take minutes under the race detector
+		// the last number counts; 20,000 would take minutes under the race detector
+		command += " --vertices 2000"
 	}
 	if strings.HasPrefix(command, "gqlstream notify") {
 		target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -306,8 +316,10 @@ func exampleHere(t *testing.T, command string) string {
 	), strings.Fields(
 		strings.Split(list, "\n")[3],
 	)
-	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0], "--from 1200", "--from "+oldest[0],
-		"--from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z", "--from "+oldest[1]+" --to "+newest[1]).
+	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0],
+		"--from 1200", "--from "+oldest[0],
+		"--from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z",
+		"--from "+oldest[1]+" --to "+newest[1]).
 		Replace(command)
 	entries := strings.NewReplacer(" 17", " 1", " 18", " 3", " 19", " 3")
 	if strings.HasPrefix(command, "gqlstream quarantine") {
@@ -327,7 +339,9 @@ func restoreHere(t *testing.T, command string) string {
 	if !strings.Contains(command, "--nats ") {
 		return command
 	}
-	empty, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	empty, err := broker.StartEmbedded(
+		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,11 @@ type historyFault struct {
 const whatToDo = "Restore a backup of the log, or continue with the present log: run --accept-log"
 
 var historyFaults = []historyFault{
-	{"recreated stream", (*history).recreate, []string{"is not the log that was read before", whatToDo}},
+	{
+		"recreated stream",
+		(*history).recreate,
+		[]string{"is not the log that was read before", whatToDo},
+	},
 	{"trimmed below the position", (*history).trim, []string{"are gone", "run --skip"}},
 	{
 		"trimmed and without a checkpoint",
@@ -44,7 +48,11 @@ var historyFaults = []historyFault{
 		(*history).fork,
 		[]string{"is another one now", whatToDo},
 	},
-	{"wrong stream", (*history).foreignStream, []string{"is not the log that was read before", whatToDo}},
+	{
+		"wrong stream",
+		(*history).foreignStream,
+		[]string{"is not the log that was read before", whatToDo},
+	},
 	{
 		"wrong state directory",
 		(*history).foreignState,

@@ -127,7 +127,8 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	}
 }
 
-// What makes no sense must be refused with its name before anything is done, and nothing may steer the terminal.
+// What makes no sense must be refused with its name before anything is done, and nothing may steer
+// the terminal.
 func TestSenselessCommandsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	members := textFile(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")
@@ -137,13 +138,17 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"src,dst\n1,2\n",
 	)
 	for line, want := range map[string]string{
-		"ask --community berlin --count 1 --confidence NaN " + files:         "the confidence NaN",
-		"ask --community berlin --target-width NaN " + files:                 "the target width NaN",
-		"ask --community berln --count 1 " + files:                           `did you mean "berlin"?`,
-		"ask --community berlin --community berlin --count 1 " + files:       "named twice",
-		"ask --community berlin --count 1 --state x " + files:                "choose one",
-		"communities --out no/where.csv --edges " + members:                  "no such file or directory",
-		"ask --community berlin --count 1 --out no/where.csv " + files:       "no such file or directory",
+		"ask --community berlin --count 1 --confidence NaN " + files: "the confidence NaN",
+		"ask --community berlin --target-width NaN " +
+			files: "the target width NaN",
+		"ask --community berln --count 1 " + files: `did you mean ` +
+			`"berlin"?`,
+		"ask --community berlin --community berlin --count 1 " + files: "named twice",
+		"ask --community berlin --count 1 --state x " + files:          "choose one",
+		"communities --out no/where.csv --edges " +
+			members: "no such file or directory",
+		"ask --community berlin --count 1 --out no/where.csv " +
+			files: "no such file or directory",
 		"replay --classes 2 --state nowhere":                                 "no log",
 		"replay --classes 2 --state " + t.TempDir():                          "no log GQL at ",
 		"quarantine list --prefix other --state " + t.TempDir():              "no log OTHER at ",
@@ -165,7 +170,8 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		t.Errorf("they left %v, %v", left, err)
 	}
 	edges := textFile(t, "x.ndjson", `{"kind":"edge","src":"a\u001b[31mb","dst":"c"}`)
-	if out, said := mustRun(t, "communities", "--log", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(
+	if out, said := mustRun(t, "communities", "--log", edges, "--min-size", "1", "--out",
+		"c.csv"); strings.Contains(
 		out+said,
 		"\x1b",
 	) ||

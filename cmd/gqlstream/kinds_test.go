@@ -47,25 +47,35 @@ func TestEstimatesOfFilesAsPeopleHaveThem(t *testing.T) {
 		replaced map[string]string
 		flags    []string
 	}{
-		"blank again":      {replaced: map[string]string{"labels": labels + blank[strings.Index(blank, "\n")+1:]}},
-		"carriage returns": {replaced: map[string]string{"edges": strings.ReplaceAll(edges, "\n", "\r\r\n")}},
-		"hard spaces":      {replaced: map[string]string{"labels": strings.ReplaceAll(labels, ",", "\u00a0,")}},
-		"semicolons":       {replaced: map[string]string{"edges": strings.ReplaceAll(edges, ",", ";")}},
+		"blank again": {replaced: map[string]string{"labels": labels +
+			blank[strings.Index(blank, "\n")+1:]}},
+		"carriage returns": {replaced: map[string]string{"edges": strings.ReplaceAll(edges, "\n",
+			"\r\r\n")}},
+		"hard spaces": {replaced: map[string]string{"labels": strings.ReplaceAll(labels, ",",
+			"\u00a0,")}},
+		"semicolons": {replaced: map[string]string{"edges": strings.ReplaceAll(edges, ",",
+			";")}},
 		"no names": {
 			replaced: map[string]string{"edges": edges[strings.Index(edges, "\n")+1:]},
 			flags:    []string{"--columns", "src,dst"},
 		},
-		"said twice": {replaced: map[string]string{"edges": edges + edges[strings.Index(edges, "\n")+1:]}},
-		"capitals":   {replaced: map[string]string{"edges": strings.Replace(edges, "src,dst", "Source,Target", 1)}},
+		"said twice": {replaced: map[string]string{"edges": edges +
+			edges[strings.Index(edges, "\n")+1:]}},
+		"capitals": {replaced: map[string]string{"edges": strings.Replace(edges, "src,dst",
+			"Source,Target", 1)}},
 		"stances": {
 			replaced: map[string]string{
-				"labels":      strings.ReplaceAll(strings.ReplaceAll(labels, "left", "-1"), "right", "1"),
-				"predictions": strings.Replace(exampleText(t, "predictions"), "p_left,p_right", "p0,p1", 1),
+				"labels": strings.ReplaceAll(strings.ReplaceAll(labels, "left", "-1"), "right",
+					"1"),
+				"predictions": strings.Replace(exampleText(t, "predictions"), "p_left,p_right",
+					"p0,p1", 1),
 			},
 			flags: []string{"--classes=-1,1"},
 		},
 	} {
-		out, _ := mustRun(t, append(append([]string{"estimate"}, tableFlags(t, test.replaced)...), test.flags...)...)
+		out, _ := mustRun(
+			t,
+			append(append([]string{"estimate"}, tableFlags(t, test.replaced)...), test.flags...)...)
 		if got := shares.FindAllString(out, -1); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -91,12 +101,19 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 	}{
 		"said": {nil, nil, "read 70 labels (left 32, right 38): 70 of vertices with an edge"},
 		"words for nothing": {
-			map[string]string{"edges": hub}, []string{"--skip-refused"}, "refused: 300 rows, missing-field",
+			map[string]string{"edges": hub},
+			[]string{"--skip-refused"},
+			"refused: 300 rows, missing-field",
 		},
-		"strangers": {map[string]string{"labels": strange}, nil, "warning: 0 of 600 vertices with labels have an edge"},
-		"no rows":   {map[string]string{"edges": "src,dst\n"}, nil, "edges.csv has no rows"},
+		"strangers": {
+			map[string]string{"labels": strange},
+			nil,
+			"warning: 0 of 600 vertices with labels have an edge",
+		},
+		"no rows": {map[string]string{"edges": "src,dst\n"}, nil, "edges.csv has no rows"},
 		"changed": {
-			map[string]string{"labels": labels + strings.ReplaceAll(labels[strings.Index(labels, "\n")+1:], "left", "right")},
+			map[string]string{"labels": labels +
+				strings.ReplaceAll(labels[strings.Index(labels, "\n")+1:], "left", "right")},
 			nil, "32 rows changed one: the last class stands",
 		},
 		"a slip": {
@@ -105,18 +122,25 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 			`no vertex has yaer == 2013: did you mean "year"?`,
 		},
 		"another type": {
-			nil, []string{"--vertices", attributes, "--community", "b=year:old"}, "year is a number, such as 2012",
+			nil,
+			[]string{"--vertices", attributes, "--community", "b=year:old"},
+			"year is a number, such as 2012",
 		},
 		"stances": {
-			map[string]string{"labels": strings.ReplaceAll(strings.ReplaceAll(labels, "left", "-1"), "right", "1")},
+			map[string]string{"labels": strings.ReplaceAll(strings.ReplaceAll(labels, "left", "-1"),
+				"right", "1")},
 			nil, "--classes=-1,1",
 		},
 		"one class": {
-			map[string]string{"labels": strings.ReplaceAll(labels, "right", "left"), "predictions": "vertex,class\nu1,left\n"},
+			map[string]string{
+				"labels":      strings.ReplaceAll(labels, "right", "left"),
+				"predictions": "vertex,class\nu1,left\n",
+			},
 			nil, `"left" alone leaves nothing to estimate`,
 		},
 	} {
-		_, out, diagnostics := runCommand(append(append([]string{"estimate"}, tableFlags(t, test.replaced)...), test.flags...)...)
+		_, out, diagnostics := runCommand(
+			append(append([]string{"estimate"}, tableFlags(t, test.replaced)...), test.flags...)...)
 		if !strings.Contains(diagnostics, test.want) {
 			t.Errorf("%s: no %q in\n%s%s", name, test.want, out, diagnostics)
 		}
@@ -129,7 +153,10 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 		}
 	}
 	_, checked := mustRun(t, append([]string{"check"}, tableFlags(t, nil)...)...)
-	if !strings.Contains(checked, "read 70 labels (left 32, right 38): 70 of vertices with an edge") {
+	if !strings.Contains(
+		checked,
+		"read 70 labels (left 32, right 38): 70 of vertices with an edge",
+	) {
 		t.Errorf("check: %s", checked)
 	}
 	_, quiet := mustRun(t, append([]string{"estimate", "--quiet"}, tableFlags(t, nil)...)...)

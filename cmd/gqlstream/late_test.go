@@ -38,7 +38,8 @@ func TestLateEventsOfARun(t *testing.T) {
 	if !strings.Contains(said, "refused=1") || !strings.Contains(said, "map[edge:1 label:1]") {
 		t.Errorf("the run says\n%s", said)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "late"); !strings.Contains(
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
+		"late"); !strings.Contains(
 		list,
 		"label",
 	) {

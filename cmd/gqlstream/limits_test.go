@@ -51,12 +51,16 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 		"--output",
 		output,
 	)
-	for _, want := range []string{"vertices=12 edges=20 communities=3 memberships=22", "what=vertices used=12 limit=12", "than this machine has"} {
+	for _, want := range []string{
+		"vertices=12 edges=20 communities=3 memberships=22",
+		"what=vertices used=12 limit=12", "than this machine has",
+	} {
 		if want == "than this machine has" == strings.Contains(said, want) { // it has more
 			t.Errorf("the run says\n%s", said)
 		}
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "limit-exceeded"); !strings.Contains(
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
+		"limit-exceeded"); !strings.Contains(
 		list,
 		"limit",
 	) {

@@ -193,7 +193,8 @@ func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimat
 			t.Fatalf("bucket: %v: %v", key, err)
 		}
 		live[key] = e
-		if _, err := stream.GetLastMsgForSubject(t.Context(), names.EstimateSubject(key[0], key[1], 0)); err != nil {
+		if _, err := stream.GetLastMsgForSubject(t.Context(),
+			names.EstimateSubject(key[0], key[1], 0)); err != nil {
 			t.Fatalf("stream: %v: %v", key, err)
 		}
 	}

@@ -70,7 +70,11 @@ func TestMCPToolsAskTheAPI(t *testing.T) {
 		args map[string]any
 		want string // of the last question
 	}{
-		{"list", map[string]any{"search": "north", "limit": 3}, "/api/v1/communities?limit=3&q=north"},
+		{
+			"list",
+			map[string]any{"search": "north", "limit": 3},
+			"/api/v1/communities?limit=3&q=north",
+		},
 		{"latest", map[string]any{"community": "a/b"}, "/api/v1/communities/a%2Fb?"},
 		{
 			"history",
@@ -87,7 +91,11 @@ func TestMCPToolsAskTheAPI(t *testing.T) {
 			map[string]any{"community": "x", "other": "y"},
 			"/api/v1/communities/x/difference?other=y",
 		},
-		{"ask", map[string]any{"community": "x", "count": 50}, "/api/v1/communities/x/ask?count=50"},
+		{
+			"ask",
+			map[string]any{"community": "x", "count": 50},
+			"/api/v1/communities/x/ask?count=50",
+		},
 	} {
 		answer, err := client.CallTool(t.Context(),
 			&mcp.CallToolParams{Name: c.tool, Arguments: c.args})
@@ -98,7 +106,10 @@ func TestMCPToolsAskTheAPI(t *testing.T) {
 		if got := asked[len(asked)-1]; got != c.want {
 			t.Errorf("%s asks %s, want %s", c.tool, got, c.want)
 		}
-		if data, _ := json.Marshal(answer.StructuredContent); !strings.Contains(string(data), "path") {
+		if data, _ := json.Marshal(answer.StructuredContent); !strings.Contains(
+			string(data),
+			"path",
+		) {
 			t.Errorf("%s answers %s", c.tool, data)
 		}
 	}
@@ -115,7 +126,10 @@ func TestMCPTellsMistakes(t *testing.T) {
 	if err != nil || !answer.IsError {
 		t.Fatalf("answer %+v, error %v", answer, err)
 	}
-	if data, _ := json.Marshal(answer.Content); !strings.Contains(string(data), "no such community") {
+	if data, _ := json.Marshal(answer.Content); !strings.Contains(
+		string(data),
+		"no such community",
+	) {
 		t.Errorf("the model reads %s", data)
 	}
 }

@@ -74,7 +74,8 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 		}
 	})
 	for _, wrong := range [][]string{{"--note", strings.Repeat("x", 300)}, {}} {
-		if code, _, errors := runCommand(append([]string{"publish", "--state", state}, wrong...)...); code != 2 {
+		if code, _, errors := runCommand(append([]string{"publish", "--state", state},
+			wrong...)...); code != 2 {
 			t.Errorf("%v: code %d: %s", wrong, code, errors)
 		}
 	}

@@ -34,7 +34,8 @@ type outsideBroker struct {
 func (b *outsideBroker) start() {
 	b.t.Helper()
 	s, err := server.NewServer(&server.Options{
-		ServerName: "outside", Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, SyncAlways: true, NoSigs: true,
+		ServerName: "outside", Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir,
+		SyncAlways: true, NoSigs: true,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -169,7 +170,9 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 		t.TempDir(),
 		"old",
 	)
-	for err := os.CopyFS(old, os.DirFS(stream)); err != nil; err = os.CopyFS(old, os.DirFS(stream)) { // as a crash leaves it
+	// as a crash leaves it
+	for err := os.CopyFS(old, os.DirFS(stream)); err != nil; err = os.CopyFS(old,
+		os.DirFS(stream)) {
 		if !errors.Is(err, fs.ErrNotExist) { // files of batches come and go meanwhile
 			t.Fatal(err)
 		}
@@ -245,7 +248,8 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	return r
 }
 
-// drainTo runs over what the log holds until its log says text; where that is empty, until the run is drained.
+// drainTo runs over what the log holds until its log says text; where that is empty, until the run
+// is drained.
 func (h *history) drainTo(settings config.Settings, text string) (said string, err error) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Minute)
@@ -304,7 +308,8 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		settings.State, settings.HTTP.Listen = h.dir, web.ListenOff
-		settings.Output.File, settings.Output.Parquet, settings.Output.Alerts = r.output, r.parts, r.alerts
+		settings.Output.File, settings.Output.Parquet, settings.Output.Alerts = r.output, r.parts,
+			r.alerts
 		for range 2 {
 			h.publish(h.dir, 25)
 			said, err := h.drainTo(settings, "tried again")

@@ -38,7 +38,8 @@ func TestLostOutputsArePublishedAgain(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(streams, stream)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Rename(filepath.Join(old, stream), filepath.Join(streams, stream)); err != nil {
+			if err := os.Rename(filepath.Join(old, stream),
+				filepath.Join(streams, stream)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,11 +59,13 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	h := newHistory(t, rand.NewPCG(1, 23), crashConfig)
 	h.publish(h.dir, 30)
 	h.run(h.dir)
-	if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams", "GQL_ESTIMATES")); err != nil {
+	if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams",
+		"GQL_ESTIMATES")); err != nil {
 		t.Fatal(err)
 	}
 	_, said := mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
-	if !strings.Contains(said, "the run continues without them") || !strings.Contains(said, "msg=restored") {
+	if !strings.Contains(said, "the run continues without them") ||
+		!strings.Contains(said, "msg=restored") {
 		t.Errorf("the run says\n%s", said)
 	}
 }
@@ -78,7 +81,8 @@ func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 		t.Helper()
 		writeConfig(t, conf, "{classes: 2, state: "+state+", output: {alerts: "+output+"},"+
 			" communities: [{name: all, everyone: true}], privacy: {min_members: 0},"+
-			" step: {every: 100ms, time: event}, alerts: [{name: a, when: "+rule+", suppress: []}]}")
+			" step: {every: 100ms, time: event}, alerts: [{name: a, when: "+rule+
+			", suppress: []}]}")
 		mustRun(t, "publish", "--state", state, "--classes", "2", "--log", log)
 		mustRun(t, append([]string{"run", "--config", conf, "--exit-when-drained"}, args...)...)
 	}
@@ -113,7 +117,8 @@ func TestLostLatestAreMended(t *testing.T) {
 			h.publish(h.dir, 10)
 			h.run(h.dir)
 		}
-		if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams", "KV_gql_estimates")); err != nil {
+		if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams",
+			"KV_gql_estimates")); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
@@ -122,7 +127,8 @@ func TestLostLatestAreMended(t *testing.T) {
 	}
 }
 
-// A run that ends when it is drained must not wait for an output that cannot be opened, but fail with what is wrong.
+// A run that ends when it is drained must not wait for an output that cannot be opened, but fail
+// with what is wrong.
 func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 	state, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere", "x")
 	code, _, said := runCommand(

@@ -78,7 +78,8 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 	for key := range published {
 		names[key[0]] = true
 	}
-	for begun := time.Now(); list.Total != len(names) || list.Total == 0; pause(t.Context(), 10*time.Millisecond) {
+	for begun := time.Now(); list.Total != len(names) ||
+		list.Total == 0; pause(t.Context(), 10*time.Millisecond) {
 		if fetch(t, p, "/api/v1/communities", &list); time.Since(begun) > crashStartMax {
 			t.Fatalf("the page has %d communities, %d were published", list.Total, len(names))
 		}
@@ -114,7 +115,8 @@ func mustHaveTrend(t *testing.T, state, conf string) {
 			Change *float64
 		}
 	}
-	for begun := time.Now(); len(list.Communities) == 0 || len(list.Communities[0].Trend) < 2 || list.Communities[0].Change == nil; pause(t.Context(), 10*time.Millisecond) {
+	for begun := time.Now(); len(list.Communities) == 0 || len(list.Communities[0].Trend) < 2 ||
+		list.Communities[0].Change == nil; pause(t.Context(), 10*time.Millisecond) {
 		if fetch(t, p, "/api/v1/communities?q=everyone&sort=change&trend=24", &list); time.Since(
 			begun,
 		) > crashStartMax {
@@ -158,7 +160,8 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 	removeCheckpoints(t, state, 1)
 	p := restarted(t, state, config, "127.0.0.1:0")
 	var answer struct{ Transitions []alerts.Transition }
-	for deadline := time.Now().Add(20 * time.Second); len(answer.Transitions) < stored && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(answer.Transitions) < stored &&
+		time.Now().Before(deadline); {
 		fetch(t, p, "/api/v1/alerts", &answer)
 	}
 	if n := len(answer.Transitions); n == 0 || n != stored {
@@ -194,7 +197,10 @@ func showRefusals(t *testing.T, floor int) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
 	var at []uint64
-	for _, text := range []string{`{"src": 1, "dst": 1}`, `{"src": 1, "dst": 2, "weight": "ü"}`, `{"src": 1, "dst": 2, "weight": -1}`} {
+	for _, text := range []string{
+		`{"src": 1, "dst": 1}`, `{"src": 1, "dst": 2, "weight": "ü"}`,
+		`{"src": 1, "dst": 2, "weight": -1}`,
+	} {
 		ack, err := p.Broker.JS.Publish(ctx, "gql.edge", []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +209,8 @@ func showRefusals(t *testing.T, floor int) {
 	}
 	type answer struct{ Entries []web.QuarantineEntry }
 	var all, loops answer
-	for deadline := time.Now().Add(20 * time.Second); len(all.Entries) < 3 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(all.Entries) < 3 &&
+		time.Now().Before(deadline); {
 		all = answer{}
 		fetch(t, p, "/api/v1/quarantine", &all)
 	}

@@ -35,7 +35,8 @@ func mountLazyFS(t *testing.T, program string) *lazyDisk {
 	t.Helper()
 	root := t.TempDir()
 	l := &lazyDisk{
-		t, filepath.Join(root, "disk"), filepath.Join(root, "faults"), filepath.Join(root, "completed"),
+		t, filepath.Join(root, "disk"), filepath.Join(root, "faults"),
+		filepath.Join(root, "completed"),
 	}
 	stored, config := filepath.Join(root, "stored"), filepath.Join(root, "lazyfs.toml")
 	for _, dir := range []string{l.path, stored} {
@@ -54,7 +55,8 @@ func mountLazyFS(t *testing.T, program string) *lazyDisk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if text, err := exec.Command("fusermount3", "-u", "-z", l.path).CombinedOutput(); err != nil {
+		if text, err := exec.Command("fusermount3", "-u", "-z",
+			l.path).CombinedOutput(); err != nil {
 			t.Errorf("fusermount3: %v: %s", err, text)
 		}
 		_ = mount.Wait()
@@ -94,8 +96,9 @@ func (l *lazyDisk) cut() {
 }
 
 // A power cut under a live run and its broker must lose no acknowledged event, and the next start
-// must publish what a replay gives. LazyFS does not tell how much space it has, so the broker, which
-// syncs every message, is told. GQLSTREAM_POWERCUTS sets how many there are (make faults: 100).
+// must publish what a replay gives. LazyFS does not tell how much space it has, so the broker,
+// which syncs every message, is told. GQLSTREAM_POWERCUTS sets how many there are (make faults:
+// 100).
 func TestPowerCutsLoseNothing(t *testing.T) {
 	program := os.Getenv(lazyVariable)
 	if program == "" {
@@ -107,7 +110,8 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 	address := freeAddress(t)
 	d.url = "nats://" + address
 	settings := filepath.Join(t.TempDir(), "nats.conf")
-	writeConfig(t, settings, fmt.Sprintf("listen: %q\njetstream {store_dir: %q, max_file_store: 900MB, "+
+	writeConfig(t, settings, fmt.Sprintf("listen: %q\njetstream {store_dir: %q, max_file_store: "+
+		"900MB, "+
 		"sync_interval: always}\n", address, filepath.Join(disk.path, "broker")))
 	stored := map[uint64][]byte{}
 	cuts := campaign.Size(t, "GQLSTREAM_POWERCUTS", 3)

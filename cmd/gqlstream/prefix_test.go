@@ -188,7 +188,8 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 	)
 	conf := data(
 		"language.yaml",
-		"classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+server.URL()+"\", prefix: language}\n",
+		"classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+
+			server.URL()+"\", prefix: language}\n",
 	)
 	output := filepath.Join(dir, "out")
 	mustRun(
@@ -207,7 +208,8 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		strings.Contains(string(written), "no-label-reachable:") {
 		t.Errorf("%v\n%s", err, written)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix", "language"); strings.Contains(
+	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix",
+		"language"); strings.Contains(
 		list,
 		"edge",
 	) ||

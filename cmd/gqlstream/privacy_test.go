@@ -188,6 +188,32 @@ func (r *privateRun) estimated(after uint64) {
 	}
 }
 
+// delivered waits until the worker has applied the whole log, every follower has what it published,
+// and a webhook was called.
+func (r *privateRun) delivered() {
+	r.t.Helper()
+	for begun := time.Now(); ; pause(r.t.Context(), 10*time.Millisecond) {
+		var status struct {
+			Position uint64
+			Sinks    []struct{ Behind uint64 }
+		}
+		fetch(r.t, r.p, "/api/v1/status", &status)
+		behind := uint64(0) // one position without records may be open
+		for _, sink := range status.Sinks {
+			behind = max(behind, sink.Behind)
+		}
+		r.mu.Lock()
+		called := strings.Contains(r.said.String(), `"rule":"many"`)
+		r.mu.Unlock()
+		if called && status.Position >= r.last && behind <= 1 {
+			return
+		}
+		if time.Since(begun) > crashStartMax {
+			r.t.Fatalf("webhook called: %v; %+v", called, status)
+		}
+	}
+}
+
 // plainFields are the numbers that a record of a hidden community may have: where it stands in the
 // logs, how the community is defined and drawn, and how the answer was asked for.
 var plainFields = []string{
@@ -328,7 +354,8 @@ func (r *privateRun) askEverything(paths []string) {
 				continue
 			}
 			for _, name := range append([]string{"big", "everyone"}, hiddenCommunities...) {
-				hidden := slices.Contains(hiddenCommunities, name) || strings.Contains(query, "other=h")
+				hidden := slices.Contains(hiddenCommunities, name) ||
+					strings.Contains(query, "other=h")
 				body := r.get(of(path, name)+query, hidden)
 				past := name == "hfalls" && (strings.HasSuffix(path, "/estimates") ||
 					strings.HasSuffix(path, "/history")) // rows have no position
@@ -435,7 +462,8 @@ func (r *privateRun) post() {
 	for path, body := range map[string][2]string{
 		"/api/v1/labels": {"text/csv", "vertex,label\n" + "nobody,left\n"},
 		"/api/v1/alerts/silence": {
-			"application/json", `{"rule": "many", "community": "hfew", "class": "*", "for": "1h", "by": "a"}`,
+			"application/json", `{"rule": "many", "community": "hfew", "class": "*", "for": ` +
+				`"1h", "by": "a"}`,
 		},
 	} {
 		reply, err := http.Post(r.page+path, body[0], strings.NewReader(body[1]))
@@ -451,8 +479,8 @@ func (r *privateRun) post() {
 	}
 }
 
-// pathsOfAPI reads the addresses of the page from its description, which a test of the page compares
-// with the page.
+// pathsOfAPI reads the addresses of the page from its description, which a test of the page
+// compares with the page.
 func pathsOfAPI(t *testing.T) (paths []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/openapi.yaml")
@@ -491,7 +519,7 @@ func TestNoOutputShowsPeopleBelowTheFloor(t *testing.T) {
 	r.publish(event.KindControl, tick("tick", privateAt+40))
 	r.last = r.end()
 	r.estimated(r.fell)
-	time.Sleep(3 * time.Second)
+	r.delivered()
 	r.askEverything(pathsOfAPI(t))
 	r.questions()
 	r.post()

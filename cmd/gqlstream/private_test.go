@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A file that names people must be readable by its owner alone, also where one was there that others
-// could read.
+// A file that names people must be readable by its owner alone, also where one was there that
+// others could read.
 func TestFilesThatNamePeopleArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	for _, before := range []os.FileMode{0, 0o644, 0o666} {

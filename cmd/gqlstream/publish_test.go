@@ -43,11 +43,12 @@ func publishFiles(t *testing.T) []string {
 	}
 	edges.WriteString("1,1,1,1700000001,x\n1,2,-3,1700000001,x\n")
 	files := map[string]string{
-		"edges.csv":          edges.String(),
-		"labels.csv":         "vertex,label,role\n1,right,train\n2,left,\nu3,,\n",
-		"predictions.ndjson": `{"vertex":1,"p_left":0.25,"p_right":0.75,"time":1700000100}` + "\n" + `{"vertex":"u3","class":"left","time":1700000500}`,
-		"members.csv":        "community,vertex,weight\nall,1,2\nall,u3,\n",
-		"vertices.csv":       "id,language,views\n1,de,5\nu3,,7\n",
+		"edges.csv":  edges.String(),
+		"labels.csv": "vertex,label,role\n1,right,train\n2,left,\nu3,,\n",
+		"predictions.ndjson": `{"vertex":1,"p_left":0.25,"p_right":0.75,"time":1700000100}` + "\n" +
+			`{"vertex":"u3","class":"left","time":1700000500}`,
+		"members.csv":  "community,vertex,weight\nall,1,2\nall,u3,\n",
+		"vertices.csv": "id,language,views\n1,de,5\nu3,,7\n",
 	}
 	var flags []string
 	for name, content := range files {
@@ -134,7 +135,8 @@ func sourceLines(t *testing.T, source ingest.Source, ofFiles bool) []string {
 }
 
 func dropLateTimes(b *event.Batch) {
-	const late = event.Time(1_710_000_000 * 1e9) // all times in the files are before, the clock is after
+	// all times in the files are before, the clock is after
+	const late = event.Time(1_710_000_000 * 1e9)
 	drop := func(t *event.Time) {
 		if *t > late {
 			*t = 0
@@ -160,7 +162,8 @@ func dropLateTimes(b *event.Batch) {
 // The stream must hold the events of the files, in the order of a FileSource.
 func TestPublishedFilesAreTheStream(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	// Where a connection ends early, nats.go 1.55 may leave this one waiting for a channel that it has just dropped.
+	// Where a connection ends early, nats.go 1.55 may leave this one waiting for a channel that it
+	// has just dropped.
 	theirs := goleak.IgnoreTopFunction(
 		"github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect",
 	)
@@ -197,7 +200,8 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 		t.Fatalf("exit %d\n%s%s", code, out, diagnostics)
 	}
 	for _, text := range []string{
-		"left out: 1 self-loops", "refused: 1 rows, bad-weight", "edges.csv:3003: ", "0 = left, 1 = right",
+		"left out: 1 self-loops", "refused: 1 rows, bad-weight", "edges.csv:3003: ",
+		"0 = left, 1 = right",
 		"ignored columns type",
 	} {
 		if !strings.Contains(diagnostics, text) {
@@ -218,11 +222,27 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 // --map must lend our names to the columns of files of every kind.
 func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 	for _, c := range []struct{ kind, csv, mapping, want string }{
-		{"edges", "follower,followee,strength\n1,2,3\n", "src=follower,dst=followee,weight=strength", `{"kind":"edge","src":1,"dst":2,"weight":3}`},
-		{"labels", "user,side\n1,right\n2,left\n", "vertex=user,label=side", `{"kind":"label","vertex":1,"class":1}`},
-		{"predictions", "user,left,right\n1,0.25,0.75\n", "vertex=user,p0=left,p1=right", `{"kind":"prediction","vertex":1,"probabilities":[0.25,0.75]}`},
-		{"members", "grp,user,n\nnews,1,3\n", "community=grp,vertex=user,weight=n", `{"kind":"member","community":"news","vertex":1,"multiplicity":3}`},
-		{"vertices", "user,lang\n1,de\n", "vertex=user,language=lang", `{"kind":"vertex","vertex":1,"attributes":{"language":"de"}}`},
+		{
+			"edges", "follower,followee,strength\n1,2,3\n",
+			"src=follower,dst=followee,weight=strength",
+			`{"kind":"edge","src":1,"dst":2,"weight":3}`,
+		},
+		{
+			"labels", "user,side\n1,right\n2,left\n", "vertex=user,label=side",
+			`{"kind":"label","vertex":1,"class":1}`,
+		},
+		{
+			"predictions", "user,left,right\n1,0.25,0.75\n", "vertex=user,p0=left,p1=right",
+			`{"kind":"prediction","vertex":1,"probabilities":[0.25,0.75]}`,
+		},
+		{
+			"members", "grp,user,n\nnews,1,3\n", "community=grp,vertex=user,weight=n",
+			`{"kind":"member","community":"news","vertex":1,"multiplicity":3}`,
+		},
+		{
+			"vertices", "user,lang\n1,de\n", "vertex=user,language=lang",
+			`{"kind":"vertex","vertex":1,"attributes":{"language":"de"}}`,
+		},
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")
 		if err := os.WriteFile(path, []byte(c.csv), 0o600); err != nil {
@@ -335,7 +355,8 @@ func TestPublishSplitsLargeMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := t.TempDir()
-	if code, _, diagnostics := runCommand("publish", "--state", state, "--vertices", path); code != exitFine {
+	if code, _, diagnostics := runCommand("publish", "--state", state, "--vertices",
+		path); code != exitFine {
 		t.Fatalf("exit %d: %s", code, diagnostics)
 	}
 	if got := storedEvents(t, state); len(got) != 1500 {
@@ -362,8 +383,8 @@ func infoMessages(info *jetstream.StreamInfo) uint64 {
 	return info.State.Msgs
 }
 
-// Which number is which class is never guessed: names of labels alone are in no order, and a run that
-// has published says its own.
+// Which number is which class is never guessed: names of labels alone are in no order, and a run
+// that has published says its own.
 func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
 	labels, predictions := textFile(
 		t,
@@ -464,16 +485,36 @@ func TestPublishExitCodes(t *testing.T) {
 	}{
 		{[]string{"--state", state}, exitUsage, "no files"},
 		{[]string{"--edges", good}, exitUsage, "no stream"},
-		{[]string{"--edges", good, "--state", state, "--nats", "nats://localhost:1"}, exitUsage, "choose one"},
+		{
+			[]string{"--edges", good, "--state", state, "--nats", "nats://localhost:1"},
+			exitUsage,
+			"choose one",
+		},
 		{[]string{"--edges", good, "--state", state, "--map", "sorce=x"}, exitUsage, "sorce"},
 		{[]string{"--edges", good, "--state", state, "--classes", "0"}, exitUsage, "classes"},
 		{[]string{"--edges", good, "--nats", "nats://localhost:99999"}, exitFailed, "connect"},
-		{[]string{"--edges", good, "--state", filepath.Join(state, "locked")}, exitFailed, "in use by another gqlstream"},
+		{
+			[]string{"--edges", good, "--state", filepath.Join(state, "locked")},
+			exitFailed,
+			"in use by another gqlstream",
+		},
 		{[]string{"--edges", bad, "--state", state}, exitFailed, "every row of"},
 		{[]string{"--edges", none, "--state", state}, exitFailed, "no rows"},
-		{[]string{"--edges", half, "--state", state}, exitFailed, "the other rows are published, but 1 of 2 rows were refused"},
-		{[]string{"--edges", half, "--state", state, "--max-refused", "50%"}, exitFine, "refused 1 rows"},
-		{[]string{"--edges", bad, "--edges", good, "--state", state, "--skip-refused"}, exitFailed, "the other rows are published, but every row of"},
+		{
+			[]string{"--edges", half, "--state", state},
+			exitFailed,
+			"the other rows are published, but 1 of 2 rows were refused",
+		},
+		{
+			[]string{"--edges", half, "--state", state, "--max-refused", "50%"},
+			exitFine,
+			"refused 1 rows",
+		},
+		{
+			[]string{"--edges", bad, "--edges", good, "--state", state, "--skip-refused"},
+			exitFailed,
+			"the other rows are published, but every row of",
+		},
 		{[]string{"--edges", loops, "--state", state}, exitFine, "left out: 1 self-loops"},
 		{[]string{"--edges", extra, "--state", state}, exitFine, "warning: "},
 	} {

@@ -33,12 +33,14 @@ func TestPurgedLogGoesOn(t *testing.T) {
 	if !strings.Contains(said, "msg=restored") {
 		t.Errorf("the run after a purge:\n%s", said)
 	}
-	if out, _ := mustRun(t, "replay", "--config", config, "--state", state, "--use-checkpoint", "--from", second); out == "" {
+	if out, _ := mustRun(t, "replay", "--config", config, "--state", state, "--use-checkpoint",
+		"--from", second); out == "" {
 		t.Error("nothing comes of the rest of the log")
 	}
 	whole := filepath.Join(t.TempDir(), "whole.yaml") // names the state directory as well
 	writeConfig(t, whole, "state: "+state+"\n"+savedConfig)
-	if out, _ := mustRun(t, "replay", "--config", whole, "--use-checkpoint", "--from", second); out == "" {
+	if out, _ := mustRun(t, "replay", "--config", whole, "--use-checkpoint", "--from",
+		second); out == "" {
 		t.Error("the checkpoints of the state directory of a configuration are not used")
 	}
 	code, _, text = runCommand("purge", "--state", t.TempDir())

@@ -105,12 +105,28 @@ func TestQuarantineCommands(t *testing.T) {
 		{"retry 1 --reason malformed", 2, nil, nil},
 		{"retry 1 2 --file " + corrected, 2, nil, nil},
 		{"retry 1 --kind nonsense", 2, nil, nil},
-		{"retry 3 --file " + corrected, 0, []string{"entry 3 is in the log again, at position 1"}, nil},
+		{
+			"retry 3 --file " + corrected, 0,
+			[]string{"entry 3 is in the log again, at position 1"},
+			nil,
+		},
 		{"retry 3", 1, nil, nil},
-		{"retry --reason self-loop", 0, []string{"entry 2 is in the log again, at position 2"}, nil},
+		{
+			"retry --reason self-loop", 0,
+			[]string{"entry 2 is in the log again, at position 2"},
+			nil,
+		},
 		{"retry --reason self-loop", 0, nil, []string{"entry"}},
-		{"retry 3 --again --kind prediction", 0, []string{"entry 3 is in the log again, at position 3"}, nil},
-		{"retry --reason self-loop --again", 0, []string{"entry 2 is in the log again, at position 4"}, nil},
+		{
+			"retry 3 --again --kind prediction", 0,
+			[]string{"entry 3 is in the log again, at position 3"},
+			nil,
+		},
+		{
+			"retry --reason self-loop --again", 0,
+			[]string{"entry 2 is in the log again, at position 4"},
+			nil,
+		},
 		{"list", 0, []string{"malformed"}, []string{"self-loop", "unknown-class"}},
 		{"list --all", 0, []string{"malformed", "self-loop", "unknown-class"}, nil},
 	} {
@@ -135,7 +151,8 @@ func TestQuarantineCommands(t *testing.T) {
 	) {
 		t.Errorf("show is not JSON: %s", out)
 	}
-	if _, out, _ := runCommand("quarantine", "show", "1", "--original", "--state", state); out != "\x1b[31mred\xff" {
+	if _, out, _ := runCommand("quarantine", "show", "1", "--original", "--state",
+		state); out != "\x1b[31mred\xff" {
 		t.Errorf("show --original: %q", out)
 	}
 }

@@ -95,8 +95,11 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 		{"history/whole", "history", `{"community":"` + last + `"}`},
 		{"history/from", "history", `{"community":"` + last + `","from":"` + middle + `"}`},
 		{"history/each", "history", `{"community":"group-%02d"}`},
-		{"explain", "explain", `{"community":"` + last + `","from":"` + middle + `","to":"` + end + `"}`},
-		{"explain/each", "explain", `{"community":"group-%02d","from":"` + middle + `","to":"` + end + `"}`}, // most nobody has asked yet
+		{"explain", "explain", `{"community":"` + last + `","from":"` + middle + `","to":"` + end +
+			`"}`},
+		// most nobody has asked yet
+		{"explain/each", "explain", `{"community":"group-%02d","from":"` + middle + `","to":"` +
+			end + `"}`},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			var took, pings, late []time.Duration
@@ -126,9 +129,15 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 				}
 				bytes = max(bytes, len(reply.Data))
 			}
-			for name, list := range map[string][]time.Duration{"": took, "ping-": pings, "sleep-": late} {
+			for name, list := range map[string][]time.Duration{
+				"": took, "ping-": pings,
+				"sleep-": late,
+			} {
 				slices.Sort(list)
-				for p, at := range map[string]int{"p50": len(list) / 2, "p99": len(list) * 99 / 100, "max": len(list) - 1} {
+				for p, at := range map[string]int{
+					"p50": len(list) / 2, "p99": len(list) * 99 / 100,
+					"max": len(list) - 1,
+				} {
 					b.ReportMetric(float64(list[at].Microseconds())/1e3, name+p+"-ms")
 				}
 			}

@@ -20,20 +20,56 @@ func TestRefusedRowsFailOneShotCommands(t *testing.T) {
 		code          int
 		said          string
 	}{
-		"sound":               {edges, labels, nil, exitFine, "left out: 1 self-loops"},
-		"one refused":         {damaged, labels, nil, exitFailed, "1 of 9 rows were refused"},
-		"one allowed":         {damaged, labels, []string{"--max-refused", "1"}, exitFine, "refused: 1 rows, bad-weight"},
-		"none allowed":        {damaged, labels, []string{"--max-refused", "0"}, exitFailed, "1 of 9 rows were refused"},
-		"a share allowed":     {damaged, labels, []string{"--max-refused", "12%"}, exitFine, "refused: 1 rows, bad-weight"},
-		"a share too small":   {damaged, labels, []string{"--max-refused", "11%"}, exitFailed, "--skip-refused"},
-		"all allowed":         {damaged, labels, []string{"--skip-refused"}, exitFine, "refused: 1 rows, bad-weight"},
-		"a file whole":        {edges, percent, []string{"--skip-refused"}, exitFailed, "every row of " + percent + " was refused (2)"},
-		"a share that is not": {damaged, labels, []string{"--max-refused", "1.5"}, exitUsage, "--max-refused"},
+		"sound":       {edges, labels, nil, exitFine, "left out: 1 self-loops"},
+		"one refused": {damaged, labels, nil, exitFailed, "1 of 9 rows were refused"},
+		"one allowed": {
+			damaged, labels,
+			[]string{"--max-refused", "1"},
+			exitFine,
+			"refused: 1 rows, bad-weight",
+		},
+		"none allowed": {
+			damaged, labels,
+			[]string{"--max-refused", "0"},
+			exitFailed,
+			"1 of 9 rows were refused",
+		},
+		"a share allowed": {
+			damaged, labels,
+			[]string{"--max-refused", "12%"},
+			exitFine,
+			"refused: 1 rows, bad-weight",
+		},
+		"a share too small": {
+			damaged, labels,
+			[]string{"--max-refused", "11%"},
+			exitFailed,
+			"--skip-refused",
+		},
+		"all allowed": {
+			damaged, labels,
+			[]string{"--skip-refused"},
+			exitFine,
+			"refused: 1 rows, bad-weight",
+		},
+		"a file whole": {
+			edges, percent,
+			[]string{"--skip-refused"},
+			exitFailed,
+			"every row of " + percent + " was refused (2)",
+		},
+		"a share that is not": {
+			damaged, labels,
+			[]string{"--max-refused", "1.5"},
+			exitUsage,
+			"--max-refused",
+		},
 	} {
 		for _, command := range []string{"estimate", "replay"} {
 			t.Run(command+" "+name, func(t *testing.T) {
 				args := []string{
-					command, "--edges", c.edges, "--labels", c.labels, "--predictions", predictions, "--everyone", "--classes", "2",
+					command, "--edges", c.edges, "--labels", c.labels, "--predictions", predictions,
+					"--everyone", "--classes", "2",
 				}
 				code, out, said := runCommand(append(args, c.more...)...)
 				if code != c.code || !strings.Contains(said, c.said) ||

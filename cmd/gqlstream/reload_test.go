@@ -40,9 +40,9 @@ func (r *crashRun) hangUp(ctx context.Context, config, want string) {
 	}
 }
 
-// A running process must take over another configuration on SIGHUP, and go on with the one that it has where
-// that decides other results, is not valid, or cannot be begun with; after kill -9 nothing of what was published may come
-// again or be another.
+// A running process must take over another configuration on SIGHUP, and go on with the one that it
+// has where that decides other results, is not valid, or cannot be begun with; after kill -9
+// nothing of what was published may come again or be another.
 func TestConfigurationIsReloaded(t *testing.T) {
 	ctx := t.Context()
 	told := make(chan string, 10000)
@@ -97,7 +97,11 @@ func TestConfigurationIsReloaded(t *testing.T) {
 		strings.Replace(first, `listen: "off"`, `listen: "off", token_file: `+secret, 1),
 		strings.Replace(first, "name: a,", "name: a, secret_file: "+secret+",", 1),
 	} {
-		for _, c := range [][2]string{{strings.Repeat("x", 40), again}, {"short", "is not reloaded"}} { // with a file that no run can begin with
+		// with a file that no run can begin with
+		for _, c := range [][2]string{
+			{strings.Repeat("x", 40), again},
+			{"short", "is not reloaded"},
+		} {
 			if err := os.WriteFile(secret, []byte(c[0]), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,8 @@ var ruleFiles = map[string]string{
 	"e.csv": "src,dst\nalice,bob\nbob,carol\ncarol,dave\n",
 	"l.csv": "vertex,label\nalice,0\nbob,1\ncarol,0\ndave,1\n",
 	"p.csv": "vertex,p0,p1\nalice,0.8,0.2\nbob,0.3,0.7\ncarol,0.9,0.1\ndave,0.2,0.8\n",
-	"v.csv": "vertex,language,age,posts,days,bot\nalice,de,30,300,10,false\nbob,de,17,5,,false\ncarol,de,old,90,3,false\ndave,fr,40,90,3,true\n",
+	"v.csv": "vertex,language,age,posts,days,bot\nalice,de,30,300,10,false\nbob,de,17,5,," +
+		"false\ncarol,de,old,90,3,false\ndave,fr,40,90,3,true\n",
 }
 
 // rulesExample returns the example in the help of estimate on a file of rules.
@@ -58,7 +59,10 @@ func TestRulesExampleRuns(t *testing.T) {
 		}
 		members[e.Community] = e.Members
 	}
-	for name, want := range map[string]float64{"german adults": 1, "talkative": 2, "around alice": 3} {
+	for name, want := range map[string]float64{
+		"german adults": 1, "talkative": 2,
+		"around alice": 3,
+	} {
 		if members[name] != want {
 			t.Errorf("%s has %g members, want %g", name, members[name], want)
 		}
@@ -86,17 +90,24 @@ func TestBadRulesAreRefused(t *testing.T) {
 		write(t, name, text)
 	}
 	for rules, want := range map[string]string{
-		"communities:\n  - {name: a, rule: 'age >= and'}":              `community "a" has a rule that cannot be used: column 8: unexpected token`,
-		"communities:\n  - {name: a, rule: 'len(language) > 1'}":       "column 1: there is no function len; a rule has attributes",
-		"communities:\n  - {name: a, ego: {root: x}}":                  `community "a" is an ego network of 0 hops, want 1 to 3`,
-		"communities:\n  - {name: a, ego: {hops: 1}}":                  "root must be the name of a vertex",
-		"communities:\n  - {name: a, ego: {root: x, hopps: 1}}":        "hops",
-		"communities:\n  - {name: a, everyone: true, rule: 'age > 1'}": `"a" is defined by everyone and rule; choose one`,
+		"communities:\n  - {name: a, rule: 'age >= and'}": `community "a" has a rule ` +
+			`that cannot be used: column 8: unexpected token`,
+		"communities:\n  - {name: a, rule: 'len(language) > 1'}": "column 1: there is no " +
+			"function len; a rule has attributes",
+		"communities:\n  - {name: a, ego: {root: x}}": `community "a" is an ego ` +
+			`network of 0 hops, want 1 to 3`,
+		"communities:\n  - {name: a, ego: {hops: 1}}": "root must be " +
+			"the name of a vertex",
+		"communities:\n  - {name: a, ego: {root: x, hopps: 1}}": "hops",
+		"communities:\n  - {name: a, everyone: true, rule: 'age > 1'}": "everyone and rule; " +
+			"choose one",
 		"comunities: []": "communities",
 		"":               "no community; give",
-		"communities:\n  - {name: a, ego: {root: zoe, hops: 1}}":                 `"a": no vertex is named zoe`,
-		"communities:\n  - {name: a, rule: 'age > 100'}":                         `"a": the rule holds for no vertex`,
-		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": `"a" reaches 1 hops of 2`,
+		"communities:\n  - {name: a, ego: {root: zoe, hops: 1}}": "no vertex " +
+			"is named zoe",
+		"communities:\n  - {name: a, rule: 'age > 100'}": "holds for " +
+			"no vertex",
+		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": "1 hops of 2",
 	} {
 		write(t, "rules.yaml", rules)
 		if _, _, diagnostics := runCommand(rulesExample(t)...); !strings.Contains(
@@ -122,7 +133,8 @@ func TestBadRulesAreRefused(t *testing.T) {
 	write(
 		t,
 		"gqlstream.yaml",
-		"classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, hops: 2}}\n",
+		"classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, "+
+			"hops: 2}}\n",
 	)
 	if code, out, diagnostics := runCommand("check", "gqlstream.yaml"); code != exitFine ||
 		!strings.Contains(out, "rule: age > 1") {
@@ -140,7 +152,8 @@ func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
 		t,
 		"rules.yaml",
 		"communities:\n  - {name: cut, ego: {root: bob, hops: 2, members_max: 3}}\n"+
-			"  - {name: whole, ego: {root: bob, hops: 2}}\n  - {name: none, ego: {root: zoe, hops: 2}}\n",
+			"  - {name: whole, ego: {root: bob, hops: 2}}\n  - {name: none, ego: {root: zoe, "+
+			"hops: 2}}\n",
 	)
 	_, out, _ := runCommand(append(rulesExample(t), "--format", "json")...)
 	n := 0
@@ -150,7 +163,8 @@ func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		if got, want := slices.Contains(e.Flags, quant.FlagCutShort), e.Community == "cut"; got != want {
+		if got, want := slices.Contains(e.Flags, quant.FlagCutShort),
+			e.Community == "cut"; got != want {
 			t.Errorf("%s has the flags %v", e.Community, e.Flags)
 		}
 	}

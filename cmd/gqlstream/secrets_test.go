@@ -45,8 +45,10 @@ func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 		t,
 		config,
 		"classes: 2\nalerts: [{name: a, when: point > 0.5}]\nnotify:\n  webhooks:\n"+
-			"    - {name: slack, url: \"https://hooks.example/services/T0/s3cr3t\", template: slack}\n"+
-			"    - {name: query, url: \"https://hooks.example?token=s3cr3t\"}\n    - {name: plain, url: \"https://hooks.example/\"}\n",
+			"    - {name: slack, url: \"https://hooks.example/services/T0/s3cr3t\", template: "+
+			"slack}\n"+
+			"    - {name: query, url: \"https://hooks.example?token=s3cr3t\"}\n    - {name: "+
+			"plain, url: \"https://hooks.example/\"}\n",
 	)
 	code, out, said := runCommand("check", config)
 	if code != 0 || strings.Contains(out+said, "s3cr3t") ||
@@ -62,7 +64,8 @@ func TestCheckLooksForTheFilesNamed(t *testing.T) {
 	config := filepath.Join(dir, "gqlstream.yaml")
 	for _, keys := range []string{
 		"http: {token_file: %s}", "http: {cert_file: %s, key_file: %[1]s}",
-		"nats: {url: nats://localhost, credentials: %s}", "nats: {url: nats://localhost, ca_file: %s}",
+		"nats: {url: nats://localhost, credentials: %s}",
+		"nats: {url: nats://localhost, ca_file: %s}",
 		"notify: {webhooks: [{name: a, url: http://localhost, secret_file: %s}]}",
 		"notify: {alertmanagers: [{name: a, url: http://localhost, token_file: %s}]}",
 	} {

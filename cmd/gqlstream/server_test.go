@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Every command that reads or writes streams must find them by the configuration alone: by its address
-// and prefix, with the certificates without which the server talks to nobody.
+// Every command that reads or writes streams must find them by the configuration alone: by its
+// address and prefix, with the certificates without which the server talks to nobody.
 func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	secrets(t, dir)
@@ -22,7 +22,8 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	nats := startNATS(t, &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLSConfig: secure, TLSVerify: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLSConfig: secure,
+		TLSVerify: true,
 		JetStream: true, StoreDir: dir,
 	})
 	conf, state, labels := filepath.Join(
@@ -38,7 +39,8 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 	writeConfig(
 		t,
 		conf,
-		"{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+"', prefix: team, ca_file: "+cert+
+		"{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+
+			"', prefix: team, ca_file: "+cert+
 			", cert_file: "+cert+", key_file: "+key+"}, http: {listen: 'off'}}",
 	)
 	writeConfig(t, labels, "vertex,label\n1,left\n2,right\n")
@@ -59,8 +61,9 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 	for line, want := range map[string]string{
 		"publish --note hello --nats " + nats.ClientURL(): "certificate",
 		"group nobody --config " + conf:                   "nobody",
-		"group nobody":                                    "no server; give --nats URL, or --config FILE with nats.url",
-		"publish --note hello --nats x --prefix a.b":      `prefix "a.b"`,
+		"group nobody": "no server; give --nats URL, or " +
+			"--config FILE with nats.url",
+		"publish --note hello --nats x --prefix a.b": `prefix "a.b"`,
 	} {
 		if code, out, said := runCommand(strings.Fields(line)...); code == exitFine ||
 			!strings.Contains(said, want) {

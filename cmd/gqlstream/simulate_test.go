@@ -110,7 +110,10 @@ func TestDemoEndsWithASummaryAndLeavesNothing(t *testing.T) {
 		"--speed",
 		"20",
 	)
-	for _, text := range []string{"ours (auto)", "plain counting (pcc)", "truth in our interval", "13s of 14s"} {
+	for _, text := range []string{
+		"ours (auto)", "plain counting (pcc)", "truth in our interval",
+		"13s of 14s",
+	} {
 		if !strings.Contains(out, text) {
 			t.Errorf("the summary does not have %q:\n%s", text, out)
 		}

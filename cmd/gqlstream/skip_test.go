@@ -33,7 +33,8 @@ func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
 		!strings.Contains(said, "has applied it") {
 		t.Errorf("a message that is applied: exit %d\n%s", code, said)
 	}
-	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "skipped"); !strings.Contains(
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
+		"skipped"); !strings.Contains(
 		list,
 		" 17 ",
 	) {

@@ -20,14 +20,16 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// soakMetrics are what must not grow: process_ and go_ metrics, and the bytes of checkpoints. The heap in use is
-// reported alone: it has what is not collected yet, and the embedded server's buffers of 4 and 8 MB, that come and go.
+// soakMetrics are what must not grow: process_ and go_ metrics, and the bytes of checkpoints. The
+// heap in use is reported alone: it has what is not collected yet, and the embedded server's
+// buffers of 4 and 8 MB, that come and go.
 var soakMetrics = []string{
-	"process_resident_memory_bytes", "go_memstats_heap_inuse_bytes", "go_goroutines", "process_open_fds", "checkpoints",
+	"process_resident_memory_bytes", "go_memstats_heap_inuse_bytes", "go_goroutines",
+	"process_open_fds", "checkpoints",
 }
 
-// soakLag says how far the run is behind. One that cannot keep up fills the windows in which it reads
-// ahead, so that nothing can be said about its memory.
+// soakLag says how far the run is behind. One that cannot keep up fills the windows in which it
+// reads ahead, so that nothing can be said about its memory.
 const soakLag = "gqlstream_lag_messages"
 
 // soakConfig is crashConfig at a pace that a machine can keep up for hours.
@@ -37,18 +39,18 @@ var soakConfig = strings.NewReplacer(
 	"output: {every: 300ms}", "output: {every: 5s}").
 	Replace(crashConfig)
 
-// soakGrowthMax is how much more of a thing the last quarter of a soak may have than the one before, in its
-// median. The first half fills what is bounded, the history of the page say, and one that is shorter than
-// half of soakJudgedMin does not end that: such a soak is only reported.
+// soakGrowthMax is how much more of a thing the last quarter of a soak may have than the one
+// before, in its median. The first half fills what is bounded, the history of the page say, and one
+// that is shorter than half of soakJudgedMin does not end that: such a soak is only reported.
 const (
 	soakGrowthMax = 0.05
 	soakJudgedMin = 2 * time.Hour
 	soakLagMax    = 2000 // messages, in the median of either half: some seconds
 )
 
-// A run under steady load, with members that come and go, things that end by themselves,
-// alerts, erasures, refusals and a page open, must not grow in its second half. GQLSTREAM_SOAK_SECONDS sets how long it takes (make soak: two hours);
-// it is sampled a hundred times.
+// A run under steady load, with members that come and go, things that end by themselves, alerts,
+// erasures, refusals and a page open, must not grow in its second half. GQLSTREAM_SOAK_SECONDS sets
+// how long it takes (make soak: two hours); it is sampled a hundred times.
 func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	length := time.Duration(campaign.Size(t, "GQLSTREAM_SOAK_SECONDS", 3)) * time.Second
 	t.Setenv(
@@ -120,7 +122,8 @@ func watchPage(ctx context.Context, t *testing.T, address string) {
 		return err
 	}
 	err := ask("/api/v1/status")
-	for begun := time.Now(); err != nil && time.Since(begun) < crashStartMax; err = ask("/api/v1/status") {
+	for begun := time.Now(); err != nil &&
+		time.Since(begun) < crashStartMax; err = ask("/api/v1/status") {
 		pause(ctx, 20*time.Millisecond) // the page opens last
 	}
 	if err != nil {
@@ -128,7 +131,8 @@ func watchPage(ctx context.Context, t *testing.T, address string) {
 	}
 	go func() {
 		for ctx.Err() == nil {
-			if err := errors.Join(ask("/api/v1/status"), ask("/api/v1/estimates?after=1")); err != nil &&
+			if err := errors.Join(ask("/api/v1/status"),
+				ask("/api/v1/estimates?after=1")); err != nil &&
 				ctx.Err() == nil {
 				t.Errorf("the page got no answer: %v", err)
 			}

@@ -61,8 +61,8 @@ func withBroker(t *testing.T, state string, use func(jetstream.JetStream)) {
 	}
 }
 
-// publishRandom publishes messages one by one, so that they get times of their own. Events with times
-// are 15 ms apart.
+// publishRandom publishes messages one by one, so that they get times of their own. Events with
+// times are 15 ms apart.
 func publishRandom(t *testing.T, state string, events *crashEvents, messages int) {
 	t.Helper()
 	b, err := config.OpenBroker(config.Settings{State: state}, nil)
@@ -160,7 +160,8 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 		}
 	}
 	last := order[len(order)-1]
-	if got := byRecord(t, replay(last, "--use-checkpoint", "--from", strconv.FormatUint(last-1, 10))); got != byRecord(
+	if got := byRecord(t, replay(last, "--use-checkpoint", "--from",
+		strconv.FormatUint(last-1, 10))); got != byRecord(
 		t,
 		at[last],
 	) {
@@ -173,12 +174,21 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 		)
 	}
 	t.Logf("%d replays, estimates at %d positions", checked, len(order))
-	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to", "99999999"); code != exitFailed ||
+	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to",
+		"99999999"); code != exitFailed ||
 		!strings.Contains(text, "before 99999999") {
 		t.Errorf("to a position that is not there: exit %d, %s", code, text)
 	}
-	for _, args := range [][]string{{"--from", "x"}, {"--to", "0"}, {"--from", "5", "--to", "5"}, {"--digest", "never"}} {
-		if code, _, text := runCommand(append([]string{"replay", "--config", conf, "--state", state}, args...)...); code != exitUsage {
+	for _, args := range [][]string{
+		{"--from", "x"},
+		{"--to", "0"},
+		{"--from", "5", "--to", "5"},
+		{"--digest", "never"},
+	} {
+		if code, _, text := runCommand(append([]string{
+			"replay", "--config", conf, "--state",
+			state,
+		}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit %d, %s", args, code, text)
 		}
 	}
@@ -247,7 +257,10 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 // damage must be found before anything is read.
 // A state directory without checkpoints, or a wrong one, must be said, not shown as an empty table.
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
-	for _, args := range [][]string{{"list"}, {"export", "--table", "edges", "--out", filepath.Join(t.TempDir(), "x.csv")}} {
+	for _, args := range [][]string{{"list"}, {
+		"export", "--table", "edges", "--out",
+		filepath.Join(t.TempDir(), "x.csv"),
+	}} {
 		dir := filepath.Join(t.TempDir(), "nowhere")
 		code, out, complaint := runCommand(
 			append(append([]string{"snapshot"}, args...), "--state", dir)...)
@@ -261,7 +274,10 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	const seed = 5
 	state, conf, _ := savedState(t, seed)
 	dir := t.TempDir()
-	for _, table := range []string{"edges", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
+	for _, table := range []string{
+		"edges", "vertices", "adjacency", "attributes", "communities",
+		"members", "versions", "expiry", "meta",
+	} {
 		sizes := map[string]string{}
 		for _, format := range []string{"parquet", "csv"} {
 			out := filepath.Join(dir, table+"."+format)
@@ -322,7 +338,10 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	if err := os.WriteFile(section, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"list"}, {"export", "--table", "edges", "--out", filepath.Join(dir, "x.csv")}} {
+	for _, args := range [][]string{{"list"}, {
+		"export", "--table", "edges", "--out",
+		filepath.Join(dir, "x.csv"),
+	}} {
 		code, out, text := runCommand(
 			append(append([]string{"snapshot"}, args...), "--state", state)...)
 		if code != exitFailed || !strings.Contains(out+text, "vertices.arrow") {
@@ -339,8 +358,8 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	}
 }
 
-// An intact checkpoint whose derived tables are not those of this version is continued from its core
-// tables, although its manifest names this version.
+// An intact checkpoint whose derived tables are not those of this version is continued from its
+// core tables, although its manifest names this version.
 func TestDerivedTablesThatCannotBeReadAreComputedAnew(t *testing.T) {
 	state, conf, _ := savedState(t, 3)
 	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
@@ -386,7 +405,12 @@ func TestAnotherConfigurationAfterAPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := strings.Replace(string(text), "communities:", "communities:\n  - {name: all again, everyone: true}", 1)
+	other := strings.Replace(
+		string(text),
+		"communities:",
+		"communities:\n  - {name: all again, everyone: true}",
+		1,
+	)
 	if other == string(text) {
 		t.Fatalf("the configuration has no communities:\n%s", text)
 	}
@@ -394,7 +418,8 @@ func TestAnotherConfigurationAfterAPurge(t *testing.T) {
 	writeConfig(t, conf, other)
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
 	run = append(run, "--output", output)
-	if code, _, said := runCommand(run...); code != exitUsage || !strings.Contains(said, "--accept-new-config") {
+	if code, _, said := runCommand(run...); code != exitUsage ||
+		!strings.Contains(said, "--accept-new-config") {
 		t.Fatalf("exit %d: %s", code, said)
 	}
 	_, said := mustRun(t, append(run, "--accept-new-config")...)
@@ -422,7 +447,10 @@ func mustList(t *testing.T, state string) string {
 func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	state, conf, _ := savedState(t, 7)
 	slip := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
-	for _, flags := range [][]string{{"--alpha", "0.2"}, {"--alpha", "0.2", "--classes", "left,rigth"}} {
+	for _, flags := range [][]string{
+		{"--alpha", "0.2"},
+		{"--alpha", "0.2", "--classes", "left,rigth"},
+	} {
 		slip := append(slip, flags...)
 		if code, _, said := runCommand(slip...); code != exitUsage ||
 			!strings.Contains(said, "--accept-new-config") {
@@ -444,7 +472,10 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
 		t.Fatal(err)
 	}
-	for _, flags := range [][]string{{"--alpha", "0.2", "--classes", "rigth,left"}, {"--classes", "left,rigth"}} {
+	for _, flags := range [][]string{
+		{"--alpha", "0.2", "--classes", "rigth,left"},
+		{"--classes", "left,rigth"},
+	} {
 		if code, _, said := runCommand(append(slip, flags...)...); code != exitUsage ||
 			!strings.Contains(said, `"left" "rigth"`) {
 			t.Fatalf("without a checkpoint: exit %d: %s", code, said)

@@ -14,8 +14,9 @@ import (
 )
 
 // A pipeline whose state, broker or both lose their volume must go on as docs/operations.md says:
-// without the state it reads the log, or, after a purge, names what is missing; over an empty broker
-// it makes no log and asks for the backup; a restored backup continues, and lacks the events since.
+// without the state it reads the log, or, after a purge, names what is missing; over an empty
+// broker it makes no log and asks for the backup; a restored backup continues, and lacks the events
+// since.
 func TestLostVolumes(t *testing.T) {
 	for _, lost := range []string{"state", "broker", "both"} {
 		for _, purged := range []bool{false, true} {
@@ -77,8 +78,12 @@ func loseVolume(t *testing.T, lost string, purged bool) {
 	}
 	after := d.lastSequence()
 	d.goesOn(purged)
-	t.Logf("went on after %v; of %d messages %d are lost", time.Since(begun).Round(time.Millisecond),
-		before, before-after)
+	t.Logf(
+		"went on after %v; of %d messages %d are lost",
+		time.Since(begun).Round(time.Millisecond),
+		before,
+		before-after,
+	)
 	if lost == "state" && after < before {
 		t.Errorf("%d messages are lost with the state", before-after)
 	}

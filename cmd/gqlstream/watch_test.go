@@ -77,7 +77,11 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 		HTTP: web.HTTP{
 			Listen: listen,
 		}, Classes: []string{"left", "right"}, Records: log.Read, InForce: log.InForce,
-		Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil },
+		Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer,
+			error,
+		) {
+			return sinks.RollupAnswer{}, nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +93,8 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 	var list []quant.Estimate
 	for i, name := range names {
 		list = append(list, quant.Estimate{
-			Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto", Members: 20,
+			Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto",
+			Members:    20,
 			Prevalence: []float64{0.25, 0.75}, Low: []float64{0.2, 0.7}, High: []float64{0.3, 0.8},
 			SE: []float64{0.03, 0.04}, NEff: []float64{50, 60}, Flags: []string{"thin:0"}[:i],
 		})
@@ -109,7 +114,10 @@ func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, []string{"watch", "--url", "http://" + address, "--every", "100ms", "--class", "right"},
+		ended <- execute(ctx, []string{
+			"watch", "--url", "http://" + address, "--every", "100ms",
+			"--class", "right",
+		},
 			console{Out: out, Err: diagnostics})
 	}()
 	diagnostics.await(t, "waiting for a page at http://"+address)
@@ -217,7 +225,11 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 		{[]string{"--url", "http://127.0.0.1:1"}, exitFailed, "start gqlstream run"},
 		{[]string{"--url", "nats://x"}, exitUsage, "such as http://127.0.0.1:8090"},
 		{[]string{"--every", "1ms"}, exitUsage, "less than"},
-		{[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"}, exitUsage, "is not one of left, right"},
+		{
+			[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"},
+			exitUsage,
+			"is not one of left, right",
+		},
 	} {
 		var said strings.Builder
 		ctx, cancel := context.WithCancel(t.Context())

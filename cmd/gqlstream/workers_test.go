@@ -127,7 +127,8 @@ func (g *workersRun) configure() (classes int) {
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("classes: [%s]", strings.Join(names, ", "))
 	line(
-		"communities:\n  - {name: everyone, everyone: true}\n  - {name: german, where: {language: de}}",
+		"communities:\n  - {name: everyone, everyone: true}\n  - {name: german, where: " +
+			"{language: de}}",
 	)
 	if g.rand.IntN(2) == 0 {
 		line("  - {name: around, ego: {root: 1, hops: 2}}")
@@ -238,9 +239,11 @@ func startWorker(
 ) {
 	settings.State = state
 	go func() {
-		ended <- pipeline.Run(ctx, func() (config.Settings, error) { return settings, nil }, pipeline.Options{
-			Group: "g", Worker: name, Out: io.Discard, Err: io.Discard, Log: slog.New(slog.NewTextHandler(said, nil)),
-		})
+		ended <- pipeline.Run(ctx, func() (config.Settings, error) { return settings, nil },
+			pipeline.Options{
+				Group: "g", Worker: name, Out: io.Discard, Err: io.Discard,
+				Log: slog.New(slog.NewTextHandler(said, nil)),
+			})
 	}()
 }
 
@@ -301,15 +304,19 @@ func (g *workersRun) streams() map[string]bool {
 	return names
 }
 
-// A worker of whose state one bit is wrong must be found at one of the next checkpoints by the digests of
-// the others: both end, with their names.
+// A worker of whose state one bit is wrong must be found at one of the next checkpoints by the
+// digests of the others: both end, with their names.
 func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 3))
 	settings.Group.Copies = 2        // so that both have all shards
 	settings.Limits = event.Limits{} // so that there is room for somebody
 	settings.Output = config.Output{Every: settings.Output.Every}
 	for _, m := range []*nats.Msg{
-		{Subject: broker.Subject("GQL", event.KindEdge), Data: fmt.Appendf(nil, `{"src":"somebody","dst":1,"time":%q}`, time.Now().Format(time.RFC3339Nano))},
+		{
+			Subject: broker.Subject("GQL", event.KindEdge),
+			Data: fmt.Appendf(nil, `{"src":"somebody","dst":1,"time":%q}`,
+				time.Now().Format(time.RFC3339Nano)),
+		},
 		controlMessage("flush", "checkpoint"),
 	} {
 		ack, err := g.js.PublishMsg(t.Context(), m)
@@ -361,8 +368,8 @@ func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	}
 }
 
-// A group must not go on with the names of its classes in another order: what its workers saved does
-// not hold names, and every share would be that of another class.
+// A group must not go on with the names of its classes in another order: what its workers saved
+// does not hold names, and every share would be that of another class.
 func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 5))
 	settings.Output = config.Output{Every: settings.Output.Every}
@@ -393,8 +400,8 @@ func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	}
 }
 
-// A purge must leave what a worker with an empty disk needs: the log from the graph on that the group
-// keeps, which is older than the checkpoints of a worker.
+// A purge must leave what a worker with an empty disk needs: the log from the graph on that the
+// group keeps, which is older than the checkpoints of a worker.
 func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 7))
 	settings.Output = config.Output{Every: settings.Output.Every}
@@ -442,8 +449,8 @@ func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	})
 }
 
-// The page of every worker must answer alike, whoever estimates a community: whom to label depends on
-// its shares.
+// The page of every worker must answer alike, whoever estimates a community: whom to label depends
+// on its shares.
 func TestPagesOfAGroupAskForTheSameLabels(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 9))
 	settings.Output = config.Output{Every: settings.Output.Every}

@@ -30,8 +30,10 @@ func at(i int) int64 { return 1_790_000_000_000_000 + int64(i)*1000 }
 // like is a frame: account a likes a post of account b.
 func like(i int, a, b string) string {
 	return fmt.Sprintf(
-		`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"rev":"3l","operation":"create","collection":"app.bsky.feed.like",
-		"rkey":"3k","record":{"$type":"app.bsky.feed.like","createdAt":"2026-09-21T00:00:00Z","subject":{"cid":"baf","uri":"at://did:plc:%s/app.bsky.feed.post/3p"}},"cid":"baf"}}`,
+		`{"did":"did:plc:%s","time_us":%d,"kind":"commit",
+"commit":{"rev":"3l","operation":"create","collection":"app.bsky.feed.like",
+		"rkey":"3k","record":{"$type":"app.bsky.feed.like","createdAt":"2026-09-21T00:00:00Z",
+"subject":{"cid":"baf","uri":"at://did:plc:%s/app.bsky.feed.post/3p"}},"cid":"baf"}}`,
 		a,
 		at(i),
 		b,
@@ -46,7 +48,8 @@ func post(i int, a, b, lang string) string {
 		reply = `"reply":{"parent":` + uri + `,"root":` + uri + `},`
 	}
 	return fmt.Sprintf(
-		`{"did":"did:plc:%s","time_us":%d,"kind":"commit","commit":{"operation":"create","collection":"app.bsky.feed.post",
+		`{"did":"did:plc:%s","time_us":%d,"kind":"commit",
+"commit":{"operation":"create","collection":"app.bsky.feed.post",
 		"record":{"$type":"app.bsky.feed.post",%s"langs":[%q],"text":"hello"}}}`,
 		a,
 		at(i),
@@ -59,19 +62,39 @@ func post(i int, a, b, lang string) string {
 func TestFramesBecomeEvents(t *testing.T) {
 	const src = `"src":"did:plc:ann"`
 	for name, c := range map[string]struct{ frame, edges, vertices string }{
-		"like":   {like(1, "ann", "bob"), `{"dst":"did:plc:bob",` + src + `,"time":1790000000.001,"ttl":3600}`, ""},
-		"repost": {strings.ReplaceAll(like(1, "ann", "bob"), "feed.like", "feed.repost"), `{"dst":"did:plc:bob",` + src + `,"time":1790000000.001,"ttl":3600}`, ""},
+		"like": {like(1, "ann", "bob"), `{"dst":"did:plc:bob",` + src +
+			`,"time":1790000000.001,"ttl":3600}`, ""},
+		"repost": {
+			strings.ReplaceAll(like(1, "ann", "bob"), "feed.like", "feed.repost"),
+			`{"dst":"did:plc:bob",` + src + `,"time":1790000000.001,"ttl":3600}`, "",
+		},
 		"answer": {
-			post(2, "ann", "bob", "pt-BR"), `{"dst":"did:plc:bob",` + src + `,"time":1790000000.002,"ttl":3600}`,
+			post(2, "ann", "bob", "pt-BR"), `{"dst":"did:plc:bob",` + src +
+				`,"time":1790000000.002,"ttl":3600}`,
 			`{"attributes":{"lang":"pt"},"time":1790000000.002,"vertex":"did:plc:ann"}`,
 		},
-		"post":            {post(0, "ann", "", "de"), "", `{"attributes":{"lang":"de"},"time":1790000000,"vertex":"did:plc:ann"}`},
-		"of one's own":    {like(1, "ann", "ann"), "", ""},
-		"taken back":      {`{"did":"did:plc:ann","time_us":5,"kind":"commit","commit":{"operation":"delete","collection":"app.bsky.feed.like","rkey":"3k"}}`, "", ""},
-		"deleted account": {`{"did":"did:plc:ann","time_us":5000000,"kind":"account","account":{"active":false,"did":"did:plc:ann","status":"deleted"}}`, "", `{"erase":true,"time":5,"vertex":"did:plc:ann"}`},
-		"paused account":  {`{"did":"did:plc:ann","time_us":5000000,"kind":"account","account":{"active":false,"did":"did:plc:ann","status":"deactivated"}}`, "", ""},
-		"identity":        {`{"did":"did:plc:ann","time_us":5,"kind":"identity","identity":{"did":"did:plc:ann","handle":"ann.bsky.social"}}`, "", ""},
-		"no such subject": {strings.ReplaceAll(like(1, "ann", "bob"), "at://did:plc:bob/", "https://example.org/"), "", ""},
+		"post": {
+			post(0, "ann", "", "de"), "",
+			`{"attributes":{"lang":"de"},"time":1790000000,"vertex":"did:plc:ann"}`,
+		},
+		"of one's own": {like(1, "ann", "ann"), "", ""},
+		"taken back": {
+			`{"did":"did:plc:ann","time_us":5,"kind":"commit",` +
+				`"commit":{"operation":"delete","collection":"app.bsky.feed.like","rkey":"3k"}}`,
+			"",
+			"",
+		},
+		"deleted account": {
+			`{"did":"did:plc:ann","time_us":5000000,"kind":"account",` +
+				`"account":{"active":false,"did":"did:plc:ann","status":"deleted"}}`, "",
+			`{"erase":true,"time":5,"vertex":"did:plc:ann"}`,
+		},
+		"paused account": {`{"did":"did:plc:ann","time_us":5000000,"kind":"account",` +
+			`"account":{"active":false,"did":"did:plc:ann","status":"deactivated"}}`, "", ""},
+		"identity": {`{"did":"did:plc:ann","time_us":5,"kind":"identity",` +
+			`"identity":{"did":"did:plc:ann","handle":"ann.bsky.social"}}`, "", ""},
+		"no such subject": {strings.ReplaceAll(like(1, "ann", "bob"), "at://did:plc:bob/",
+			"https://example.org/"), "", ""},
 	} {
 		var f frame
 		if err := json.Unmarshal([]byte(c.frame), &f); err != nil {
@@ -193,7 +216,8 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 	defer cancel()
 	failures := 1
 	f := follower{
-		url: server.URL, translator: translator{key: []byte("0123456789abcdef"), ttl: time.Hour}, stallMax: 300 * time.Millisecond, pauseMin: time.Millisecond,
+		url: server.URL, translator: translator{key: []byte("0123456789abcdef"), ttl: time.Hour},
+		stallMax: 300 * time.Millisecond, pauseMin: time.Millisecond,
 		publish: func(_ context.Context, b *batch) error {
 			if failures--; failures == 0 { // the first batch fails once and is read again
 				return errors.New("the broker is away")
@@ -233,7 +257,11 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 		t.Errorf("connections began at %q, want %q", server.cursors, want)
 	}
 	all := strings.Join(said, "\n")
-	for _, part := range []string{"2 frames could not be read", "nothing came for 300ms", "rejects the cursor", "nothing between 2026-09-21T14:14:50Z and 2026-09-21T14:16:30Z", "the broker is away"} {
+	for _, part := range []string{
+		"2 frames could not be read", "nothing came for 300ms",
+		"rejects the cursor", "nothing between 2026-09-21T14:14:50Z and 2026-09-21T14:16:30Z",
+		"the broker is away",
+	} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q is not said:\n%s", part, all)
 		}
@@ -251,7 +279,8 @@ func TestProgramGoesOnWhereItWas(t *testing.T) {
 	first := play(t, []string{like(1, "ann", "bob"), post(2, "bob", "ann", "de"), "stall"})
 	runUntil(t, server.URL(), dir, first, at(2))
 	deleted := fmt.Sprintf(
-		`{"did":"did:plc:cem","time_us":%d,"kind":"account","account":{"active":false,"did":"did:plc:cem","status":"deleted"}}`,
+		`{"did":"did:plc:cem","time_us":%d,"kind":"account","account":{"active":false,`+
+			`"did":"did:plc:cem","status":"deleted"}}`,
 		at(4),
 	)
 	second := play(

@@ -62,7 +62,8 @@ func TestPostsAreClassified(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if edges := string(b.edges); strings.Contains(edges, "bob") || !strings.Contains(edges, "cem") {
+		if edges := string(b.edges); strings.Contains(edges, "bob") ||
+			!strings.Contains(edges, "cem") {
 			t.Errorf("edges %s", edges)
 		}
 		if err := publish(t.Context(), js, b, classifier.URL); err != nil {

@@ -146,7 +146,10 @@ func TestRunOnThreeServers(t *testing.T) {
 	}
 	operator, producer := connectTo("operator"), connectTo("producer")
 	publish(t, producer, 1)
-	for _, name := range []string{"GQL", "GQL_QUARANTINE", "GQL_ESTIMATES", "GQL_ALERTS", "KV_gql_estimates"} {
+	for _, name := range []string{
+		"GQL", "GQL_QUARANTINE", "GQL_ESTIMATES", "GQL_ALERTS",
+		"KV_gql_estimates",
+	} {
 		await(t, "current copies of "+name, func() bool {
 			stream, err := operator.Stream(t.Context(), name)
 			if err != nil {
@@ -189,7 +192,10 @@ func oneExports(t *testing.T, pages ...string) {
 			if reply.Body.Close(); err != nil {
 				t.Fatal(err)
 			}
-			for _, line := range []string{"gqlstream_group_workers 2", "gqlstream_group_shards_unserved 0"} {
+			for _, line := range []string{
+				"gqlstream_group_workers 2",
+				"gqlstream_group_shards_unserved 0",
+			} {
 				if !strings.Contains(string(body), "\n"+line+"\n") {
 					return false
 				}

@@ -30,9 +30,11 @@ const hostileSeconds = 3
 
 // hostileSubjects are those that the clients publish on, ask on and want replies on.
 var hostileSubjects = []string{
-	"gql.edge", "gql.label", "gql.prediction", "gql.member", "gql.vertex", "gql.control", "gql.skip.1",
+	"gql.edge", "gql.label", "gql.prediction", "gql.member", "gql.vertex", "gql.control",
+	"gql.skip.1",
 	"gql.skip.2-9", "gql.x", "gqlest.shard.0", "gqlest.shard.1", "gqlest.estimate.berlin.auto",
-	"gqlest.alert.a.b", "gqlest.history.day.berlin.auto", "gqlq.edge", "$KV.gql_estimates.berlin.auto",
+	"gqlest.alert.a.b", "gqlest.history.day.berlin.auto", "gqlq.edge",
+	"$KV.gql_estimates.berlin.auto",
 	"gqlest.query.info", "gqlest.query.list", "gqlest.query.latest", "gqlest.query.history",
 	"gqlest.query.explain",
 	"$SRV.PING", "$SRV.INFO", "$SRV.STATS.gqlstream", "$JS.API.STREAM.INFO.GQL",
@@ -46,24 +48,30 @@ var hostileSubjects = []string{
 var hostilePayloads = []string{
 	"", "{}", "x", `{"src": V, "dst": 1V}`, `{"vertex": V, "class": "left"}`,
 	`{"vertex": V, "probabilities": [0.2, 0.8]}`, `{"community": "berlin", "vertex": V}`,
-	`{"vertex": V, "probabilities": [0.9, 0.1]}`, `{"vertex": V, "erase": true}`, `{"op": "flush"}`, `{"op": "skip", "position": 3}`,
+	`{"vertex": V, "probabilities": [0.9, 0.1]}`, `{"vertex": V, "erase": true}`, `{"op": "flush"}`,
+	`{"op": "skip", "position": 3}`,
 	`{"op": "configure", "communities": []}`, `{"op": "checkpoint"}`, `{"op": "tick"}`,
-	`{"op": "configure", "config": {"communities": [{"name": "berlin"}, {"name": "nV", "where": {"a": V}}]}}`,
+	`{"op": "configure", "config": {"communities": [{"name": "berlin"}, {"name": "nV", "where": ` +
+		`{"a": V}}]}}`,
 	`{"op": "configure", "config": {"communities": [{"name": "everyone", "everyone": true}]}}`,
 	`{"op": "tick", "time": "2024-05-01T12:00:00Z"}`, `{"op": "note", "text": "nV"}`,
-	`{"vertex": V, "attributes": {"a": V}}`, `{"author": V, "probabilities": [0.1, 0.9], "reply_to": 1V}`,
+	`{"vertex": V, "attributes": {"a": V}}`,
+	`{"author": V, "probabilities": [0.1, 0.9], "reply_to": 1V}`,
 	`{"community": "everyone", "from": "2024-05-01T12:00:00Z", "points": V}`,
 	`{"community": "everyone", "from": 1, "to": V}`, `{"limit": V, "sort": "share"}`,
 	`{"community": "berlin"}`, `{"writer": {}, "position": 9, "part": 1, "parts": 1, "log": "x"}`,
 	`{"name": "GQL", "subjects": ["gql.>"], "metadata": {"gqlstream.skipped": "1-9"}}`,
-	`{"stream_name": "GQL_ESTIMATES", "config": {"deliver_subject": "gql.edge", "ack_policy": "none"}}`,
+	`{"stream_name": "GQL_ESTIMATES", "config": {"deliver_subject": "gql.edge", "ack_policy": ` +
+		`"none"}}`,
 }
 
-// operatorSubjects are those of an operator whose program is wrong. They may all be written, so every
-// record must mean the same to a replay.
+// operatorSubjects are those of an operator whose program is wrong. They may all be written, so
+// every record must mean the same to a replay.
 var operatorSubjects = []string{
-	"gql.edge", "gql.label", "gql.prediction", "gql.post", "gql.member", "gql.vertex", "gql.control",
-	"gql.control", "gql.skip.1", "gql.x", "gqlest.query.info", "gqlest.query.latest", "gqlest.query.history",
+	"gql.edge", "gql.label", "gql.prediction", "gql.post", "gql.member", "gql.vertex",
+	"gql.control",
+	"gql.control", "gql.skip.1", "gql.x", "gqlest.query.info", "gqlest.query.latest",
+	"gqlest.query.history",
 	"gqlest.query.explain", "$SRV.PING",
 }
 
@@ -80,9 +88,9 @@ type pace struct {
 }
 
 // keep opens the pace for a second, or until the run is lagMax messages behind. Then it waits until
-// the run has taken what the log holds, and rests as long as both took. So the run works at most half of
-// the time, and a replay takes no longer. An operator has the communities configured again before
-// each burst, so that there is something to estimate.
+// the run has taken what the log holds, and rests as long as both took. So the run works at most
+// half of the time, and a replay takes no longer. An operator has the communities configured again
+// before each burst, so that there is something to estimate.
 func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
 	operator := connect(t, url, "operator")
 	stream, err := operator.js.Stream(t.Context(), "GQL")
@@ -113,7 +121,11 @@ func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
 		time.Sleep(50 * time.Millisecond) // messages on their way
 		for p.logged = last(); position(t, page) < p.logged; time.Sleep(10 * time.Millisecond) {
 			if time.Since(begun) > 10*time.Minute {
-				t.Errorf("the run is at position %d of %d after 10 minutes", position(t, page), p.logged)
+				t.Errorf(
+					"the run is at position %d of %d after 10 minutes",
+					position(t, page),
+					p.logged,
+				)
 				return
 			}
 		}
@@ -169,7 +181,8 @@ var operatorReplies = []string{
 	"gqlest.alert.a.b", "gqlest.shard.0", "gqlest.shard.1", "gql.skip.1", "gql.edge", "gqlq.edge",
 }
 
-// attack has one client publish, ask and reply at random while the pace is open, until the time is over.
+// attack has one client publish, ask and reply at random while the pace is open, until the time is
+// over.
 func attack(
 	t *testing.T, url, role string, seed uint64, p *pace, until time.Time,
 ) (sent int) {
@@ -198,7 +211,10 @@ func attack(
 			}
 		}
 		if r.IntN(4) == 0 {
-			id := fmt.Sprint("tick/", time.Now().UnixNano()/int64(100*time.Millisecond)+r.Int64N(50))
+			id := fmt.Sprint(
+				"tick/",
+				time.Now().UnixNano()/int64(100*time.Millisecond)+r.Int64N(50),
+			)
 			m.Header.Set(jetstream.MsgIDHeader, id)
 		}
 		if err := c.PublishMsg(m); err != nil {
@@ -212,8 +228,8 @@ func attack(
 	return sent
 }
 
-// catchUp has the communities of the beginning configured again, and waits until the run has published
-// what follows from the end of the log.
+// catchUp has the communities of the beginning configured again, and waits until the run has
+// published what follows from the end of the log.
 func catchUp(t *testing.T, url string, patience time.Duration) {
 	t.Helper()
 	operator := connect(t, url, "operator")
@@ -221,7 +237,11 @@ func catchUp(t *testing.T, url string, patience time.Duration) {
 	configured := configure(t, operator.js)
 	publish(t, operator.js, 3)
 	for end := time.Now().Add(patience); ; {
-		m, err := operator.Request("gqlest.query.latest", []byte(`{"community": "everyone"}`), 10*time.Second)
+		m, err := operator.Request(
+			"gqlest.query.latest",
+			[]byte(`{"community": "everyone"}`),
+			10*time.Second,
+		)
 		var answer struct {
 			Estimates []struct {
 				Position uint64 `json:"position"`
@@ -247,7 +267,11 @@ func recordsOf(t *testing.T, url string) (records []string, foreign int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	consumer, err := c.js.OrderedConsumer(t.Context(), "GQL_ESTIMATES", jetstream.OrderedConsumerConfig{})
+	consumer, err := c.js.OrderedConsumer(
+		t.Context(),
+		"GQL_ESTIMATES",
+		jetstream.OrderedConsumerConfig{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +293,9 @@ func recordsOf(t *testing.T, url string) (records []string, foreign int) {
 	}
 }
 
-// Whatever producers, readers and a faulty program of an operator publish, ask, and want replies on, the
-// pipeline must go on, and its log out must be what a replay of the log publishes, and hold nothing else.
+// Whatever producers, readers and a faulty program of an operator publish, ask, and want replies
+// on, the pipeline must go on, and its log out must be what a replay of the log publishes, and hold
+// nothing else.
 func TestHostileClientsChangeNothingOfTheHistory(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()
@@ -306,8 +331,14 @@ http: {listen: "127.0.0.1:0"}
 	for range roles {
 		n += <-sent
 	}
-	t.Logf("%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s", n, p.bursts,
-		p.logged, p.working.Round(time.Millisecond), seconds)
+	t.Logf(
+		"%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s",
+		n,
+		p.bursts,
+		p.logged,
+		p.working.Round(time.Millisecond),
+		seconds,
+	)
 	catchUp(t, url, 5*time.Minute)
 	if err := run.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -325,7 +356,11 @@ http: {listen: "127.0.0.1:0"}
 	lines := func(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 	published, replayed := lines(text(t, output)), lines(string(again))
 	if len(published) > len(replayed) || !slices.Equal(published, replayed[:len(published)]) {
-		t.Errorf("%d records published, %d replayed, and they differ", len(published), len(replayed))
+		t.Errorf(
+			"%d records published, %d replayed, and they differ",
+			len(published),
+			len(replayed),
+		)
 	}
 	if len(replayed)-len(published) > 8 { // of the last emission, which the end cut short
 		t.Errorf("%d records of %d are missing", len(replayed)-len(published), len(replayed))
@@ -335,8 +370,16 @@ http: {listen: "127.0.0.1:0"}
 		return strings.HasPrefix(line, `{"note":`)
 	})
 	if from := len(estimates) - len(kept); from < 0 || !slices.Equal(kept, estimates[from:]) {
-		t.Errorf("the log out holds %d records, the file %d, and they differ", len(kept), len(estimates))
+		t.Errorf(
+			"the log out holds %d records, the file %d, and they differ",
+			len(kept),
+			len(estimates),
+		)
 	}
-	t.Logf("%d records equal to the replay, which took %v; %d acknowledgements among them are ignored",
-		len(published), took.Round(time.Millisecond), foreign)
+	t.Logf(
+		"%d records equal to the replay, which took %v; %d acknowledgements among them are ignored",
+		len(published),
+		took.Round(time.Millisecond),
+		foreign,
+	)
 }

@@ -61,7 +61,8 @@ func TestManifestsFitTheServers(t *testing.T) {
 				Metadata   map[string]any `yaml:"metadata"`
 				Spec       map[string]any `yaml:"spec"`
 			}
-			if err := yaml.NewDecoder(strings.NewReader(document), yaml.Strict()).Decode(&object); err != nil {
+			if err := yaml.NewDecoder(strings.NewReader(document),
+				yaml.Strict()).Decode(&object); err != nil {
 				t.Fatal(yaml.FormatError(err, false, true))
 			}
 			if object.Metadata["name"] != name || object.Spec == nil {

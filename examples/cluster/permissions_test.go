@@ -26,7 +26,8 @@ func TestPageLeadsToThePermissions(t *testing.T) {
 	}
 }
 
-// startPipeline runs a pipeline as the worker, which answers as the user for that. Its log has no ticks.
+// startPipeline runs a pipeline as the worker, which answers as the user for that. Its log has no
+// ticks.
 func startPipeline(t *testing.T, url string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +50,10 @@ http: {listen: "127.0.0.1:0"}
 func copyStreams(t *testing.T, url string) {
 	t.Helper()
 	c := connect(t, url, "copies")
-	for _, name := range []string{"GQL_ESTIMATES", "GQL_ALERTS", "GQL_HISTORY", "KV_gql_estimates"} {
+	for _, name := range []string{
+		"GQL_ESTIMATES", "GQL_ALERTS", "GQL_HISTORY",
+		"KV_gql_estimates",
+	} {
 		var config jetstream.StreamConfig
 		err := json.Unmarshal([]byte(text(t, "copies/"+name+".json")), &config)
 		if err != nil {
@@ -148,17 +152,24 @@ func TestGroupMayDoItsWork(t *testing.T) {
 	})
 	publish(t, c.js, 1)
 	publishControl(t, c.js, "flush", "checkpoint")
-	for _, name := range []string{"OBJ_gql_group_team_state", "KV_gql_group_team", "GQL_ESTIMATES"} {
+	for _, name := range []string{
+		"OBJ_gql_group_team_state", "KV_gql_group_team",
+		"GQL_ESTIMATES",
+	} {
 		await(t, "messages in "+name, func() bool {
 			stream, err := c.js.Stream(t.Context(), name)
 			return err == nil && stream.CachedInfo().State.Msgs > 0
 		})
 	}
-	if out, err := exec.Command(program, "group", "team", "drain", "a", "--nats", urlOf(url, "operator")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "group", "team", "drain", "a", "--nats",
+		urlOf(url, "operator")).CombinedOutput(); err != nil {
 		t.Errorf("operators cannot drain a worker: %v\n%s", err, out)
 	}
 	workers[0].ended(t)
-	for _, subject := range []string{"$KV.gql_group_team.worker.x", "$O.gql_group_team_state.M.x", "$KV.gql_estimates.drain.auto"} {
+	for _, subject := range []string{
+		"$KV.gql_group_team.worker.x", "$O.gql_group_team_state.M.x",
+		"$KV.gql_estimates.drain.auto",
+	} {
 		c.refused(
 			t,
 			"an operator's "+subject,

@@ -63,8 +63,8 @@ func (a *attempt) publish(subject, payload string) bool {
 	return a.wrote(subject) > before
 }
 
-// replyOn reports whether the role had anything written on a subject of the pipeline by a request that
-// wants its answer there. It first asks with an inbox, which is answered in the same order.
+// replyOn reports whether the role had anything written on a subject of the pipeline by a request
+// that wants its answer there. It first asks with an inbox, which is answered in the same order.
 func (a *attempt) replyOn(question, reply string, payload []byte) bool {
 	m := &nats.Msg{Subject: question, Reply: reply, Data: payload}
 	if err := a.c.PublishMsg(m); err != nil {
@@ -118,7 +118,8 @@ func (a *attempt) listen(pattern, subject string) bool {
 	return err == nil && m.Subject == subject
 }
 
-// deliver reports whether a consumer of the role makes the server write on a subject of the pipeline.
+// deliver reports whether a consumer of the role makes the server write on a subject of the
+// pipeline.
 func (a *attempt) deliver(stream, subject string) bool {
 	config := fmt.Sprintf(`{"stream_name": %q, "config": {"deliver_subject": %q,`+
 		` "ack_policy": "none", "deliver_policy": "all", "name": "push%d"}}`, stream, subject, a.n)
@@ -143,7 +144,8 @@ func (a *attempt) changeWebhook() bool {
 		before = queue()
 		return !before.Created.IsZero() && before.Config.FilterSubject == ""
 	})
-	update := `{"stream_name": "GQL_ALERTS", "action": "", "config": {"durable_name": "webhook-ops",` +
+	update := `{"stream_name": "GQL_ALERTS", "action": "", "config": {"durable_name": ` +
+		`"webhook-ops",` +
 		` "ack_policy": "explicit", "filter_subject": "gqlest.alert.none", "description": "x"}}`
 	a.request("$JS.API.CONSUMER.CREATE.GQL_ALERTS.webhook-ops.gqlest.alert.none", update)
 	a.request("JS.PIPELINE.API.CONSUMER.CREATE.GQL_ALERTS", update)
@@ -152,8 +154,8 @@ func (a *attempt) changeWebhook() bool {
 	return after.Config.FilterSubject != "" || !after.Created.Equal(before.Created)
 }
 
-// attempts are the rows of the table in docs/permissions.md, and how each is tried. Of several tries one
-// that succeeds is enough.
+// attempts are the rows of the table in docs/permissions.md, and how each is tried. Of several
+// tries one that succeeds is enough.
 var attempts = map[string]func(a *attempt) bool{
 	"publish edges, labels, predictions, posts, members and vertices": func(a *attempt) bool {
 		all := true
@@ -168,7 +170,8 @@ var attempts = map[string]func(a *attempt) bool{
 	"publish estimates, alerts and refusals": func(a *attempt) bool {
 		tried := false
 		for _, subject := range []string{
-			"gqlest.estimate.try.%d", "gqlest.alert.try.%d", "gqlq.try%d", "gqlest.history.day.try.%d",
+			"gqlest.estimate.try.%d", "gqlest.alert.try.%d", "gqlq.try%d",
+			"gqlest.history.day.try.%d",
 			"gqlest.shard.%d000",
 		} {
 			tried = a.publish(fmt.Sprintf(subject, a.n), "{}") || tried
@@ -234,7 +237,10 @@ var attempts = map[string]func(a *attempt) bool{
 	},
 	"make or delete copies for readers": func(a *attempt) bool {
 		name := fmt.Sprint("COPY", a.n)
-		made := a.request("$JS.API.STREAM.CREATE."+name, `{"name": "`+name+`", "storage": "memory"}`)
+		made := a.request(
+			"$JS.API.STREAM.CREATE."+name,
+			`{"name": "`+name+`", "storage": "memory"}`,
+		)
 		if _, err := a.observer.js.Stream(a.t.Context(), name); err == nil {
 			return false // it is a stream of the pipeline's account
 		}
@@ -255,7 +261,10 @@ var attempts = map[string]func(a *attempt) bool{
 		return a.tryGroup("$KV.gql_group_g.worker.x")
 	},
 	"write the object bucket of a group": func(a *attempt) bool {
-		bucket := jetstream.ObjectStoreConfig{Bucket: "gql_group_g_state", Storage: jetstream.MemoryStorage}
+		bucket := jetstream.ObjectStoreConfig{
+			Bucket:  "gql_group_g_state",
+			Storage: jetstream.MemoryStorage,
+		}
 		if _, err := a.observer.js.CreateOrUpdateObjectStore(a.t.Context(), bucket); err != nil {
 			a.t.Fatal(err)
 		}
@@ -291,7 +300,8 @@ func (a *attempt) listenInbox() bool {
 	return err == nil
 }
 
-// takeID reports whether the broker drops an event because the role published one with its id before.
+// takeID reports whether the broker drops an event because the role published one with its id
+// before.
 func (a *attempt) takeID() bool {
 	id := fmt.Sprint("guessed-", a.n, "-", time.Now().UnixNano())
 	m := nats.NewMsg("gql.edge")
@@ -300,7 +310,12 @@ func (a *attempt) takeID() bool {
 	ctx, cancel := a.context()
 	defer cancel()
 	_, _ = a.c.RequestMsgWithContext(ctx, m)
-	ack, err := a.observer.js.Publish(a.t.Context(), "gql.edge", []byte("{}"), jetstream.WithMsgID(id))
+	ack, err := a.observer.js.Publish(
+		a.t.Context(),
+		"gql.edge",
+		[]byte("{}"),
+		jetstream.WithMsgID(id),
+	)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -352,12 +367,16 @@ func permissionsTable(t *testing.T) (roles []string, rows map[string][]bool) {
 	return roles, rows
 }
 
-// Every role must be able to do what the table of the page says, and nothing else of it, on a server
-// with the example accounts and a pipeline that runs.
+// Every role must be able to do what the table of the page says, and nothing else of it, on a
+// server with the example accounts and a pipeline that runs.
 func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 	roles, rows := permissionsTable(t)
-	if want := []string{"worker", "answers", "operator", "producer", "reader", "copies"}; !slices.Equal(
-		roles, want,
+	if want := []string{
+		"worker", "answers", "operator", "producer", "reader",
+		"copies",
+	}; !slices.Equal(
+		roles,
+		want,
 	) {
 		t.Fatalf("the table has the roles %q, want %q", roles, want)
 	}
@@ -367,7 +386,8 @@ func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 	observer := connect(t, url, "worker")
 	for v := range 4 { // something to read
 		payload := fmt.Sprintf(`{"vertex": %d, "probabilities": [0.7, 0.3], "time": %d}`, v, 1e9+v)
-		if _, err := observer.js.Publish(t.Context(), "gql.prediction", []byte(payload)); err != nil {
+		if _, err := observer.js.Publish(t.Context(), "gql.prediction",
+			[]byte(payload)); err != nil {
 			t.Fatal(err)
 		}
 		payload = fmt.Sprintf(`{"community": "berlin", "vertex": %d}`, v)
@@ -384,7 +404,8 @@ func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(t, url, "operator").js.Publish(t.Context(), "gqlask", []byte("{}")); err != nil {
+	if _, err := connect(t, url, "operator").js.Publish(t.Context(), "gqlask",
+		[]byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	reader := attempt{t, "reader", connect(t, url, "reader"), observer, 0}

@@ -38,7 +38,10 @@ func said(t *testing.T, m wire.Message) string {
 		e.Position = 0
 		lines = append(lines, fmt.Sprintf("%+v", e))
 	}
-	for _, list := range []any{b.Labels, b.Predictions, b.Posts, b.Members, b.Vertices, b.Controls} {
+	for _, list := range []any{
+		b.Labels, b.Predictions, b.Posts, b.Members, b.Vertices,
+		b.Controls,
+	} {
 		lines = append(lines, fmt.Sprintf("%+v", list))
 	}
 	if b.Events() == 0 {
@@ -102,8 +105,10 @@ func TestGoProducer(t *testing.T) {
 		)
 		if first[kind] == "" {
 			first[kind] = text
-		} else if kind != event.KindVertex && text != first[kind] { // attributes come in the table's order
-			t.Errorf("%v as %s says\n%s\nwant\n%s", kind, m.Header.Get("Content-Type"), text, first[kind])
+		} else if kind != event.KindVertex &&
+			text != first[kind] { // attributes come in the table's order
+			t.Errorf("%v as %s says\n%s\nwant\n%s", kind, m.Header.Get("Content-Type"), text,
+				first[kind])
 		}
 	}
 	if len(first) != event.Kinds {

@@ -124,7 +124,8 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(
+	if refused := output(t, nil, program, "quarantine", "list", "--nats",
+		server); !strings.Contains(
 		refused,
 		"0 entries",
 	) {
@@ -140,7 +141,19 @@ func TestPackageCanBeInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := filepath.Join(dir, "target")
-	output(t, nil, interpreter(), "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source)
+	output(
+		t,
+		nil,
+		interpreter(),
+		"-m",
+		"pip",
+		"install",
+		"--quiet",
+		"--no-deps",
+		"--target",
+		target,
+		source,
+	)
 	// The current folder has the same module: it is taken out of the search.
 	out := output(t, []string{"PYTHONPATH=" + target}, interpreter(), "-c",
 		"import sys; sys.path = [p for p in sys.path if p]\n"+
@@ -172,7 +185,8 @@ func TestNotebookRunsFromTopToBottom(t *testing.T) {
 			t.Errorf("no %q in the notebook's outputs", want)
 		}
 	}
-	if refused := output(t, nil, program, "quarantine", "list", "--nats", server); !strings.Contains(
+	if refused := output(t, nil, program, "quarantine", "list", "--nats",
+		server); !strings.Contains(
 		refused,
 		"0 entries",
 	) {

@@ -12,7 +12,8 @@ import (
 // bound bounds nothing, and not so much more that plain patterns are refused.
 func TestPatternSizeIsThatOfTheCompiler(t *testing.T) {
 	for _, pattern := range []string{
-		"", "z", "^de(-|$)", "[a-z0-9._%+-]+@[a-z0-9.-]+", "(a|bc|def)*x", "a{3,90}", "(ab{2,5}){7}", "x{40,}",
+		"", "z", "^de(-|$)", "[a-z0-9._%+-]+@[a-z0-9.-]+", "(a|bc|def)*x", "a{3,90}",
+		"(ab{2,5}){7}", "x{40,}",
 		"(?i)straße", `\pL+`, `\bword\b`, "a?b+c*", ".{0,99}.{0,99}", "((((a){3}){3}){3}){3}",
 	} {
 		re, err := syntax.Parse(pattern, syntax.Perl)
@@ -50,7 +51,8 @@ func TestStepsCountWhatAnEvaluationDoes(t *testing.T) {
 	last := 0
 	for _, source := range []string{
 		`true`, `a > 1`, `a > 1 and b < 2 or c == 3`, `a in [` + strings.Repeat("1,", 200) + `2]`,
-		`a contains "x"`, `a matches "xyz"`, `a matches "x{50}"`, `a matches "x{50}" or b matches "y{50}"`,
+		`a contains "x"`, `a matches "xyz"`, `a matches "x{50}"`,
+		`a matches "x{50}" or b matches "y{50}"`,
 	} {
 		p, err := Compile(source)
 		if err != nil {

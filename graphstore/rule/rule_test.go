@@ -91,28 +91,33 @@ func TestRulesGiveWhatTheirTextSays(t *testing.T) {
 // What is no rule must be refused with the place and with what there is.
 func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 	for source, want := range map[string]string{
-		`language == "de" and and`:            "column 22: unexpected token",
-		`age >=`:                              "column 6: unexpected token EOF",
-		``:                                    "column 1: unexpected token EOF",
-		"language == \"de\" and\n len(x) > 2": "line 2, column 2: there is no function len; a rule has",
-		`now() > 3`:                           "column 1: there is no function now",
-		`foo(3) > 3`:                          "column 1: there are no functions but attribute",
-		`age + 1`:                             "column 5: a rule must be true or false, and this is a number",
-		`not language == "de"`:                "column 17: true or false cannot be compared with text",
-		`"a" < 3`:                             "column 7: text cannot be compared with a number",
-		`age and "x"`:                         "column 9: and takes true or false, and this is text",
-		`user.age > 3`:                        `column 6: values have no parts; an attribute whose name has a dot is attribute("a.b")`,
-		`age in 1..100000000`:                 "in takes a list",
-		`age in [x]`:                          "column 9: a list holds texts, numbers and truth values only",
-		`age matches "("`:                     "column 13: error parsing regexp",
-		`age matches language`:                "column 13: matches takes a pattern in quotes",
-		`all(1..9, # > 0)`:                    "column 1: there is no function all",
-		`age ^ 2 > 3`:                         "column 5: there is no operator ^",
-		`age > 3 ? true : false`:              "this is not a part of a rule",
-		`let x = 3; x > age`:                  "this is not a part of a rule",
-		`$env == 3`:                           "column 1: there is no $env",
-		`attribute(language) == 3`:            "column 1: want the name of an attribute",
-		strings.Repeat("(", textBytesMax+1):   "the rule has 4097 bytes, at most 4096 are allowed",
+		`language == "de" and and`: "column 22: unexpected token",
+		`age >=`:                   "column 6: unexpected token EOF",
+		``:                         "column 1: unexpected token EOF",
+		"language == \"de\" and\n len(x) > 2": "line 2, column 2: there is no function len; a " +
+			"rule has",
+		`now() > 3`:  "column 1: there is no function now",
+		`foo(3) > 3`: "column 1: there are no functions but attribute",
+		`age + 1`: "column 5: a rule must be true or false, and " +
+			"this is a number",
+		`not language == "de"`: "column 17: true or false cannot be compared " +
+			"with text",
+		`"a" < 3`:     "column 7: text cannot be compared with a number",
+		`age and "x"`: "column 9: and takes true or false, and this is text",
+		`user.age > 3`: `column 6: values have no parts; an attribute ` +
+			`whose name has a dot is attribute("a.b")`,
+		`age in 1..100000000`: "in takes a list",
+		`age in [x]`: "column 9: a list holds texts, numbers and truth " +
+			"values only",
+		`age matches "("`:                   "column 13: error parsing regexp",
+		`age matches language`:              "column 13: matches takes a pattern in quotes",
+		`all(1..9, # > 0)`:                  "column 1: there is no function all",
+		`age ^ 2 > 3`:                       "column 5: there is no operator ^",
+		`age > 3 ? true : false`:            "this is not a part of a rule",
+		`let x = 3; x > age`:                "this is not a part of a rule",
+		`$env == 3`:                         "column 1: there is no $env",
+		`attribute(language) == 3`:          "column 1: want the name of an attribute",
+		strings.Repeat("(", textBytesMax+1): "the rule has 4097 bytes, at most 4096 are allowed",
 	} {
 		_, err := Compile(source)
 		var at *compileError
@@ -126,7 +131,8 @@ func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{
 		`language == "de" and age >= 18`, `a ?? b in [1, -2, "x"]`, `not (x matches "^a+$")`,
-		`attribute("a b") startsWith "x" || y % 2 == 0`, `1 < a < 3`, `a | b()`, `[1][0]`, `{a: 1}.a`, `if a {b} else {c}`,
+		`attribute("a b") startsWith "x" || y % 2 == 0`, `1 < a < 3`, `a | b()`, `[1][0]`,
+		`{a: 1}.a`, `if a {b} else {c}`,
 	} {
 		f.Add(seed)
 	}

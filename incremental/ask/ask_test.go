@@ -49,7 +49,8 @@ func world(t *testing.T, n int) *graphstore.Store {
 	return store
 }
 
-// Members of whom nothing is predicted must be drawn like others, and what labels buy must be a number.
+// Members of whom nothing is predicted must be drawn like others, and what labels buy must be a
+// number.
 func TestMembersWithoutPredictionsAreDrawn(t *testing.T) {
 	store := world(t, 100)
 	var b event.Batch
@@ -146,7 +147,10 @@ func TestDrawIsDeterministic(t *testing.T) {
 	if !reflect.DeepEqual(first, answer(t, view, q)) {
 		t.Error("two answers to one question differ")
 	}
-	for _, other := range []Question{{Communities: q.Communities, Count: 30, Seed: 8, Position: 5}, {Communities: q.Communities, Count: 30, Seed: 7, Position: 6}} {
+	for _, other := range []Question{
+		{Communities: q.Communities, Count: 30, Seed: 8, Position: 5},
+		{Communities: q.Communities, Count: 30, Seed: 7, Position: 6},
+	} {
 		if reflect.DeepEqual(first.Drawn, answer(t, view, other).Drawn) {
 			t.Errorf("%+v draws what %+v draws", other, q)
 		}

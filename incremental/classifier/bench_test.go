@@ -35,15 +35,27 @@ const benchmarkVertices = 20_000
 func anEdge(r *rand.Rand, remove bool) event.Edge {
 	u := min(r.IntN(benchmarkVertices), r.IntN(benchmarkVertices), r.IntN(benchmarkVertices))
 	v := (u + 1 + r.IntN(benchmarkVertices-1)) % benchmarkVertices
-	return event.Edge{Src: event.NumberID(uint64(u)), Dst: event.NumberID(uint64(v)), Weight: 1, Remove: remove}
+	return event.Edge{
+		Src:    event.NumberID(uint64(u)),
+		Dst:    event.NumberID(uint64(v)),
+		Weight: 1,
+		Remove: remove,
+	}
 }
 
 func aLabel(r *rand.Rand, classes int) event.Label {
-	return event.Label{Vertex: event.NumberID(uint64(r.IntN(benchmarkVertices))), Class: event.Class(r.IntN(classes))}
+	return event.Label{
+		Vertex: event.NumberID(uint64(r.IntN(benchmarkVertices))),
+		Class:  event.Class(r.IntN(classes)),
+	}
 }
 
 // change applies a batch of edges, one in ten events a label.
-func change(store *graphstore.Store, r *rand.Rand, events, classes int) (graphstore.View, *graphstore.Delta) {
+func change(
+	store *graphstore.Store,
+	r *rand.Rand,
+	events, classes int,
+) (graphstore.View, *graphstore.Delta) {
 	var batch event.Batch
 	for range events {
 		if r.IntN(10) == 0 {

@@ -63,7 +63,14 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 			y := walksMeet(t, view, k, nobody)
 			for v := range Vertex(view.Vertices()) {
 				if !view.Erased(v) && !outside(view, v) {
-					compared += checkShares(t, seed, view, v, y.RawRowView(int(v)), sourceClass(view, v) != event.NoClass)
+					compared += checkShares(
+						t,
+						seed,
+						view,
+						v,
+						y.RawRowView(int(v)),
+						sourceClass(view, v) != event.NoClass,
+					)
 				}
 			}
 		}
@@ -75,7 +82,14 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 
 // checkShares holds the prediction of v against what walks from it meet, and returns
 // how many predictions it compared.
-func checkShares(t *testing.T, seed uint64, view graphstore.View, v Vertex, y []float64, source bool) int {
+func checkShares(
+	t *testing.T,
+	seed uint64,
+	view graphstore.View,
+	v Vertex,
+	y []float64,
+	source bool,
+) int {
 	t.Helper()
 	got, sum := view.Prediction(v), 0.0
 	for _, meet := range y {
@@ -90,7 +104,14 @@ func checkShares(t *testing.T, seed uint64, view graphstore.View, v Vertex, y []
 	for i, meet := range y {
 		share, want := float64(got[i])/event.One, (meet+Prior/float64(len(y)))/(sum+Prior)
 		if off := math.Abs(share - want); off > Lag+shareError(len(y))+2.0/event.One {
-			t.Fatalf("seed %d: vertex %d class %d: predicted %v, a dense solution gives %v", seed, v, i, share, want)
+			t.Fatalf(
+				"seed %d: vertex %d class %d: predicted %v, a dense solution gives %v",
+				seed,
+				v,
+				i,
+				share,
+				want,
+			)
 		}
 	}
 	return 1
@@ -112,7 +133,8 @@ func TestDiffusionLeavesTheOwnLabelOut(t *testing.T) {
 		}
 		w.store.Derive(d.Derive(view), Name)
 		for v := range Vertex(view.Vertices()) {
-			if view.Label(v).Class == event.NoClass || view.Prediction(v) == nil || outside(view, v) {
+			if view.Label(v).Class == event.NoClass || view.Prediction(v) == nil ||
+				outside(view, v) {
 				continue
 			}
 			y := walksMeet(t, view, k, v)
@@ -141,7 +163,14 @@ func TestDiffusionFromNothingAgrees(t *testing.T) {
 		for v := range Vertex(view.Vertices()) {
 			for i, y := range anew.dual.Values(v) {
 				if off := math.Abs(y - followed.dual.Values(v)[i]); off > 2*Tolerance {
-					t.Fatalf("seed %d: vertex %d class %d: %v, from nothing %v", seed, v, i, followed.dual.Values(v)[i], y)
+					t.Fatalf(
+						"seed %d: vertex %d class %d: %v, from nothing %v",
+						seed,
+						v,
+						i,
+						followed.dual.Values(v)[i],
+						y,
+					)
 				}
 			}
 		}

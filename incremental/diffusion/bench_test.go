@@ -46,9 +46,12 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, tolerance := range []float64{1e-2, 1e-1} {
 		for _, batch := range []int{1, 100, 1000, 10000} {
 			for _, members := range []int{1, 100, 9000} {
-				b.Run(fmt.Sprintf("eta=%g/batch=%d/members=%d", tolerance, batch, members), func(b *testing.B) {
-					benchmarkUpdate(b, tolerance, batch, members)
-				})
+				b.Run(
+					fmt.Sprintf("eta=%g/batch=%d/members=%d", tolerance, batch, members),
+					func(b *testing.B) {
+						benchmarkUpdate(b, tolerance, batch, members)
+					},
+				)
 			}
 		}
 	}
@@ -97,7 +100,12 @@ func benchmarkUpdate(b *testing.B, tolerance float64, batch, members int) {
 
 // benchmarkRecompute returns the shortest of three times that a new field with
 // the source of f takes to the certificate.
-func benchmarkRecompute(b *testing.B, view graphstore.View, f *Field, certificate float64) time.Duration {
+func benchmarkRecompute(
+	b *testing.B,
+	view graphstore.View,
+	f *Field,
+	certificate float64,
+) time.Duration {
 	var sources []SourceChange
 	for v, m := range f.source {
 		if m > 0 {

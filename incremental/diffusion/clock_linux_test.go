@@ -13,7 +13,8 @@ import (
 func cpuTime() time.Duration {
 	const threadClock = 3 // CLOCK_THREAD_CPUTIME_ID
 	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, threadClock, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, threadClock,
+		uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
 		panic(errno)
 	}
 	return time.Duration(t.Nano())

@@ -10,8 +10,17 @@ import (
 // cost is the work between two counts, in neighbours visited.
 func cost(view graphstore.View, before, after Work) float64 {
 	passes := after.Iterations + after.Rebuilds - before.Iterations - before.Rebuilds
-	return float64(after.Traversals-before.Traversals) + pushCost*float64(after.Pushes-before.Pushes) +
-		float64(passes)*passCost(view, passGain)
+	return float64(
+		after.Traversals-before.Traversals,
+	) + pushCost*float64(
+		after.Pushes-before.Pushes,
+	) +
+		float64(
+			passes,
+		)*passCost(
+			view,
+			passGain,
+		)
 }
 
 // No batch, however large, may cost much more than a recompute to the same
@@ -34,7 +43,13 @@ func TestUpdateCostsNoMoreThanRecompute(t *testing.T) {
 				ratio := spent / cost(view, Work{}, fresh.Work())
 				worst = max(worst, ratio)
 				if ratio > 1.2 || events == 1 && tolerance == 1e-1 && ratio > 0.2 {
-					t.Errorf("%+v tolerance %v, %d events: %.2f times a recompute", shape, tolerance, events, ratio)
+					t.Errorf(
+						"%+v tolerance %v, %d events: %.2f times a recompute",
+						shape,
+						tolerance,
+						events,
+						ratio,
+					)
 				}
 			}
 			t.Logf("%+v tolerance %v: at most %.2f times a recompute", shape, tolerance, worst)
@@ -60,7 +75,12 @@ func TestResidualsWaitForTheTolerance(t *testing.T) {
 				t.Fatalf("%d members, step %d: certificate %v", members, step, c)
 			}
 			if early = early && f.Certificate() < tolerance/2; early && f.Work().Pushes > 0 {
-				t.Fatalf("%d members, step %d: pushed at a certificate of %v", members, step, f.Certificate())
+				t.Fatalf(
+					"%d members, step %d: pushed at a certificate of %v",
+					members,
+					step,
+					f.Certificate(),
+				)
 			}
 			if step >= 500 {
 				field, n = field+f.Certificate(), n+1

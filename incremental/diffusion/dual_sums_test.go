@@ -53,14 +53,20 @@ func (g *Dual) checkSums(view graphstore.View) error {
 	return nil
 }
 
-// After any history of edges, weights, values, members, labels and erasures the sums that estimates read must equal a
-// recount but for rounding, and an estimate that is read from them one that is read of every member.
+// After any history of edges, weights, values, members, labels and erasures the sums that estimates
+// read must equal a recount but for rounding, and an estimate that is read from them one that is
+// read of every member.
 func TestSumsFollowRandomHistories(t *testing.T) {
 	followed, pushed := 0, uint64(0)
 	for seed := range uint64(96) {
 		alpha, tolerance, weighted := settings(seed)
 		w := newWorld(t, seed, 4+int(seed%50), weighted)
-		store, err := graphstore.New(graphstore.Config{Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
+		store, err := graphstore.New(
+			graphstore.Config{
+				Classes:     2,
+				Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,14 +114,15 @@ func crowdEvents(w *world) {
 			}
 		default:
 			w.batch.Members = append(w.batch.Members, event.Member{
-				Community: []string{"a", "b"}[w.r.IntN(2)], Vertex: v, Multiplicity: uint32(w.r.IntN(4)),
+				Community: []string{"a", "b"}[w.r.IntN(2)], Vertex: v,
+				Multiplicity: uint32(w.r.IntN(4)),
 			})
 		}
 	}
 }
 
-// BenchmarkSums compares a dual that keeps the sums over forty communities with one that keeps none: what a neighbour
-// that a push visits takes, and what takes edges in.
+// BenchmarkSums compares a dual that keeps the sums over forty communities with one that keeps
+// none: what a neighbour that a push visits takes, and what takes edges in.
 func BenchmarkSums(b *testing.B) {
 	for _, functions := range []int{2, 20} {
 		for _, kept := range []bool{true, false} {
@@ -125,7 +132,14 @@ func BenchmarkSums(b *testing.B) {
 				var crowds []graphstore.Community
 				for v := range 60_000 {
 					if c := v * 7 % 100; c < 40 {
-						r.batch.Members = append(r.batch.Members, event.Member{Community: fmt.Sprint(c), Vertex: event.NumberID(uint64(v)), Multiplicity: 1})
+						r.batch.Members = append(
+							r.batch.Members,
+							event.Member{
+								Community:    fmt.Sprint(c),
+								Vertex:       event.NumberID(uint64(v)),
+								Multiplicity: 1,
+							},
+						)
 					}
 				}
 				view, _ := r.apply()
@@ -148,7 +162,8 @@ func BenchmarkSums(b *testing.B) {
 					g.Follow(view, delta, nil)
 					followed := cpuTime()
 					g.Update(view, nil, nil)
-					following, pushing, visited = following+followed-start, pushing+cpuTime()-followed, visited+g.work.Traversals-before
+					following, pushing, visited = following+followed-start,
+						pushing+cpuTime()-followed, visited+g.work.Traversals-before
 				}
 				b.ReportMetric(float64(pushing)/float64(visited), "ns/visit")
 				b.ReportMetric(float64(following)/float64(b.N)/500, "ns/edge")

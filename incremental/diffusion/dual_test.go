@@ -53,7 +53,11 @@ func (g *Dual) Check(view graphstore.View) error {
 		return nil
 	}
 	if len(g.rows) != view.Vertices() {
-		return fmt.Errorf("diffusion: dual of %d vertices, graph of %d", len(g.rows), view.Vertices())
+		return fmt.Errorf(
+			"diffusion: dual of %d vertices, graph of %d",
+			len(g.rows),
+			view.Vertices(),
+		)
 	}
 	var errs []error
 	exact := make([]float64, g.l)
@@ -68,8 +72,11 @@ func (g *Dual) Check(view graphstore.View) error {
 		allowed *= unitRoundoff * g.alpha * d
 		for j, x := range r {
 			if !(math.Abs(x-exact[j]) <= allowed) {
-				errs = append(errs, fmt.Errorf("residual %d of %d is %v, recomputed %v, allowed difference %v",
-					j, v, x, exact[j], allowed))
+				errs = append(
+					errs,
+					fmt.Errorf("residual %d of %d is %v, recomputed %v, allowed difference %v",
+						j, v, x, exact[j], allowed),
+				)
 			}
 			if math.Abs(x) > g.alpha*d*g.bound*(1+4*unitRoundoff) {
 				errs = append(errs, fmt.Errorf("residual %d of %d is %v, above the bound", j, v, x))
@@ -116,8 +123,16 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 					seed, step, i, v, have, y.At(v, i), g.Certificate())
 			}
 			if e := math.Abs(estimates[i] - y.At(v, i)); e > 2*g.Certificate()+1e-11 {
-				t.Fatalf("seed %d step %d: value %d of %d is estimated as %v, want %v, certificate %v",
-					seed, step, i, v, estimates[i], y.At(v, i), g.Certificate())
+				t.Fatalf(
+					"seed %d step %d: value %d of %d is estimated as %v, want %v, certificate %v",
+					seed,
+					step,
+					i,
+					v,
+					estimates[i],
+					y.At(v, i),
+					g.Certificate(),
+				)
 			}
 		}
 	}
@@ -206,7 +221,12 @@ func TestSteadyDualUpdatesDoNotAllocate(t *testing.T) {
 }
 
 func TestDualConfigReportsEveryViolation(t *testing.T) {
-	for _, c := range []Config{{}, {Functions: -1}, {Functions: 1, Alpha: 3}, {Functions: 1, Tolerance: -1}} {
+	for _, c := range []Config{
+		{},
+		{Functions: -1},
+		{Functions: 1, Alpha: 3},
+		{Functions: 1, Tolerance: -1},
+	} {
 		if _, err := NewDual(c); err == nil {
 			t.Errorf("%+v was accepted", c)
 		}
@@ -219,9 +239,12 @@ func BenchmarkDual(b *testing.B) {
 	for _, functions := range []int{4, 8} {
 		for _, tolerance := range []float64{1e-2, 1e-3} {
 			for _, batch := range []int{1, 100, 1000, 10000} {
-				b.Run(fmt.Sprintf("functions=%d/tau=%g/batch=%d", functions, tolerance, batch), func(b *testing.B) {
-					benchmarkDual(b, functions, tolerance, batch)
-				})
+				b.Run(
+					fmt.Sprintf("functions=%d/tau=%g/batch=%d", functions, tolerance, batch),
+					func(b *testing.B) {
+						benchmarkDual(b, functions, tolerance, batch)
+					},
+				)
 			}
 		}
 	}

@@ -80,7 +80,14 @@ func checkTouched(t *testing.T, f *Field, before []float64, seed uint64, step in
 			was = before[v]
 		}
 		if now := f.Mass(Vertex(v)); now != was && !seen[Vertex(v)] {
-			t.Fatalf("seed %d step %d: mass of %d went from %v to %v untouched", seed, step, v, was, now)
+			t.Fatalf(
+				"seed %d step %d: mass of %d went from %v to %v untouched",
+				seed,
+				step,
+				v,
+				was,
+				now,
+			)
 		}
 	}
 }
@@ -137,7 +144,15 @@ func TestOrderInABatchDoesNotMatter(t *testing.T) {
 
 func clone(f *Field) *Field {
 	g := *f
-	g.z, g.r, g.d, g.source = slices.Clone(f.z), slices.Clone(f.r), slices.Clone(f.d), slices.Clone(f.source)
+	g.z, g.r, g.d, g.source = slices.Clone(
+		f.z,
+	), slices.Clone(
+		f.r,
+	), slices.Clone(
+		f.d,
+	), slices.Clone(
+		f.source,
+	)
 	g.queue, g.touched, g.touchedSet = nil, slices.Clone(f.touched), slices.Clone(f.touchedSet)
 	return &g
 }
@@ -147,7 +162,19 @@ func TestFieldIsLinearInTheSource(t *testing.T) {
 	for seed := range uint64(32) {
 		alpha, tolerance, weighted := settings(seed)
 		w := newWorld(t, seed, 200, weighted)
-		f, g, both := newField(t, alpha, tolerance), newField(t, alpha, tolerance), newField(t, alpha, tolerance)
+		f, g, both := newField(
+			t,
+			alpha,
+			tolerance,
+		), newField(
+			t,
+			alpha,
+			tolerance,
+		), newField(
+			t,
+			alpha,
+			tolerance,
+		)
 		for step := range 15 {
 			view, delta := w.next()
 			changes := w.moves(view)
@@ -271,12 +298,23 @@ func TestCertificateHoldsAfterLongStream(t *testing.T) {
 			}
 			e := distance(masses(f), iterated(view, f.config.Alpha, f.source)) / f.SourceSum()
 			if c := f.Certificate(); e > c+1e-12 || c > f.config.Tolerance {
-				t.Fatalf("step %d: error %v, certificate %v, tolerance %v", step, e, c, f.config.Tolerance)
+				t.Fatalf(
+					"step %d: error %v, certificate %v, tolerance %v",
+					step,
+					e,
+					c,
+					f.config.Tolerance,
+				)
 			}
 		}
 	}
 	for _, f := range fields {
-		t.Logf("%+v certificate %.3g rounding %.3g", f.Work(), f.Certificate(), f.rounding*unitRoundoff)
+		t.Logf(
+			"%+v certificate %.3g rounding %.3g",
+			f.Work(),
+			f.Certificate(),
+			f.rounding*unitRoundoff,
+		)
 	}
 }
 
@@ -298,7 +336,8 @@ func TestFieldsShareNothing(t *testing.T) {
 		}
 		wait.Wait()
 		for i := range apart {
-			if !slices.Equal(apart[i].z, together[i].z) || !slices.Equal(apart[i].r, together[i].r) {
+			if !slices.Equal(apart[i].z, together[i].z) ||
+				!slices.Equal(apart[i].r, together[i].r) {
 				t.Fatalf("step %d: field %d differs", step, i)
 			}
 		}
@@ -361,7 +400,12 @@ func TestLastLeaveLeavesNothing(t *testing.T) {
 	f.Update(view, delta, []SourceChange{{0, 0.1}, {1, 0.2}})
 	f.Update(view, nil, []SourceChange{{0, -0.1}, {1, -0.2}})
 	if f.SourceSum() != 0 || total(masses(f)) != 0 || f.Certificate() != 0 {
-		t.Fatalf("M = %v, mass %v, certificate %v", f.SourceSum(), total(masses(f)), f.Certificate())
+		t.Fatalf(
+			"M = %v, mass %v, certificate %v",
+			f.SourceSum(),
+			total(masses(f)),
+			f.Certificate(),
+		)
 	}
 }
 
@@ -391,7 +435,16 @@ func (f *Field) Check(view graphstore.View) error {
 	allowed += f.rounding * unitRoundoff
 	differ := func(what string, have, want, bound float64) {
 		if !(math.Abs(have-want) <= bound) {
-			errs = append(errs, fmt.Errorf("%s is %v, recomputed %v, allowed difference %v", what, have, want, bound))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"%s is %v, recomputed %v, allowed difference %v",
+					what,
+					have,
+					want,
+					bound,
+				),
+			)
 		}
 	}
 	differ("distance of R from its definition", apart, 0, allowed)

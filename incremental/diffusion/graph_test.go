@@ -57,7 +57,10 @@ func (g *randomGraph) insert() {
 	for u == v {
 		v = g.draw()
 	}
-	g.batch.Edges = append(g.batch.Edges, event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1})
+	g.batch.Edges = append(
+		g.batch.Edges,
+		event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1},
+	)
 }
 
 // remove names a random edge, of an endpoint drawn like those of insertions.
@@ -68,7 +71,10 @@ func (g *randomGraph) remove() {
 		u, _ := view.Lookup(id)
 		if neighbors := view.Neighbors(u); len(neighbors) > 0 {
 			v := neighbors[g.r.IntN(len(neighbors))]
-			g.batch.Edges = append(g.batch.Edges, event.Edge{Src: id, Dst: view.ID(v), Remove: true})
+			g.batch.Edges = append(
+				g.batch.Edges,
+				event.Edge{Src: id, Dst: view.ID(v), Remove: true},
+			)
 			return
 		}
 	}

@@ -125,7 +125,8 @@ func TestKernelsOfNoSource(t *testing.T) {
 		if name == PPR {
 			continue
 		}
-		if a := Kernel(view, name, m, AlphaDefault); len(a) != len(m) || (name != Constant && total(a) != 0) {
+		if a := Kernel(view, name, m, AlphaDefault); len(a) != len(m) ||
+			(name != Constant && total(a) != 0) {
 			t.Errorf("%s of no source: %v", name, a)
 		}
 	}
@@ -151,9 +152,15 @@ func TestFeaturesAreInnerProducts(t *testing.T) {
 			for k := range keys {
 				number := event.Value{Kind: event.NumberValue, Number: w.r.NormFloat64()}
 				x.Set(v, k, number.Number)
-				attributes = append(attributes, event.Attribute{Key: string(rune('a' + k)), Value: number})
+				attributes = append(
+					attributes,
+					event.Attribute{Key: string(rune('a' + k)), Value: number},
+				)
 			}
-			w.batch.Vertices = append(w.batch.Vertices, event.Vertex{Vertex: view.ID(Vertex(v)), Attributes: attributes})
+			w.batch.Vertices = append(
+				w.batch.Vertices,
+				event.Vertex{Vertex: view.ID(Vertex(v)), Attributes: attributes},
+			)
 		}
 		view, _ = w.apply()
 		source := make([]float64, view.Vertices())

@@ -10,9 +10,10 @@ import (
 	"gqlstream/graphstore"
 )
 
-// A relaxation that is divided at random, saved and restored now and then, and whose graph changes meanwhile must make no more
-// visits at a time than it may but for those of a vertex, have the bits of one that is neither divided nor saved where the graph stands still,
-// and come to the dense solution for the graph that there is in the end.
+// A relaxation that is divided at random, saved and restored now and then, and whose graph changes
+// meanwhile must make no more visits at a time than it may but for those of a vertex, have the bits
+// of one that is neither divided nor saved where the graph stands still, and come to the dense
+// solution for the graph that there is in the end.
 func TestRelaxationsAreDivided(t *testing.T) {
 	divided := 0
 	for seed := range uint64(48) {
@@ -38,7 +39,12 @@ func TestRelaxationsAreDivided(t *testing.T) {
 				visited, done = x.Relax(view, visits)
 				divided++
 				if work += visited; visited >= visits+maxWork(view) {
-					t.Fatalf("seed %d: %v visits were made, allowed were %v and those of a vertex", seed, visited, visits)
+					t.Fatalf(
+						"seed %d: %v visits were made, allowed were %v and those of a vertex",
+						seed,
+						visited,
+						visits,
+					)
 				}
 				restored, err := RestoreRelaxation(alpha, view, x.State())
 				if err != nil || !reflect.DeepEqual(restored.State(), x.State()) {
@@ -50,7 +56,12 @@ func TestRelaxationsAreDivided(t *testing.T) {
 		if visited, _ := whole.Relax(view, math.Inf(1)); visited > 0 {
 			finish()
 			if !reflect.DeepEqual(whole.State(), x.State()) || visited != work {
-				t.Fatalf("seed %d: divided and whole are not the same; %v and %v visits", seed, work, visited)
+				t.Fatalf(
+					"seed %d: divided and whole are not the same; %v and %v visits",
+					seed,
+					work,
+					visited,
+				)
 			}
 		}
 		passes := NewRelaxation(config, at, f).left
@@ -76,7 +87,13 @@ func maxWork(view graphstore.View) (most float64) {
 	return most
 }
 
-func checkRelaxation(t *testing.T, x *Relaxation, view graphstore.View, alpha float64, seed uint64) {
+func checkRelaxation(
+	t *testing.T,
+	x *Relaxation,
+	view graphstore.View,
+	alpha float64,
+	seed uint64,
+) {
 	t.Helper()
 	n := view.Vertices()
 	for i, b := range x.blocks {

@@ -36,15 +36,29 @@ func TestRoundingStaysWithinItsBound(t *testing.T) {
 			apart += math.Abs(r - f.r[v])
 		}
 		if apart > f.rounding*unitRoundoff {
-			t.Fatalf("step %d: R is %v from its definition, bound %v", step, apart, f.rounding*unitRoundoff)
+			t.Fatalf(
+				"step %d: R is %v from its definition, bound %v",
+				step,
+				apart,
+				f.rounding*unitRoundoff,
+			)
 		}
 		worst = max(worst, apart/(f.rounding*unitRoundoff))
 		accumulated = max(accumulated, apart/(f.floor*unitRoundoff))
 	}
 	if accumulated < 1.2 || worst < 1e-3 {
-		t.Errorf("rounding reached %v of the floor and %v of its bound: this tests nothing", accumulated, worst)
+		t.Errorf(
+			"rounding reached %v of the floor and %v of its bound: this tests nothing",
+			accumulated,
+			worst,
+		)
 	}
-	t.Logf("rounding reached %.3g of the floor and %.3g of its bound, %+v", accumulated, worst, f.Work())
+	t.Logf(
+		"rounding reached %.3g of the floor and %.3g of its bound, %+v",
+		accumulated,
+		worst,
+		f.Work(),
+	)
 }
 
 // The same for pushes alone, from the source to the last digit.

@@ -26,7 +26,10 @@ func TestRestoredFieldGoesOnBitForBit(t *testing.T) {
 			f.Update(view, delta, changes)
 			g.Update(view, delta, changes)
 			if !slices.Equal(f.z, g.z) || !slices.Equal(f.r, g.r) ||
-				!slices.Equal(f.Touched(), g.Touched()) || f.Certificate() != g.Certificate() || f.work != g.work {
+				!slices.Equal(
+					f.Touched(),
+					g.Touched(),
+				) || f.Certificate() != g.Certificate() || f.work != g.work {
 				t.Fatalf("seed %d step %d: the restored field differs", seed, step)
 			}
 		}
@@ -91,12 +94,18 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, damage := range map[string]func(*DualState){
-				"another alpha":        func(s *DualState) { s.Keep = 0.5 },
-				"a residual too few":   func(s *DualState) { s.R = s.R[1:] },
-				"a value too many":     func(s *DualState) { s.Y = append(slices.Clone(s.Y), 0) },
-				"a vertex too few":     func(s *DualState) { s.Most, s.Y, s.R = s.Most[1:], s.Y[3:], s.R[3:] },
-				"a function too many":  func(s *DualState) { s.Functions = append(s.Functions, 0) },
-				"a function elsewhere": func(s *DualState) { s.Valued, s.Functions = []Vertex{1 << 30}, make([]float64, 3) },
+				"another alpha":      func(s *DualState) { s.Keep = 0.5 },
+				"a residual too few": func(s *DualState) { s.R = s.R[1:] },
+				"a value too many":   func(s *DualState) { s.Y = append(slices.Clone(s.Y), 0) },
+				"a vertex too few": func(s *DualState) {
+					s.Most, s.Y, s.R = s.Most[1:], s.Y[3:],
+						s.R[3:]
+				},
+				"a function too many": func(s *DualState) { s.Functions = append(s.Functions, 0) },
+				"a function elsewhere": func(s *DualState) {
+					s.Valued,
+						s.Functions = []Vertex{1 << 30}, make([]float64, 3)
+				},
 			} {
 				damaged := g.State()
 				if view.Vertices() == 0 {

@@ -87,7 +87,8 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			change := x.To.Estimate.Prevalence[k] - x.From.Estimate.Prevalence[k]
 			if math.Abs(sum-change) > 1e-12 || math.Abs(x.Numerical[k]) > 1e-9 {
 				t.Errorf(
-					"seed %d %s %s class %d: contributions sum to %v, numerical %v, the change is %v",
+					"seed %d %s %s class %d: contributions sum to %v, numerical %v, the change "+
+						"is %v",
 					seed,
 					x.Method,
 					x.Community,
@@ -114,7 +115,8 @@ func TestContributionsSumToTheChange(t *testing.T) {
 				continue // it is explained with coefficients of its own, fitted at each end
 			}
 			if slices.Contains(want[i].Flags, quant.FlagUnreachable) {
-				continue // no label is reachable: what is left of a kernel below its certificate decides
+				// no label is reachable: what is left of a kernel below its certificate decides
+				continue
 			}
 			if off := distance(end.Estimate.Prevalence, want[i].Prevalence); off > ends(
 				config,

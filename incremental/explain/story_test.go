@@ -97,7 +97,10 @@ var stories = []struct {
 
 // When only one thing happened it must have all of the change, whatever the method.
 func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
-	for _, method := range []quant.Method{quant.Auto, quant.SISNACC, quant.PACC, quant.ML, quant.Diff} {
+	for _, method := range []quant.Method{
+		quant.Auto, quant.SISNACC, quant.PACC, quant.ML,
+		quant.Diff,
+	} {
 		for _, story := range stories {
 			t.Run(fmt.Sprintf("%s/%s", method, story.cause), func(t *testing.T) {
 				var b event.Batch

@@ -33,7 +33,8 @@ func TestNeighbourSumsEqualRecount(t *testing.T) {
 			if len(refused) > 0 {
 				t.Fatalf("seed %d batch %d: refused %v", seed, i, refused)
 			}
-			if err := follows(before, sums, sums.Update(store.View(), delta), store.View()); err != nil {
+			if err := follows(before, sums, sums.Update(store.View(), delta),
+				store.View()); err != nil {
 				t.Fatalf("seed %d batch %d: %v", seed, i, err)
 			}
 			before = Recount(store.View(), stream.Config.Classes, true, sums.At())
@@ -46,7 +47,8 @@ func TestNeighbourSumsEqualRecount(t *testing.T) {
 	}
 }
 
-// follows reports whether sums, which listed changes, are those of view, and remember what they were.
+// follows reports whether sums, which listed changes, are those of view, and remember what they
+// were.
 func follows(before, sums *Sums, changes []Vertex, view graphstore.View) error {
 	if err := check(sums, view); err != nil {
 		return err
@@ -56,7 +58,12 @@ func follows(before, sums *Sums, changes []Vertex, view graphstore.View) error {
 			return fmt.Errorf("vertex %d changed and is not listed", v)
 		}
 		if !equal(before.Votes(v), sums.Before(v)) {
-			return fmt.Errorf("vertex %d had votes %v, Before says %v", v, before.Votes(v), sums.Before(v))
+			return fmt.Errorf(
+				"vertex %d had votes %v, Before says %v",
+				v,
+				before.Votes(v),
+				sums.Before(v),
+			)
 		}
 	}
 	return nil

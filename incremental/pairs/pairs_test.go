@@ -32,7 +32,12 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 		hard, random := seed%2 == 1, rand.New(rand.NewPCG(seed, 5))
 		sums := neighborhood.New(stream.Config.Classes, hard)
 		pairs := New(stream.Config.Classes, hard)
-		twin := &twin{hard: hard, classes: stream.Config.Classes, said: map[Vertex][]said{}, waits: map[Vertex]uint32{}}
+		twin := &twin{
+			hard:    hard,
+			classes: stream.Config.Classes,
+			said:    map[Vertex][]said{},
+			waits:   map[Vertex]uint32{},
+		}
 		for i := range 25 {
 			batch := stream.Next()
 			setBack(batch, random)
@@ -170,7 +175,8 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 		case n == 0 && predicted:
 			w.said[v] = []said{is}
 		case n == 0:
-		case predicted && (is.version != list[n-1].version || !slices.Equal(is.units, list[n-1].units)),
+		case predicted && (is.version != list[n-1].version ||
+			!slices.Equal(is.units, list[n-1].units)),
 			!predicted && list[n-1].units != nil:
 			list[n-1].votes = w.votes(w.before, v)
 			ended[v] = true
@@ -179,7 +185,8 @@ func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 		default:
 			list[n-1].time, list[n-1].observed = is.time, is.observed
 		}
-		if list := w.said[v]; len(list) > 0 && list[len(list)-1].units == nil && now.active != w.versionOf(v) {
+		if list := w.said[v]; len(list) > 0 && list[len(list)-1].units == nil &&
+			now.active != w.versionOf(v) {
 			w.said[v] = nil // the version in use is another one
 		}
 	}
@@ -240,7 +247,8 @@ func (w *twin) versionOf(v Vertex) uint32 {
 }
 
 // pair returns what the label of v is paired with, and whether that was replaced. Of the
-// predictions of the last version, since another one, it is the first of which the next one is not nearer.
+// predictions of the last version, since another one, it is the first of which the next one is not
+// nearer.
 func (w *twin) pair(v Vertex, label event.Time) (pair *said, frozen bool) {
 	list := w.said[v]
 	for i, s := range slices.Backward(list) {
@@ -378,7 +386,8 @@ func (w *twin) compare(p *Pairs, view graphstore.View, seen map[string]int) erro
 			want := &Pair{
 				Version: pair.version, Time: pair.time, Observed: pair.observed,
 				Own: pair.units, Votes: pair.votes,
-				Neighbours: pair.neighbours, Next: pair.next, Labels: pair.labels, Walks: pair.walks,
+				Neighbours: pair.neighbours, Next: pair.next, Labels: pair.labels,
+				Walks: pair.walks,
 				Fresh: w.last[v],
 			}
 			if want.Fresh < Whole {
@@ -391,7 +400,12 @@ func (w *twin) compare(p *Pairs, view graphstore.View, seen map[string]int) erro
 			seen["current"]++
 		}
 		if p.waits[v] != w.waits[v] {
-			return fmt.Errorf("the pair of vertex %d waits for %d, want %d", v, p.waits[v], w.waits[v])
+			return fmt.Errorf(
+				"the pair of vertex %d waits for %d, want %d",
+				v,
+				p.waits[v],
+				w.waits[v],
+			)
 		}
 		if w.waits[v] > 0 {
 			seen["waiting"]++

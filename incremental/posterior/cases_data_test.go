@@ -87,19 +87,34 @@ func load(t *testing.T, name string) (*graphstore.Store, reference) {
 		if err := event.Quantise(units, p); err != nil {
 			t.Fatal(err)
 		}
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.ParseID(row[0]), Units: units, Position: at()})
+		b.Predictions = append(
+			b.Predictions,
+			event.Prediction{Vertex: event.ParseID(row[0]), Units: units, Position: at()},
+		)
 	}
 	for _, row := range rows(t, sharedDir(), "data", name, "edges.csv.gz") {
-		b.Edges = append(b.Edges, event.Edge{Src: event.ParseID(row[0]), Dst: event.ParseID(row[1]), Weight: 1, Position: at()})
+		b.Edges = append(
+			b.Edges,
+			event.Edge{
+				Src:      event.ParseID(row[0]),
+				Dst:      event.ParseID(row[1]),
+				Weight:   1,
+				Position: at(),
+			},
+		)
 	}
 	for _, row := range rows(t, dir, "labels.csv.gz") {
 		class, _ := strconv.Atoi(row[1])
-		b.Labels = append(b.Labels, event.Label{Vertex: event.ParseID(row[0]), Class: event.Class(class), Position: at()})
+		b.Labels = append(
+			b.Labels,
+			event.Label{Vertex: event.ParseID(row[0]), Class: event.Class(class), Position: at()},
+		)
 	}
 	for _, row := range rows(t, dir, "members.csv.gz") {
 		times, _ := strconv.Atoi(row[2])
 		b.Members = append(b.Members, event.Member{
-			Community: row[0], Vertex: event.ParseID(row[1]), Multiplicity: uint32(times), Position: at(),
+			Community: row[0], Vertex: event.ParseID(row[1]), Multiplicity: uint32(times),
+			Position: at(),
 		})
 	}
 	if _, refused := store.Apply(b); len(refused) > 0 {
@@ -127,8 +142,9 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			s.Rebuild(view, sums, nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {
-				// The reference stopped short of the maximum: its gradient is .005 to .15. At the maximum of its
-				// own objective ours are within 9e-4 (docs/notes/2026-11-25-intervals.md).
+				// The reference stopped short of the maximum: its gradient is .005 to .15. At the
+				// maximum of its own objective ours are within 9e-4
+				// (docs/notes/2026-11-25-intervals.md).
 				if math.Abs(e.Theta[j]-x) > 1.5e-3 {
 					t.Errorf("theta %d is %.6f, the reference has %.6f", j, e.Theta[j], x)
 				}
@@ -140,12 +156,21 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 				}
 			}
 			if math.Abs(e.LabelGate-want.Posterior.LabelGate) > 1e-3 {
-				t.Errorf("the gate of the labels is %.6f, the reference has %.6f", e.LabelGate, want.Posterior.LabelGate)
+				t.Errorf(
+					"the gate of the labels is %.6f, the reference has %.6f",
+					e.LabelGate,
+					want.Posterior.LabelGate,
+				)
 			}
 			for community, reference := range want.Expected {
 				id, _ := view.FindCommunity(community)
 				if edges, _, _ := s.Inside(id); float64(edges) != reference.Gate[0] {
-					t.Errorf("%s has %d edges inside, the reference %v", community, edges, reference.Gate[0])
+					t.Errorf(
+						"%s has %d edges inside, the reference %v",
+						community,
+						edges,
+						reference.Gate[0],
+					)
 				}
 			}
 		})

@@ -14,21 +14,24 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// After every batch of a random history, everything that a state follows must equal a count from nothing, and a state that is
-// restored after a Flush must have the same bits.
+// After every batch of a random history, everything that a state follows must equal a count from
+// nothing, and a state that is restored after a Flush must have the same bits.
 func TestStateEqualsRecount(t *testing.T) {
 	const histories = 600
 	fitted, late, aged := 0, 0, 0 // late: batches after which a posterior was behind
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
-			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
+			Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
 			Posts: seed%5 > 2,
 		})
 		classes := stream.Config.Classes
 		store, err := graphstore.New(graphstore.Config{
 			Classes:     classes,
 			Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
-			Evidence:    graphstore.EvidenceConfig{HalfLife: time.Duration(seed%7) * 10 * time.Second},
+			Evidence: graphstore.EvidenceConfig{
+				HalfLife: time.Duration(seed%7) * 10 * time.Second,
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +58,15 @@ func TestStateEqualsRecount(t *testing.T) {
 			}
 			if i%5 == 4 {
 				state.Flush(view, sums)
-				restored, err := Restore(classes, "", pairs, labelsOf(store, pairs), state.Epochs()[0], view, sums)
+				restored, err := Restore(
+					classes,
+					"",
+					pairs,
+					labelsOf(store, pairs),
+					state.Epochs()[0],
+					view,
+					sums,
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,7 +93,13 @@ func TestStateEqualsRecount(t *testing.T) {
 		store.Release()
 	}
 	if fitted < histories || late < histories/4 || aged < histories {
-		t.Errorf("%d histories: epochs in %d batches, %d vertices late, %d times older", histories, fitted, late, aged)
+		t.Errorf(
+			"%d histories: epochs in %d batches, %d vertices late, %d times older",
+			histories,
+			fitted,
+			late,
+			aged,
+		)
 	}
 }
 
@@ -108,13 +125,31 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 	twin.massesAt = s.massesAt
 	twin.recount(view)
 	if s.inside.open != twin.inside.open {
-		return 0, fmt.Errorf("posterior: %d open vertices, a recount gives %d", s.inside.open, twin.inside.open)
+		return 0, fmt.Errorf(
+			"posterior: %d open vertices, a recount gives %d",
+			s.inside.open,
+			twin.inside.open,
+		)
 	}
 	for id := range s.inside.edges {
 		edges, distinct, degrees := s.Inside(graphstore.Community(id))
-		if wantEdges, want, wantDegrees := twin.Inside(graphstore.Community(id)); edges != wantEdges || distinct != want || degrees != wantDegrees {
-			return 0, fmt.Errorf("posterior: community %s has %d edges between %d open members of %d degrees, a recount gives %d between %d of %d",
-				view.CommunityName(graphstore.Community(id)), edges, distinct, degrees, wantEdges, want, wantDegrees)
+		if wantEdges, want, wantDegrees := twin.Inside(
+			graphstore.Community(id)); edges != wantEdges ||
+			distinct != want ||
+			degrees != wantDegrees {
+			return 0, fmt.Errorf(
+				"posterior: community %s has %d edges between %d open members of %d degrees, a "+
+					"recount gives %d between %d of %d",
+				view.CommunityName(
+					graphstore.Community(id),
+				),
+				edges,
+				distinct,
+				degrees,
+				wantEdges,
+				want,
+				wantDegrees,
+			)
 		}
 	}
 	if s.epoch == nil {

@@ -37,13 +37,27 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 	}
 	for v := range uint64(pairs.NeighboursMost + 2) {
 		units := []uint32{event.One / 4, event.One / 4 * 3}
-		batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: units, Position: next()})
+		batch.Predictions = append(
+			batch.Predictions,
+			event.Prediction{Vertex: event.NumberID(v), Units: units, Position: next()},
+		)
 		if v > 0 {
-			batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(0), Dst: event.NumberID(v), Weight: 1, Position: next()})
+			batch.Edges = append(
+				batch.Edges,
+				event.Edge{
+					Src:      event.NumberID(0),
+					Dst:      event.NumberID(v),
+					Weight:   1,
+					Position: next(),
+				},
+			)
 		}
 	}
 	for v := range event.Class(2) {
-		batch.Labels = append(batch.Labels, event.Label{Vertex: event.NumberID(uint64(v) + 1), Class: v, Position: next()})
+		batch.Labels = append(
+			batch.Labels,
+			event.Label{Vertex: event.NumberID(uint64(v) + 1), Class: v, Position: next()},
+		)
 	}
 	apply()
 	check := func(labels bool) {
@@ -61,10 +75,24 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		}
 	}
 	check(false)
-	batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(3), Dst: event.NumberID(4), Weight: 1, Position: next()})
-	batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(1), Dst: event.NumberID(4), Weight: 1, Position: next()})
+	batch.Edges = append(
+		batch.Edges,
+		event.Edge{Src: event.NumberID(3), Dst: event.NumberID(4), Weight: 1, Position: next()},
+	)
+	batch.Edges = append(
+		batch.Edges,
+		event.Edge{Src: event.NumberID(1), Dst: event.NumberID(4), Weight: 1, Position: next()},
+	)
 	for v := range uint64(9) {
-		batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(0), Dst: event.NumberID(v + 10), Remove: true, Position: next()})
+		batch.Edges = append(
+			batch.Edges,
+			event.Edge{
+				Src:      event.NumberID(0),
+				Dst:      event.NumberID(v + 10),
+				Remove:   true,
+				Position: next(),
+			},
+		)
 	}
 	apply()
 	check(true)

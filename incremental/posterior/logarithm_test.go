@@ -14,7 +14,12 @@ func TestLogarithmsAndExponentials(t *testing.T) {
 		if random.IntN(2) == 0 {
 			x = 0.5 + random.Float64()
 		}
-		if got, want := logarithm(x), math.Log(x); math.Abs(got-want) > 2e-12*max(1, math.Abs(want)) {
+		if got, want := logarithm(x), math.Log(x); math.Abs(
+			got-want,
+		) > 2e-12*max(
+			1,
+			math.Abs(want),
+		) {
 			t.Fatalf("the logarithm of %v is %v, want %v", x, got, want)
 		}
 		y := -708 * random.Float64() * random.Float64()

@@ -37,7 +37,10 @@ func TestFalseAlarmsAndDelays(t *testing.T) {
 	}{
 		{[]float64{0.8, 0.8}, []float64{0.65, 0.65}},
 		{[]float64{0.95, 0.7, 0.85}, []float64{0.85, 0.5, 0.7}},
-		{[]float64{0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6}, []float64{0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}},
+		{
+			[]float64{0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6},
+			[]float64{0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4},
+		},
 		{[]float64{0.99, 0.99}, []float64{0.9, 0.9}},
 	} {
 		alarms, missed, delays := 0, 0, 0
@@ -64,10 +67,26 @@ func TestFalseAlarmsAndDelays(t *testing.T) {
 				missed++
 			}
 		}
-		t.Logf("accuracy %v: alarms in %d of %d runs of %d labels; then %v: found after %d labels on average, missed %d",
-			c.before, alarms, runs, labels, c.after, delays/runs, missed)
+		t.Logf(
+			"accuracy %v: alarms in %d of %d runs of %d labels; then %v: found after %d labels "+
+				"on average, missed %d",
+			c.before,
+			alarms,
+			runs,
+			labels,
+			c.after,
+			delays/runs,
+			missed,
+		)
 		if alarms > alarmsMax || delays/runs > delayMax || missed > missedMax {
-			t.Errorf("accuracy %v, then %v: %d alarms, mean delay %d, %d missed", c.before, c.after, alarms, delays/runs, missed)
+			t.Errorf(
+				"accuracy %v, then %v: %d alarms, mean delay %d, %d missed",
+				c.before,
+				c.after,
+				alarms,
+				delays/runs,
+				missed,
+			)
 		}
 	}
 }
@@ -104,7 +123,13 @@ func TestScoresAndRecovery(t *testing.T) {
 	m.Judge(4, []uint32{event.One / 2, event.One / 2}, 1) // a tie goes to class 0
 	got := m.Versions()[0].Classes
 	want := []Class{
-		{Judged: 2, Accuracy: 0.5, Brier: (0.125 + 1.125) / 2, LogScore: -(math.Log(0.75) + math.Log(0.25)) / 2, ReferenceHits: 1},
+		{
+			Judged:        2,
+			Accuracy:      0.5,
+			Brier:         (0.125 + 1.125) / 2,
+			LogScore:      -(math.Log(0.75) + math.Log(0.25)) / 2,
+			ReferenceHits: 1,
+		},
 		{Judged: 1, Brier: 0.5, LogScore: math.Ln2},
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
@@ -153,7 +178,11 @@ func TestRowsGoOn(t *testing.T) {
 	if n := len(m.Versions()); n != versionsMax {
 		t.Errorf("%d versions are kept, want %d", n, versionsMax)
 	}
-	for _, bad := range [][]Row{{{}}, append(m.Rows(), m.Rows()[:3]...), append(m.Rows()[3:6], m.Rows()[:3]...)} {
+	for _, bad := range [][]Row{
+		{{}},
+		append(m.Rows(), m.Rows()[:3]...),
+		append(m.Rows()[3:6], m.Rows()[:3]...),
+	} {
 		if _, err := Restore(3, bad); err == nil {
 			t.Errorf("restored from %d rows", len(bad))
 		}

@@ -13,12 +13,14 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// After every batch of a random history of joins, leaves, erasures, expiries, new labels and
-// new predictions the sums over audited members must be those of a recount, and whatever changed has moved.
+// After every batch of a random history of joins, leaves, erasures, expiries, new labels and new
+// predictions the sums over audited members must be those of a recount, and whatever changed has
+// moved.
 func TestAuditSumsEqualRecount(t *testing.T) {
 	for seed := range uint64(120) {
 		stream := eventtest.New(seed, eventtest.Config{
-			Erase: true, TTL: seed%2 == 0, Withdraw: seed%3 == 0, RollOuts: seed%4 == 0, Audits: true, Vertices: 20,
+			Erase: true, TTL: seed%2 == 0, Withdraw: seed%3 == 0, RollOuts: seed%4 == 0,
+			Audits: true, Vertices: 20,
 		})
 		k := stream.Config.Classes
 		store, err := graphstore.New(graphstore.Config{
@@ -28,7 +30,13 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		view, sums, keep := store.View(), neighborhood.New(k, false), Families{ClassMasses: true, Means: true}
+		view, sums, keep := store.View(), neighborhood.New(
+			k,
+			false,
+		), Families{
+			ClassMasses: true,
+			Means:       true,
+		}
 		pairs := pairs.New(k, false)
 		tallies := New(k, keep, view, sums, pairs)
 		audited := uint64(0)
@@ -48,11 +56,25 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 			twin := New(k, keep, view, sums, pairs)
 			for id, c := range tallies.each {
 				audited += c.audited
-				if anew := twin.each[id]; c.audited != anew.audited || c.audited > 0 && !slices.Equal(c.audit, anew.audit) {
-					t.Fatalf("seed %d batch %d: community %d has %v, a recount gives %v", seed, batch, id, c.audit, anew.audit)
+				if anew := twin.each[id]; c.audited != anew.audited ||
+					c.audited > 0 && !slices.Equal(c.audit, anew.audit) {
+					t.Fatalf(
+						"seed %d batch %d: community %d has %v, a recount gives %v",
+						seed,
+						batch,
+						id,
+						c.audit,
+						anew.audit,
+					)
 				}
-				if id < len(before) && c.audit != nil && c.audit[1] != before[id] && tallies.status[id] != touched {
-					t.Fatalf("seed %d batch %d: community %d changed and has not moved", seed, batch, id)
+				if id < len(before) && c.audit != nil && c.audit[1] != before[id] &&
+					tallies.status[id] != touched {
+					t.Fatalf(
+						"seed %d batch %d: community %d changed and has not moved",
+						seed,
+						batch,
+						id,
+					)
 				}
 			}
 			equalsPlainSums(t, tallies, view)
@@ -89,8 +111,15 @@ func equalsPlainSums(t *testing.T, tallies *Tallies, view graphstore.View) {
 			got = stats.NewAudit(k)
 		}
 		list := func(a *stats.Audit) []float64 {
-			return slices.Concat([]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum},
-				a.Weights.Y, a.Weights.P, a.Noise.Y, a.Noise.P, a.NoiseYP, a.NoisePP)
+			return slices.Concat(
+				[]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum},
+				a.Weights.Y,
+				a.Weights.P,
+				a.Noise.Y,
+				a.Noise.P,
+				a.NoiseYP,
+				a.NoisePP,
+			)
 		}
 		for i, x := range list(got) {
 			if y := list(want)[i]; math.Abs(x-y) > 1e-6*(1+math.Abs(y)) {

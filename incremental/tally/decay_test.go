@@ -19,7 +19,11 @@ func TestGainIsAPowerOfTwo(t *testing.T) {
 			halfLife = 1 + halfLife%uint64(time.Hour)
 		}
 		landmark := uint64(r.Int64N(math.MaxInt64))
-		at := event.Time(landmark) - event.Time(r.Float64()*min(float64(landmark), 50*float64(halfLife)))
+		at := event.Time(
+			landmark,
+		) - event.Time(
+			r.Float64()*min(float64(landmark), 50*float64(halfLife)),
+		)
 		got := gain(landmark, at, halfLife)
 		age := float64(landmark-uint64(at)) / float64(halfLife)
 		want := math.Exp2(-age)
@@ -27,7 +31,14 @@ func TestGainIsAPowerOfTwo(t *testing.T) {
 			want = 0
 		}
 		if math.Abs(got-want) > 1e-9*want {
-			t.Fatalf("half-life %d, landmark %d, time %d: %g, want %g", halfLife, landmark, at, got, want)
+			t.Fatalf(
+				"half-life %d, landmark %d, time %d: %g, want %g",
+				halfLife,
+				landmark,
+				at,
+				got,
+				want,
+			)
 		}
 	}
 	if g := gain(100, 200, 7); g != 1 {

@@ -14,7 +14,9 @@ func member(own float64, neighbors int, sum float64) *state {
 	return &state{profile: profile{
 		own: []uint32{units(own), units(1 - own)},
 		votes: neighborhood.Votes{
-			Mass: uint64(neighbors), Hard: []uint64{uint64(math.Round(sum)), uint64(neighbors) - uint64(math.Round(sum))},
+			Mass: uint64(
+				neighbors,
+			), Hard: []uint64{uint64(math.Round(sum)), uint64(neighbors) - uint64(math.Round(sum))},
 			Sum: []uint64{uint64(sum * event.One), uint64((float64(neighbors) - sum) * event.One)},
 		},
 	}}
@@ -32,18 +34,33 @@ func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
 		before, after *state
 		want          float64
 	}{
-		"nothing":                   {pair, member(0.7, 10, 6), member(0.7, 10, 6), 0},
-		"a flip":                    {pair, member(1, 10, 6), member(0, 10, 6), 1},
-		"a tenth of the own":        {pair, member(0.7, 10, 6), member(0.6, 10, 6), 0.01},
-		"one of ten neighbours":     {pair, member(0.7, 10, 6), member(0.7, 10, 7), 0.01},
-		"one neighbour more":        {pair, member(0.7, 10, 6), member(0.7, 11, 7), math.Pow(7./11-0.6, 2)},
+		"nothing":               {pair, member(0.7, 10, 6), member(0.7, 10, 6), 0},
+		"a flip":                {pair, member(1, 10, 6), member(0, 10, 6), 1},
+		"a tenth of the own":    {pair, member(0.7, 10, 6), member(0.6, 10, 6), 0.01},
+		"one of ten neighbours": {pair, member(0.7, 10, 6), member(0.7, 10, 7), 0.01},
+		"one neighbour more": {
+			pair, member(0.7, 10, 6), member(0.7, 11, 7),
+			math.Pow(7./11-0.6, 2),
+		},
 		"both, at most their sum":   {pair, member(0.7, 10, 6), member(0.5, 10, 3), 0.25},
 		"neighbours, not looked at": {soft, member(0.7, 10, 6), member(0.7, 10, 1), 0},
 		"another model":             {pair, member(0.7, 10, 6), reversion, 1},
 		"no prediction before":      {pair, unknown, member(0.7, 10, 6), 1},
-		"another hard class":        {Families{Hard: true}, member(0.51, 10, 6), member(0.49, 10, 6), 1},
-		"another hard majority":     {Families{HardPair: true}, member(0.7, 10, 6), member(0.7, 10, 4), 1},
-		"the same hard classes":     {Families{HardPair: true}, member(0.7, 10, 6), member(0.6, 10, 7), 0.01},
+		"another hard class": {
+			Families{Hard: true},
+			member(0.51, 10, 6),
+			member(0.49, 10, 6), 1,
+		},
+		"another hard majority": {
+			Families{HardPair: true},
+			member(0.7, 10, 6),
+			member(0.7, 10, 4), 1,
+		},
+		"the same hard classes": {
+			Families{HardPair: true},
+			member(0.7, 10, 6),
+			member(0.6, 10, 7), 0.01,
+		},
 	} {
 		got := c.keep.turned(c.before, c.after)
 		if math.Abs(got-c.want) > 1./turnedParts || c.want == 0 && got != 0 {
@@ -56,7 +73,12 @@ func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
 func TestManyClassesTurnAlike(t *testing.T) {
 	const k = 200
 	even := func(sum uint64) *state {
-		s := &state{profile: profile{own: make([]uint32, k), votes: neighborhood.Votes{Mass: 2, Sum: make([]uint64, k)}}}
+		s := &state{
+			profile: profile{
+				own:   make([]uint32, k),
+				votes: neighborhood.Votes{Mass: 2, Sum: make([]uint64, k)},
+			},
+		}
 		for i := range k {
 			s.profile.own[i], s.profile.votes.Sum[i] = event.One/k, 2*event.One/k
 		}

@@ -23,8 +23,10 @@ func TestSecretsInURLsAreRedacted(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		"nats://gq:s3cr3t@127.0.0.1:1", "nats://gq:s3cr3t%zz@127.0.0.1:1", "nats://gq:s3cr3t@127.0.0.1:x",
-		"nats://gq:s3cr3t/x@127.0.0.1:1", "nats://gq:s3cr3t#x@127.0.0.1:1", "nats://gq:s3cr3t?x@127.0.0.1:1", "gq:s3cr3t/x@127.0.0.1:1",
+		"nats://gq:s3cr3t@127.0.0.1:1", "nats://gq:s3cr3t%zz@127.0.0.1:1",
+		"nats://gq:s3cr3t@127.0.0.1:x",
+		"nats://gq:s3cr3t/x@127.0.0.1:1", "nats://gq:s3cr3t#x@127.0.0.1:1",
+		"nats://gq:s3cr3t?x@127.0.0.1:1", "gq:s3cr3t/x@127.0.0.1:1",
 	} {
 		_, err := Connect(ConnectConfig{URL: url})
 		if err == nil || strings.Contains(err.Error(), "s3cr3t") ||

@@ -222,7 +222,10 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 // Impossible configurations must be refused by what is wrong, and lock nothing.
 func TestImpossibleEmbeddedConfigsAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	for want, c := range map[string]EmbeddedConfig{"state directory": {}, "nowhere": {Dir: dir, Listen: "nowhere"}} {
+	for want, c := range map[string]EmbeddedConfig{
+		"state directory": {},
+		"nowhere":         {Dir: dir, Listen: "nowhere"},
+	} {
 		if _, err := StartEmbedded(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}

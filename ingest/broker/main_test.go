@@ -15,7 +15,8 @@ const holderVariable = "GQLSTREAM_TEST_LOCK_HOLDER"
 
 // startedTooLate is a goroutine of the library that waits for ever on no channel when a
 // publisher is cleaned up before it was scheduled for the first time.
-const startedTooLate = "github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"
+const startedTooLate = "github.com/nats-io/nats.go/jetstream." +
+	"(*jetStream).resetPendingAcksOnReconnect"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holderVariable); dir != "" {

@@ -49,7 +49,8 @@ func TestConnectOptionsThatDoNotFit(t *testing.T) {
 
 // The file of the credentials may hold the seed of an nkey, by which a server knows who connects.
 func TestCredentialsMayBeAnNkey(t *testing.T) {
-	const seed, public = "SUAORCPZJKB3XWYQQKNC3DRYWX72MEBJRNEB3GZ7J6J25ES5IJCX5KJG5I", "UCEQW3KZLPRVLRZYXX7EJ5JV6NO7JBJEZESTCI7PBQUHRHQZJTTMF6VR"
+	const seed, public = "SUAORCPZJKB3XWYQQKNC3DRYWX72MEBJRNEB3GZ7J6J25ES5IJCX5KJG5I",
+		"UCEQW3KZLPRVLRZYXX7EJ5JV6NO7JBJEZESTCI7PBQUHRHQZJTTMF6VR"
 	s, err := server.NewServer(
 		&server.Options{
 			Host:   "127.0.0.1",

@@ -25,12 +25,16 @@ func streamOf(t *testing.T, columns ...arrow.Array) []byte {
 	t.Helper()
 	var fields []arrow.Field
 	for i, name := range []string{"src", "dst"} {
-		fields = append(fields, arrow.Field{Name: name, Type: columns[i].DataType(), Nullable: true})
+		fields = append(
+			fields,
+			arrow.Field{Name: name, Type: columns[i].DataType(), Nullable: true},
+		)
 	}
 	schema := arrow.NewSchema(fields, nil)
 	record := array.NewRecordBatch(schema, columns, int64(columns[0].Len()))
 	var out bytes.Buffer
-	if err := writeAll(ipc.NewWriter(&out, ipc.WithSchema(schema)), []arrow.RecordBatch{record}); err != nil {
+	if err := writeAll(ipc.NewWriter(&out, ipc.WithSchema(schema)),
+		[]arrow.RecordBatch{record}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -43,13 +47,26 @@ func TestClaimsOfDamagedFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, want string
 	}{
-		"rows without values": {writeFile(t, "x.arrows", streamOf(t, rows, rows)), "2097152 rows without values"},
-		"two streams": {
-			writeFile(t, "x.arrow", bytes.Repeat(streamOf(t, few, few), 2)), "bytes follow the end of the Arrow stream",
+		"rows without values": {
+			writeFile(t, "x.arrows", streamOf(t, rows, rows)),
+			"2097152 rows without values",
 		},
-		"no room for a schema": {writeFile(t, "y.arrow", []byte("ARROW1\x00\x00\x00\x00ARROW1")), "footer"},
-		"pages outside":        {filepath.Join("testdata", "damaged", "pages-outside.parquet"), "has pages outside the file"},
-		"a decimal":            {filepath.Join("testdata", "damaged", "decimal.feather"), "a decimal of 1073741836 digits"},
+		"two streams": {
+			writeFile(t, "x.arrow", bytes.Repeat(streamOf(t, few, few), 2)),
+			"bytes follow the end of the Arrow stream",
+		},
+		"no room for a schema": {
+			writeFile(t, "y.arrow", []byte("ARROW1\x00\x00\x00\x00ARROW1")),
+			"footer",
+		},
+		"pages outside": {
+			filepath.Join("testdata", "damaged", "pages-outside.parquet"),
+			"has pages outside the file",
+		},
+		"a decimal": {
+			filepath.Join("testdata", "damaged", "decimal.feather"),
+			"a decimal of 1073741836 digits",
+		},
 	} {
 		if err := readQuietly(test.path); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
@@ -75,7 +92,11 @@ func TestBatchesThatTheFooterLeavesOut(t *testing.T) {
 			data := bytes.Clone(whole)
 			binary.LittleEndian.PutUint32(data[at:], n)
 			path := writeFile(t, "x.arrow", data)
-			read, _, _, err := account(t, path, Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+			read, _, _, err := account(
+				t,
+				path,
+				Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}},
+			)
 			if err == nil && read != len(table.rows) {
 				t.Errorf("byte %d is %d: %d rows of %d are read", at, n, read, len(table.rows))
 			} else if err != nil {
@@ -120,8 +141,8 @@ func readDamaged(t *testing.T, f programFile, data []byte, what string, at int) 
 	return err
 }
 
-// A record batch or a dictionary that claims more text buffers than it lists is an error: the reader
-// allocates as many as it claims, and 2^33 of them end the process.
+// A record batch or a dictionary that claims more text buffers than it lists is an error: the
+// reader allocates as many as it claims, and 2^33 of them end the process.
 func TestNumberOfTextBuffers(t *testing.T) {
 	const claimed = 1 << 33
 	refused := map[string]int{}
@@ -203,7 +224,12 @@ func TestNumberOfMetadataOfABatch(t *testing.T) {
 	column.AppendValues([]int64{1, 2}, nil)
 	values := column.NewArray()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}}, nil)
-	batch := array.NewRecordBatchWithMetadata(schema, []arrow.Array{values}, 2, arrow.MetadataFrom(meta))
+	batch := array.NewRecordBatchWithMetadata(
+		schema,
+		[]arrow.Array{values},
+		2,
+		arrow.MetadataFrom(meta),
+	)
 	var file bytes.Buffer
 	w := ipc.NewWriter(&file, ipc.WithSchema(schema))
 	if err := errors.Join(w.Write(batch), w.Close()); err != nil {

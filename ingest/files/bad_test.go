@@ -270,7 +270,8 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			continue
 		}
 		r, line := b.Refused[0], event.Position(len(lines)-1)
-		if r.Reason != test.reason || !strings.Contains(r.Detail, test.detail) || r.Position != line ||
+		if r.Reason != test.reason || !strings.Contains(r.Detail, test.detail) ||
+			r.Position != line ||
 			!strings.Contains(r.Detail, inputs[0].Path+":") ||
 			r.Kind != inputs[0].Kind {
 			t.Errorf(
@@ -305,19 +306,48 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		want          string
 	}{
 		{"edge.csv", "", Config{}, "empty"},
-		{"edge.csv", "one,two\n1,2\n", Config{}, `no column "src", "dst" for edge rows: the file has one, two; rename with --map src=COLUMN,dst=COLUMN; if line 1 is data, --columns src,dst`},
-		{"edge.csv", "u0,u9\n1,2\n", Config{}, `line 1 looks like data: if the file has no line with names, --columns src,dst; else rename with --map`},
+		{
+			"edge.csv", "one,two\n1,2\n",
+			Config{},
+			`no column "src", "dst" for edge rows: the file has one, two; rename with --map ` +
+				`src=COLUMN,dst=COLUMN; if line 1 is data, --columns src,dst`,
+		},
+		{
+			"edge.csv", "u0,u9\n1,2\n",
+			Config{},
+			`line 1 looks like data: if the file has no line with names, --columns src,dst; ` +
+				`else rename with --map`,
+		},
 		{"edge.csv", "src,dst,src\n1,2,3\n", Config{}, `two columns are named "src"`},
-		{"edge.csv", "src,dst\n1,2\n", Config{Columns: map[string]string{"a": "sorce"}}, `renamed to "sorce"`},
-		{"prediction.csv", "vertex,p0,p1\n1,1,0\n", Config{Classes: event.ClassSet{Count: 3}}, "columns p0 to p1 for 3 classes"},
+		{
+			"edge.csv", "src,dst\n1,2\n",
+			Config{Columns: map[string]string{"a": "sorce"}},
+			`renamed to "sorce"`,
+		},
+		{
+			"prediction.csv", "vertex,p0,p1\n1,1,0\n",
+			Config{Classes: event.ClassSet{Count: 3}},
+			"columns p0 to p1 for 3 classes",
+		},
 		{"prediction.csv", "vertex,p0,p2\n1,1,0\n", Config{}, "column p1 is missing"},
 		{"prediction.csv", "vertex,score\n1,1\n", Config{}, `no column "p0", "p1", ... or "class"`},
 		{"edge.csv", "src,dst\r1,2\r", Config{}, "the lines end with a carriage return alone"},
 		{"out.network", "% bip unweighted\n1 2\n", Config{}, "whose sides both count from 1"},
 		{"edge.csv", "\xff\xfes\x00r\x00c\x00", Config{}, "this is UTF-16: save it as UTF-8"},
-		{"edge.csv", "src,dst\n1,2\n3," + strings.Repeat("x", 1<<21), Config{}, "edge.csv: after row 2: the row after it is longer than 1048576 bytes"},
-		{"edge.csv", "src,dst\n1,\"2\n" + strings.Repeat("3,4\n", 1<<19), Config{}, "edge.csv: after row 1: the row after it is longer than 1048576 bytes, or a quote in it has no end"},
-		{"edge.ndjson", `{"src":1,"dst":2}` + "\n" + `{"src":1,"dst":"` + strings.Repeat("x", 1<<21), Config{}, "edge.ndjson: after row 1: the line after it is longer than 1048576 bytes"},
+		{
+			"edge.csv", "src,dst\n1,2\n3," + strings.Repeat("x", 1<<21),
+			Config{},
+			"edge.csv: after row 2: the row after it is longer than 1048576 bytes",
+		},
+		{
+			"edge.csv", "src,dst\n1,\"2\n" + strings.Repeat("3,4\n", 1<<19),
+			Config{},
+			"edge.csv: after row 1: the row after it is longer than 1048576 bytes, or a quote " +
+				"in it has no end",
+		},
+		{"edge.ndjson", `{"src":1,"dst":2}` + "\n" + `{"src":1,"dst":"` + strings.Repeat("x",
+			1<<21), Config{}, "edge.ndjson: after row 1: the line after it is longer than " +
+			"1048576 bytes"},
 		{"edge.csv.gz", "src,dst\n", Config{}, "not a gzip file"},
 		{"edge.csv.zst", "src,dst\n", Config{}, "edge.csv.zst"},
 		{"edge.csv.gz", string(data[:len(data)/2]), Config{}, "edge.csv.gz: after row"},
@@ -325,8 +355,16 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.parquet", "", Config{}, "not a Parquet file"},
 		{"edge.arrow", "src,dst\n1,2\n", Config{}, "not an Arrow file"},
 		{"edge.arrow", "", Config{}, "empty"},
-		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "not an Arrow file or stream: malformed"},
-		{"edge.parquet.gz", "", Config{}, ".parquet files are read here and there: unpack it first"},
+		{
+			"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00",
+			Config{},
+			"not an Arrow file or stream: malformed",
+		},
+		{
+			"edge.parquet.gz", "",
+			Config{},
+			".parquet files are read here and there: unpack it first",
+		},
 		{"edge.doc", "src,dst\n1,2\n", Config{}, "is no format"},
 	} {
 		path := filepath.Join(t.TempDir(), test.name)
@@ -399,7 +437,8 @@ func TestHeaderOfManyColumns(t *testing.T) {
 	if err := readQuietly(writeFile(t, "edges.csv", append(header, '\n'))); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 20*time.Second { // a comparison of each name with each takes minutes
+	// a comparison of each name with each takes minutes
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the header took %v", took)
 	}
 }

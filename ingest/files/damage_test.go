@@ -16,8 +16,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// damage changes a file in up to three places: bits, bytes, lengths, parts that are cut out, doubled or
-// exchanged, and a lost end. Half of the places lie in the last kilobyte, where a footer is.
+// damage changes a file in up to three places: bits, bytes, lengths, parts that are cut out,
+// doubled or exchanged, and a lost end. Half of the places lie in the last kilobyte, where a footer
+// is.
 func damage(r *rand.Rand, whole []byte) []byte {
 	data := bytes.Clone(whole)
 	for range 1 + r.IntN(3) {
@@ -83,8 +84,8 @@ func keep(t *testing.T, path, name string) string {
 // slowest is more processor time than reading or refusing a damaged file of this test may take.
 const slowest = 2 * time.Second
 
-// A damaged table of another program is an error, or is read with other values: without a panic, with
-// every row accounted for, and soon. $GQLSTREAM_FILES_FOR is the processor time of a campaign.
+// A damaged table of another program is an error, or is read with other values: without a panic,
+// with every row accounted for, and soon. $GQLSTREAM_FILES_FOR is the processor time of a campaign.
 func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	const seed = 11
 	seeds, last := uint64(1), time.Duration(0)
@@ -136,6 +137,11 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	t.Logf("%d tries in %v of processor time, %d refused", tries,
 		(processorTime(t) - began).Round(time.Second), refused)
 	if refused*5 < tries {
-		t.Errorf("seed %d: %d of %d damaged files are errors, want more than a fifth", seeds, refused, tries)
+		t.Errorf(
+			"seed %d: %d of %d damaged files are errors, want more than a fifth",
+			seeds,
+			refused,
+			tries,
+		)
 	}
 }

@@ -29,7 +29,10 @@ func dataDir(t *testing.T) string {
 // The five real graphs load whole: the counts are those of their meta.json.
 func TestRealGraphsLoadWhole(t *testing.T) {
 	leakCheck(t)
-	for _, name := range []string{"coraml", "citeseer", "musae_twitch", "icwsm_political", "sp_workplace2015"} {
+	for _, name := range []string{
+		"coraml", "citeseer", "musae_twitch", "icwsm_political",
+		"sp_workplace2015",
+	} {
 		dir := filepath.Join(dataDir(t), name)
 		var meta struct {
 			N          int   `json:"n"`
@@ -40,7 +43,8 @@ func TestRealGraphsLoadWhole(t *testing.T) {
 			Events     int   `json:"events"`
 			Attributes []string
 		}
-		if err := json.Unmarshal([]byte(readFile(t, filepath.Join(dir, "meta.json"))), &meta); err != nil {
+		if err := json.Unmarshal([]byte(readFile(t, filepath.Join(dir, "meta.json"))),
+			&meta); err != nil {
 			t.Fatal(err)
 		}
 		vertices := filepath.Join(dir, "vertices.csv.gz")

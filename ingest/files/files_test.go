@@ -57,7 +57,8 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		types: []string{"text", "text", "float", "int", "text", "int"},
 	}
 	labels := testTable{
-		kind: event.KindLabel, columns: []string{"vertex", "label", "role", "ttl"}, types: []string{"int", "int", "text", "int"},
+		kind: event.KindLabel, columns: []string{"vertex", "label", "role", "ttl"},
+		types: []string{"int", "int", "text", "int"},
 	}
 	predictions := testTable{
 		kind: event.KindPrediction, columns: []string{"vertex", "p0", "p1", "p2", "version", "ttl"},
@@ -68,7 +69,8 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		types: []string{"text", "text", "int", "text"},
 	}
 	vertices := testTable{
-		kind: event.KindVertex, columns: []string{"id", "language", "views"}, types: []string{"int", "text", "int"},
+		kind: event.KindVertex, columns: []string{"id", "language", "views"},
+		types: []string{"int", "text", "int"},
 	}
 	posts := testTable{
 		kind: event.KindPost,
@@ -258,7 +260,10 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 	const seed = 3
 	tables := randomTables(rand.New(rand.NewPCG(seed, 0)), 400)
 	var want []*event.Batch
-	for _, format := range []string{"csv", "tsv", "ndjson", "jsonl", "parquet", "arrow", "feather", "ipc"} {
+	for _, format := range []string{
+		"csv", "tsv", "ndjson", "jsonl", "parquet", "arrow", "feather",
+		"ipc",
+	} {
 		for _, packed := range []string{"", ".gz", ".zst"} {
 			if packed != "" && format != "csv" && format != "tsv" && format != "ndjson" {
 				continue // only another name, or packed itself

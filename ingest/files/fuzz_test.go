@@ -47,8 +47,10 @@ func drain(source *Source, each func(*event.Batch)) error {
 // row must not end the file.
 func FuzzCSVRowsHaveTheirText(f *testing.F) {
 	for _, seed := range []string{
-		"a,b\n1,2\n", "a,b\n\n1,2", "a\n\"x\"\"y\"\n", "a\n\"two\nlines\"\nz\n", "\xef\xbb\xbfa\n1\n",
-		"a,b\n\"open\n1,2\n", "a\nx\"y\nok\n", "a\n\"x\"y\nok\n", "a,b\n1\n1,2,3\n,\n", " a , b \n 1 ,\t2\n",
+		"a,b\n1,2\n", "a,b\n\n1,2", "a\n\"x\"\"y\"\n", "a\n\"two\nlines\"\nz\n",
+		"\xef\xbb\xbfa\n1\n",
+		"a,b\n\"open\n1,2\n", "a\nx\"y\nok\n", "a\n\"x\"y\nok\n", "a,b\n1\n1,2,3\n,\n",
+		" a , b \n 1 ,\t2\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -85,13 +87,15 @@ func flat(values map[string]any) bool {
 	return true
 }
 
-// What the reader takes for an object, encoding/json must too, with the same text
-// and numbers; and the reader must take every flat object of distinct keys without halves of surrogate
-// pairs, which encoding/json makes U+FFFD of.
+// What the reader takes for an object, encoding/json must too, with the same text and numbers; and
+// the reader must take every flat object of distinct keys without halves of surrogate pairs, which
+// encoding/json makes U+FFFD of.
 func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
-		`{"src":1,"dst":"b","weight":0.5}`, `{}`, `{"src":"a\u00e9\n","dst":null}`, `{"src":[1,2.5],"dst":{"a":[1]}}`,
-		`{"src":1e3,"dst":-0}`, `{"src":01}`, `{"src":"\ud800"}`, `{"src":true,"dst":false,}`, `{"src":18446744073709551616}`,
+		`{"src":1,"dst":"b","weight":0.5}`, `{}`, `{"src":"a\u00e9\n","dst":null}`,
+		`{"src":[1,2.5],"dst":{"a":[1]}}`,
+		`{"src":1e3,"dst":-0}`, `{"src":01}`, `{"src":"\ud800"}`, `{"src":true,"dst":false,}`,
+		`{"src":18446744073709551616}`,
 	} {
 		f.Add(seed)
 	}
@@ -130,9 +134,12 @@ func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 // Every row of a file is applied, refused or left out: none is lost, and no input panics.
 func FuzzRowsAreAccountedFor(f *testing.F) {
 	for _, seed := range []string{
-		"src,dst\na,b\nb,c\n", "vertex,label\na,1\nb,\nc,-1\nd,0\n", "# x\na b\nb c\n", "src;dst;weight\na;b;0,5\n",
-		"src,dst,time\na,b,2024-05-01 12:00:00Z\nb,c,1714564800000\nc,d,x\n", "1,2\n3,4\n", "sep=;\nsrc;dst\n1;2\n",
-		"src,dst\n1.2E+18,NaN\n-5,42.0\n1,1\n", "vertex,p0,p1\na,.5,.5\nb,-1e-9,1\nc,2,2\n", "% asym\n1 2 3 4\n",
+		"src,dst\na,b\nb,c\n", "vertex,label\na,1\nb,\nc,-1\nd,0\n", "# x\na b\nb c\n",
+		"src;dst;weight\na;b;0,5\n",
+		"src,dst,time\na,b,2024-05-01 12:00:00Z\nb,c,1714564800000\nc,d,x\n", "1,2\n3,4\n",
+		"sep=;\nsrc;dst\n1;2\n",
+		"src,dst\n1.2E+18,NaN\n-5,42.0\n1,1\n", "vertex,p0,p1\na,.5,.5\nb,-1e-9,1\nc,2,2\n",
+		"% asym\n1 2 3 4\n",
 	} {
 		for kind := range byte(6) {
 			f.Add([]byte(seed), kind)

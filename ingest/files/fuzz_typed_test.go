@@ -42,21 +42,30 @@ var fuzzTypes = []arrow.DataType{
 	arrow.FixedWidthTypes.Boolean, arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Timestamp_ns,
 	&arrow.TimestampType{Unit: arrow.Millisecond}, &arrow.Decimal128Type{Precision: 20},
 	&arrow.Decimal128Type{Precision: 12, Scale: 3},
-	&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String},
-	arrow.ListOf(arrow.PrimitiveTypes.Float64), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32),
+	&arrow.DictionaryType{
+		IndexType: arrow.PrimitiveTypes.Int16,
+		ValueType: arrow.BinaryTypes.String,
+	},
+	arrow.ListOf(
+		arrow.PrimitiveTypes.Float64,
+	), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32),
 	arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String),
-	arrow.Null, arrow.FixedWidthTypes.Duration_s, arrow.StructOf(arrow.Field{Name: "x", Type: arrow.BinaryTypes.String}),
+	arrow.Null, arrow.FixedWidthTypes.Duration_s,
+	arrow.StructOf(arrow.Field{Name: "x", Type: arrow.BinaryTypes.String}),
 }
 
 // fuzzTexts are texts of cells, as every type parses them where it can.
 var fuzzTexts = []string{
-	"1", "2", "a", "b", "0", "-1", "NA", "", "0.5", "1e300", "NaN", "123456789012345678", "left", "true",
-	"2024-05-01T12:00:00Z", "2024-05-01 12:00:00", "-0.0000001", " x\u00a0", "a\x00b", "inf", "1714564800",
+	"1", "2", "a", "b", "0", "-1", "NA", "", "0.5", "1e300", "NaN", "123456789012345678", "left",
+	"true",
+	"2024-05-01T12:00:00Z", "2024-05-01 12:00:00", "-0.0000001", " x\u00a0", "a\x00b", "inf",
+	"1714564800",
 }
 
 var fuzzNames = []string{
 	"src", "dst", "vertex", "label", "p0", "p1", "weight", "time", "author", "community", "Source",
-	"Target", "id", "class", "probabilities", "op", "ttl", "multiplicity", "erase", "reply_to", "lang",
+	"Target", "id", "class", "probabilities", "op", "ttl", "multiplicity", "erase", "reply_to",
+	"lang",
 	"score", "", "__index_level_0__", "role", "pi", "version",
 }
 
@@ -65,7 +74,8 @@ func (d *dice) table() (schema *arrow.Schema, records []arrow.RecordBatch) {
 	fields := []arrow.Field{}
 	for range 2 + d.roll(4) {
 		fields = append(fields, arrow.Field{
-			Name: fuzzNames[d.roll(len(fuzzNames))], Type: fuzzTypes[d.roll(len(fuzzTypes))], Nullable: true,
+			Name: fuzzNames[d.roll(len(fuzzNames))], Type: fuzzTypes[d.roll(len(fuzzTypes))],
+			Nullable: true,
 		})
 	}
 	schema = arrow.NewSchema(fields, nil)
@@ -105,7 +115,10 @@ func (d *dice) value(b array.Builder) {
 	case *array.BinaryBuilder:
 		b.Append([]byte(text))
 	case *array.Float64Builder:
-		b.Append([]float64{0, 1, .5, -1, 1e300, math.NaN(), math.Inf(1), 42, 1.23e18, -1e-9}[d.roll(10)])
+		b.Append([]float64{
+			0, 1, .5, -1, 1e300, math.NaN(), math.Inf(1), 42, 1.23e18,
+			-1e-9,
+		}[d.roll(10)])
 	default:
 		before := b.Len()
 		if err := b.AppendValueFromString(text); err != nil && b.Len() == before {
@@ -114,7 +127,8 @@ func (d *dice) value(b array.Builder) {
 	}
 }
 
-// typedForms write records as files of other programs. They return nil where a form has no such type.
+// typedForms write records as files of other programs. They return nil where a form has no such
+// type.
 var typedForms = map[string]func(*testing.T, *dice, *arrow.Schema, []arrow.RecordBatch) []byte{
 	"x.parquet": parquetOf,
 	"x.arrow": func(t *testing.T, d *dice, s *arrow.Schema, records []arrow.RecordBatch) []byte {
@@ -153,15 +167,25 @@ func parquetOf(_ *testing.T, d *dice, s *arrow.Schema, records []arrow.RecordBat
 		}
 	}()
 	codecs := []compress.Compression{
-		compress.Codecs.Snappy, compress.Codecs.Zstd, compress.Codecs.Gzip, compress.Codecs.Uncompressed,
+		compress.Codecs.Snappy, compress.Codecs.Zstd, compress.Codecs.Gzip,
+		compress.Codecs.Uncompressed,
 	}
 	versions := []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2}
 	properties := parquet.NewWriterProperties(
 		parquet.WithCompression(codecs[d.roll(len(codecs))]),
-		parquet.WithDataPageVersion(versions[d.roll(2)]), parquet.WithDictionaryDefault(d.roll(2) == 0),
-		parquet.WithMaxRowGroupLength(int64(5+d.roll(20))))
+		parquet.WithDataPageVersion(
+			versions[d.roll(2)],
+		),
+		parquet.WithDictionaryDefault(d.roll(2) == 0),
+		parquet.WithMaxRowGroupLength(int64(5+d.roll(20))),
+	)
 	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(s, &out, properties, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	w, err := pqarrow.NewFileWriter(
+		s,
+		&out,
+		properties,
+		pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()),
+	)
 	if err != nil {
 		return nil
 	}
@@ -189,7 +213,8 @@ func writeAll(w interface {
 	return w.Close()
 }
 
-// account reads a file to its end and returns how many rows it has and what became of them, or the error.
+// account reads a file to its end and returns how many rows it has and what became of them, or the
+// error.
 func account(t *testing.T, path string, config Config) (rows, events, refused int, err error) {
 	t.Helper()
 	source, err := NewSource(config)
@@ -205,7 +230,14 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 	}
 	tally := source.Tallies()[0]
 	if silent := tally.Blank + tally.MinusOne; tally.Rows != events+refused+silent {
-		t.Fatalf("%s: %d rows, %d events, %d refused, %d that say nothing", path, tally.Rows, events, refused, silent)
+		t.Fatalf(
+			"%s: %d rows, %d events, %d refused, %d that say nothing",
+			path,
+			tally.Rows,
+			events,
+			refused,
+			silent,
+		)
 	}
 	if _, again, other := source.survey.edges.totals(); again+other > events {
 		t.Fatalf("%s: %d repeats of %d events", path, again+other, events)
@@ -214,12 +246,35 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 	return tally.Rows, events, refused, nil
 }
 
-// Every row of a table of Parquet or Arrow is an event, refused or said to say nothing, whatever the
-// types of its columns, and every form of it has the same events.
+// Every row of a table of Parquet or Arrow is an event, refused or said to say nothing, whatever
+// the types of its columns, and every form of it has the same events.
 func FuzzTypedRowsAreAccountedFor(f *testing.F) {
 	for kind := range byte(6) {
 		for first := range byte(len(fuzzTypes)) {
-			f.Add([]byte{2, kind * 2, first, kind*2 + 1, first, 4, first, 1, 12, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, kind)
+			f.Add(
+				[]byte{
+					2,
+					kind * 2,
+					first,
+					kind*2 + 1,
+					first,
+					4,
+					first,
+					1,
+					12,
+					0,
+					1,
+					2,
+					3,
+					4,
+					5,
+					6,
+					7,
+					8,
+					9,
+				},
+				kind,
+			)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, kind byte) {
@@ -259,13 +314,39 @@ func FuzzTypedRowsAreAccountedFor(f *testing.F) {
 	})
 }
 
-// A damaged file of Parquet or Arrow is an error or has other values: no input panics, and no row of
-// those that are read is lost.
+// A damaged file of Parquet or Arrow is an error or has other values: no input panics, and no row
+// of those that are read is lost.
 func FuzzDamagedTypedFiles(f *testing.F) {
 	names := []string{"x.parquet", "x.arrow", "x.arrows"}
 	for seed := range byte(4) {
 		for form, name := range names {
-			d := dice{2, 0, seed * 2, 1, seed, 4, 2, 6, seed + 1, 6, 5, 4, 3, 2, 1, 9, 8, 7, 6, 5, 4, 3, seed, 1, 0}
+			d := dice{
+				2,
+				0,
+				seed * 2,
+				1,
+				seed,
+				4,
+				2,
+				6,
+				seed + 1,
+				6,
+				5,
+				4,
+				3,
+				2,
+				1,
+				9,
+				8,
+				7,
+				6,
+				5,
+				4,
+				3,
+				seed,
+				1,
+				0,
+			}
 			schema, records := d.table()
 			content := typedForms[name](&testing.T{}, &d, schema, records)
 			if content != nil {
@@ -282,19 +363,23 @@ func FuzzDamagedTypedFiles(f *testing.F) {
 	})
 }
 
-// A stored schema that claims more bytes than there are is refused before memory is asked for it: more
-// than there is would end the process.
+// A stored schema that claims more bytes than there are is refused before memory is asked for it:
+// more than there is would end the process.
 func TestDamagedLengthsAskForNoMemory(t *testing.T) {
 	const claims = "\xff\xff\xff\xff\xff\xff\xff\x7f" // a message of 2 GiB
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "src", Type: arrow.BinaryTypes.String}, {Name: "dst", Type: arrow.BinaryTypes.String},
+		{
+			Name: "src",
+			Type: arrow.BinaryTypes.String,
+		}, {Name: "dst", Type: arrow.BinaryTypes.String},
 	}, nil)
 	var stored bytes.Buffer
 	w, err := pqarrow.NewFileWriter(schema, &stored, nil, pqarrow.DefaultWriterProps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.AppendKeyValueMetadata("ARROW:schema", base64.StdEncoding.EncodeToString([]byte(claims))); err != nil {
+	if err := w.AppendKeyValueMetadata("ARROW:schema",
+		base64.StdEncoding.EncodeToString([]byte(claims))); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

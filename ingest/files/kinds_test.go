@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// readTables reads files by name, whose kinds their names begin with, and returns all events, and the
-// source at its end.
+// readTables reads files by name, whose kinds their names begin with, and returns all events, and
+// the source at its end.
 func readTables(t *testing.T, config Config, files map[string]string) (*event.Batch, *Source) {
 	t.Helper()
 	config.Inputs = inputsOf(t, files)
@@ -48,7 +48,8 @@ func ends(b *event.Batch) (list []string) {
 func TestEdgesAsProgramsWriteThem(t *testing.T) {
 	want := []string{"1>2", "2>3"}
 	for name, text := range map[string]string{
-		"edge-snap.txt": "# Directed graph: x.txt\n# Nodes: 3 Edges: 2\n# FromNodeId\tToNodeId\n1\t2\n2\t3\n",
+		"edge-snap.txt": "# Directed graph: x.txt\n# Nodes: 3 Edges: 2\n# " +
+			"FromNodeId\tToNodeId\n1\t2\n2\t3\n",
 		"edge-gephi.csv": "Source,Target,Type,Id,Label,timeset,Weight\n1,2,Directed,0,,,1.0\n" +
 			"2,3,Directed,1,,,1.0\n",
 		"edge-igraph.csv":     "\"from\",\"to\",\"weight\"\n1,2,1\n2,3,1\n",
@@ -77,7 +78,8 @@ func TestEdgesAsProgramsWriteThem(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "out.small")
-	if err := os.WriteFile(path, []byte("% asym weighted\n% 2 3 3\n1 2 4 1082040961\n2\t3  5 1082040962\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("% asym weighted\n% 2 3 3\n1 2 4 1082040961\n2\t3  5 "+
+		"1082040962\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := merged(readAll(t, Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}}))
@@ -96,13 +98,20 @@ func TestColumnsOfFilesWithoutNames(t *testing.T) {
 	if got := ends(b); !slices.Equal(got, []string{"u0>u9", "u1>u2"}) || len(b.Labels) != 2 {
 		t.Errorf("%v, labels %v, %q", got, b.Labels, source.Warnings())
 	}
-	b, _ = readTables(t, Config{Header: []string{"edges=src,,dst"}}, map[string]string{"edge.csv": "a,x,b\n#c,y,d\n"})
+	b, _ = readTables(
+		t,
+		Config{Header: []string{"edges=src,,dst"}},
+		map[string]string{"edge.csv": "a,x,b\n#c,y,d\n"},
+	)
 	if got := ends(b); !slices.Equal(got, []string{"a>b", "#c>d"}) {
 		t.Errorf("%v", got)
 	}
 	_, source = readTables(t, Config{Columns: map[string]string{"u0": "src", "u9": "dst"}},
 		map[string]string{"edge.csv": "u0,u9\nu1,u2\nu2,u0\n"})
-	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(w, `the column "u0" is called like a vertex`) {
+	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(
+		w,
+		`the column "u0" is called like a vertex`,
+	) {
 		t.Errorf("a first row that is taken for names: %q", w)
 	}
 }
@@ -110,7 +119,22 @@ func TestColumnsOfFilesWithoutNames(t *testing.T) {
 // Words for nothing are nothing in every column, unless they are meant.
 func TestWordsForNothing(t *testing.T) {
 	text := "src,dst\na,b\n"
-	words := []string{"NaN", "NA", "null", "None", "N/A", "nan", "<NA>", "NULL", "#N/A", "NaT", `\N`, "", "undefined", "(NULL)"}
+	words := []string{
+		"NaN",
+		"NA",
+		"null",
+		"None",
+		"N/A",
+		"nan",
+		"<NA>",
+		"NULL",
+		"#N/A",
+		"NaT",
+		`\N`,
+		"",
+		"undefined",
+		"(NULL)",
+	}
 	for _, word := range words {
 		text += "x," + word + "\n"
 	}
@@ -138,7 +162,8 @@ func TestWordsForNothing(t *testing.T) {
 	}
 }
 
-// The advice for a file without names is one that can be obeyed: it names as many columns as a row has.
+// The advice for a file without names is one that can be obeyed: it names as many columns as a row
+// has.
 func TestAdviceForFilesWithoutNamesCountsTheirColumns(t *testing.T) {
 	path := writeFile(t, "edges.txt", []byte("u1 u2 {}\nu2 u3 {}\n"))
 	err := readQuietly(path)
@@ -155,16 +180,27 @@ func TestAdviceForFilesWithoutNamesCountsTheirColumns(t *testing.T) {
 
 // A name that may stand for nobody is a vertex, with a warning: it may be a hub.
 func TestDoubtfulNamesAreWarnedOf(t *testing.T) {
-	for name, want := range map[string]bool{"[deleted]": true, "?": true, "none": true, "None of them": false, "a": false} {
-		_, source := readTables(t, Config{}, map[string]string{"edge.csv": "src,dst\nx," + name + "\ny," + name + "\n"})
-		warned := strings.Contains(strings.Join(source.Warnings(), "\n"), "2 rows of edges or posts name the vertex")
+	for name, want := range map[string]bool{
+		"[deleted]": true, "?": true, "none": true,
+		"None of them": false, "a": false,
+	} {
+		_, source := readTables(
+			t,
+			Config{},
+			map[string]string{"edge.csv": "src,dst\nx," + name + "\ny," + name + "\n"},
+		)
+		warned := strings.Contains(
+			strings.Join(source.Warnings(), "\n"),
+			"2 rows of edges or posts name the vertex",
+		)
 		if warned != want {
 			t.Errorf("%q: warned %v", name, warned)
 		}
 	}
 }
 
-// Characters that look like a space make another id of the same look, so they are refused within one.
+// Characters that look like a space make another id of the same look, so they are refused within
+// one.
 func TestOtherSpacesWithinIDsAreRefused(t *testing.T) {
 	b, _ := readTables(t, Config{}, map[string]string{
 		"edge.csv": "src,dst\nnew york,b\nnew\u00a0york,b\nnew\u2007york,b\nnew\u3000york,b\n",
@@ -177,8 +213,9 @@ func TestOtherSpacesWithinIDsAreRefused(t *testing.T) {
 // A blank attribute says nothing in every form of a table: it takes none away, and is counted.
 func TestBlankAttributesSayNothing(t *testing.T) {
 	for name, text := range map[string]string{
-		"vertex.csv":    "vertex,city,age\na,Cork,31\na,,\na,NA,null\nb,,5\n",
-		"vertex.ndjson": `{"vertex":"a","city":"Cork","age":31}` + "\n" + `{"vertex":"a","city":null,"age":null}`,
+		"vertex.csv": "vertex,city,age\na,Cork,31\na,,\na,NA,null\nb,,5\n",
+		"vertex.ndjson": `{"vertex":"a","city":"Cork","age":31}` + "\n" +
+			`{"vertex":"a","city":null,"age":null}`,
 	} {
 		b, source := readTables(t, Config{}, map[string]string{name: text})
 		removed := 0
@@ -190,7 +227,8 @@ func TestBlankAttributesSayNothing(t *testing.T) {
 			}
 		}
 		summary := strings.Join(source.Summary(), "\n")
-		if removed > 0 || len(b.Refused) > 0 || !strings.Contains(summary, "blank attributes say nothing") {
+		if removed > 0 || len(b.Refused) > 0 ||
+			!strings.Contains(summary, "blank attributes say nothing") {
 			t.Errorf("%s: %d attributes removed, refused %v\n%s", name, removed, b.Refused, summary)
 		}
 	}
@@ -199,37 +237,48 @@ func TestBlankAttributesSayNothing(t *testing.T) {
 // Ids of 64 bits are attributes with all their digits.
 func TestLargeIDsAsAttributes(t *testing.T) {
 	for name, text := range map[string]string{
-		"vertex.csv":    "vertex,conv,small,minus\na,1234567890123456701,5,-1234567890123456701\n",
-		"vertex.ndjson": `{"vertex":"a","conv":1234567890123456701,"small":5,"minus":-1234567890123456701}`,
+		"vertex.csv": "vertex,conv,small,minus\na,1234567890123456701,5,-1234567890123456701\n",
+		"vertex.ndjson": `{"vertex":"a","conv":1234567890123456701,"small":5,` +
+			`"minus":-1234567890123456701}`,
 	} {
 		b, _ := readTables(t, Config{}, map[string]string{name: text})
-		want := `[{conv {1234567890123456701 0 1}} {small { 5 2}} {minus {-1234567890123456701 0 1}}]`
+		want := `[{conv {1234567890123456701 0 1}} {small { 5 2}} {minus {-1234567890123456701 ` +
+			`0 1}}]`
 		if len(b.Vertices) != 1 || fmt.Sprint(b.Vertices[0].Attributes) != want {
 			t.Errorf("%s: %v", name, b.Vertices)
 		}
 	}
 }
 
-// A label that is not there, or -1, says nothing: an earlier one stands. Where -1 is one of two values,
-// it must be said whether it is a class.
+// A label that is not there, or -1, says nothing: an earlier one stands. Where -1 is one of two
+// values, it must be said whether it is a class.
 func TestLabelsThatAreNotThere(t *testing.T) {
 	for name, text := range map[string]string{
-		"label.csv":    "vertex,label\na,1\nb,0\na,\nb,-1\na,NA\nb,-1.0\n",
-		"label.ndjson": `{"vertex":"a","label":1}` + "\n" + `{"vertex":"b","label":0}` + "\n" + `{"vertex":"a","label":null}` + "\n" + `{"vertex":"b","label":-1}`,
+		"label.csv": "vertex,label\na,1\nb,0\na,\nb,-1\na,NA\nb,-1.0\n",
+		"label.ndjson": `{"vertex":"a","label":1}` + "\n" + `{"vertex":"b","label":0}` + "\n" +
+			`{"vertex":"a","label":null}` + "\n" + `{"vertex":"b","label":-1}`,
 	} {
 		b, source := readTables(t, Config{}, map[string]string{name: text})
 		if len(b.Labels) != 2 || len(b.Refused) != 0 {
 			t.Errorf("%s: %+v, refused %v", name, b.Labels, b.Refused)
 		}
 		tally := source.Tallies()[0]
-		if tally.LeftOut != tally.Blank+tally.MinusOne || tally.Rows != len(b.Labels)+tally.LeftOut || tally.MinusOne == 0 {
+		if tally.LeftOut != tally.Blank+tally.MinusOne ||
+			tally.Rows != len(b.Labels)+tally.LeftOut ||
+			tally.MinusOne == 0 {
 			t.Errorf("%s: %+v", name, tally)
 		}
-		if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(w, "labels are -1: read as none") {
+		if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(
+			w,
+			"labels are -1: read as none",
+		) {
 			t.Errorf("%s: %q", name, w)
 		}
 	}
-	files := map[string]string{"label.csv": "vertex,label\na,-1\nb,1\n", "prediction.csv": "vertex,p0,p1\na,1,0\n"}
+	files := map[string]string{
+		"label.csv":      "vertex,label\na,-1\nb,1\n",
+		"prediction.csv": "vertex,p0,p1\na,1,0\n",
+	}
 	_, err := NewSource(Config{Inputs: inputsOf(t, files)})
 	if err == nil || !strings.Contains(err.Error(), "--classes=-1,1") {
 		t.Errorf("labels -1 and 1: %v", err)
@@ -237,29 +286,47 @@ func TestLabelsThatAreNotThere(t *testing.T) {
 	for _, name := range []string{"label.csv", "label.ndjson"} {
 		text := "vertex,label\na,-1\nb,1\nc,1.0\n"
 		if name == "label.ndjson" {
-			text = `{"vertex":"a","label":-1}` + "\n" + `{"vertex":"b","label":1}` + "\n" + `{"vertex":"c","label":1.0}`
+			text = `{"vertex":"a","label":-1}` + "\n" + `{"vertex":"b","label":1}` + "\n" +
+				`{"vertex":"c","label":1.0}`
 		}
-		b, _ := readTables(t, Config{Classes: event.ClassSet{Names: []string{"-1", "1"}}}, map[string]string{name: text})
-		if len(b.Labels) != 3 || b.Labels[0].Class != 0 || b.Labels[1].Class != 1 || b.Labels[2].Class != 1 {
+		b, _ := readTables(
+			t,
+			Config{Classes: event.ClassSet{Names: []string{"-1", "1"}}},
+			map[string]string{name: text},
+		)
+		if len(b.Labels) != 3 || b.Labels[0].Class != 0 || b.Labels[1].Class != 1 ||
+			b.Labels[2].Class != 1 {
 			t.Errorf("%s: classes -1 and 1: %+v, refused %v", name, b.Labels, b.Refused)
 		}
 	}
-	b, _ := readTables(t, Config{Classes: event.ClassSet{Names: []string{"-1", "0", "1"}}},
-		map[string]string{"label.ndjson": `{"vertex":"a","label":0}` + "\n" + `{"vertex":"b","label":2}`})
+	b, _ := readTables(
+		t,
+		Config{Classes: event.ClassSet{Names: []string{"-1", "0", "1"}}},
+		map[string]string{
+			"label.ndjson": `{"vertex":"a","label":0}` + "\n" + `{"vertex":"b","label":2}`,
+		},
+	)
 	if len(b.Labels) != 1 || b.Labels[0].Class != 1 || len(b.Refused) != 1 {
 		t.Errorf("classes -1, 0 and 1: %+v, refused %v", b.Labels, b.Refused)
 	}
 }
 
-// A single score is the probability of the second of two classes, and one that rounding made negative
-// is zero.
+// A single score is the probability of the second of two classes, and one that rounding made
+// negative is zero.
 func TestScoresAndRounding(t *testing.T) {
 	b, _ := readTables(t, Config{Columns: map[string]string{"score": "p1"}},
 		map[string]string{"prediction.csv": "vertex,score\na,0.25\nb,1\n"})
-	if len(b.Predictions) != 2 || !slices.Equal(b.Predictions[0].Units, []uint32{event.One / 4 * 3, event.One / 4}) {
+	if len(b.Predictions) != 2 ||
+		!slices.Equal(b.Predictions[0].Units, []uint32{event.One / 4 * 3, event.One / 4}) {
 		t.Errorf("a score: %+v, refused %v", b.Predictions, b.Refused)
 	}
-	b, _ = readTables(t, Config{}, map[string]string{"prediction.csv": "vertex,p0,p1\na,-1e-17,1\nb,1.0000002,-2e-7\nc,-0.01,1\n"})
+	b, _ = readTables(
+		t,
+		Config{},
+		map[string]string{
+			"prediction.csv": "vertex,p0,p1\na,-1e-17,1\nb,1.0000002,-2e-7\nc,-0.01,1\n",
+		},
+	)
 	if len(b.Predictions) != 2 || b.Predictions[0].Units[1] != event.One || len(b.Refused) != 1 {
 		t.Errorf("rounding: %+v, refused %v", b.Predictions, b.Refused)
 	}
@@ -277,7 +344,8 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 	for _, want := range []string{
 		"4 rows: src from Source, dst from Target", "vertex from id (not user_id)",
 		"3 edges between 4 vertices; 1 rows said one again",
-		"3 labels (0 0, 1 3): 1 of vertices with an edge, 1 of vertices with a prediction; 1 rows changed one: the last class stands",
+		"3 labels (0 0, 1 3): 1 of vertices with an edge, 1 of vertices with a prediction; 1 " +
+			"rows changed one: the last class stands",
 		"4 predictions: 4 of vertices with an edge; 1 rows said one again",
 		"2 memberships in 1 communities: 1 of vertices with an edge",
 	} {
@@ -285,22 +353,31 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(w, "1 of 3 vertices with labels have") {
+	if w := strings.Join(source.Warnings(), "\n"); !strings.Contains(
+		w,
+		"1 of 3 vertices with labels have",
+	) {
 		t.Errorf("warnings %q", w)
 	}
 }
 
-// Labels and predictions that contradict each other are warned of, unless their times say which holds.
+// Labels and predictions that contradict each other are warned of, unless their times say which
+// holds.
 func TestContradictionsAreWarnedOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
-		"labels": {map[string]string{"label.csv": "vertex,label\na,0\nb,1\na,1\n"}, "1 rows contradict an earlier label"},
-		"predictions": {
-			map[string]string{"prediction.csv": "vertex,p0,p1\na,1,0\na,0,1\n"}, "1 rows contradict an earlier prediction",
+		"labels": {
+			map[string]string{"label.csv": "vertex,label\na,0\nb,1\na,1\n"},
+			"1 rows contradict an earlier label",
 		},
-		"times": {map[string]string{"label.csv": "vertex,label,time\na,0,1714564800\nb,1,\na,1,1714564801\n"}, ""},
+		"predictions": {
+			map[string]string{"prediction.csv": "vertex,p0,p1\na,1,0\na,0,1\n"},
+			"1 rows contradict an earlier prediction",
+		},
+		"times": {map[string]string{"label.csv": "vertex,label,time\na,0,1714564800\nb,1,\na,1," +
+			"1714564801\n"}, ""},
 		"again": {map[string]string{"label.csv": "vertex,label\na,0\nb,1\na,0\n"}, ""},
 	} {
 		_, source := readTables(t, Config{}, test.files)
@@ -313,7 +390,11 @@ func TestContradictionsAreWarnedOf(t *testing.T) {
 
 // The weights of edges that are given again add up where they are to.
 func TestWeightsAddUp(t *testing.T) {
-	b, _ := readTables(t, Config{Sum: true}, map[string]string{"edge.csv": "src,dst,weight\na,b,1\nb,a,2\na,c,\na,b,0.5\n"})
+	b, _ := readTables(
+		t,
+		Config{Sum: true},
+		map[string]string{"edge.csv": "src,dst,weight\na,b,1\nb,a,2\na,c,\na,b,0.5\n"},
+	)
 	if n := len(b.Edges); n != 4 || b.Edges[3].Weight != 3.5 {
 		t.Errorf("%+v", b.Edges)
 	}
@@ -323,9 +404,15 @@ func TestWeightsAddUp(t *testing.T) {
 func TestRoundedIDsAreNamed(t *testing.T) {
 	for name, format := range map[string]func(id int) string{
 		"fifteen digits": func(id int) string { return strconv.Itoa(id/10000) + "0000" },
-		"shortest":       func(id int) string { return strconv.FormatFloat(float64(id), 'f', -1, 64) },
-		"float":          func(id int) string { return strconv.FormatFloat(float64(id), 'f', 0, 64) },
-		"whole":          strconv.Itoa,
+		"shortest": func(id int) string {
+			return strconv.FormatFloat(float64(id), 'f', -1,
+				64)
+		},
+		"float": func(id int) string {
+			return strconv.FormatFloat(float64(id), 'f', 0,
+				64)
+		},
+		"whole": strconv.Itoa,
 	} {
 		text := "src,dst\n"
 		for i := range 12 {

@@ -39,7 +39,10 @@ func TestLateRowsOfALogFile(t *testing.T) {
 		t.Fatalf("only %d late", len(want))
 	}
 	path := writeFile(t, "log.ndjson", []byte(lines.String()))
-	for _, late := range []event.LatePolicy{{After: time.Minute, Labels: true}, {After: time.Minute}} {
+	for _, late := range []event.LatePolicy{
+		{After: time.Minute, Labels: true},
+		{After: time.Minute},
+	} {
 		source, err := NewSource(Config{
 			Inputs: []Input{{Path: path, Log: true}}, Classes: event.ClassSet{Count: 2},
 			Steps: ingest.StepConfig{Every: 30 * time.Second, Late: late},

@@ -48,8 +48,10 @@ func TestALogReadsBackAsItWasWritten(t *testing.T) {
 				Classes: event.ClassSet{Count: 3}, Steps: ingest.StepConfig{EventsMax: 64},
 			})
 			a, b := merged(want), merged(got)
-			if diff := cmp.Diff(a, b, cmpopts.IgnoreUnexported(event.Batch{}), cmpopts.EquateEmpty(),
-				cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Position" }, cmp.Ignore())); diff != "" {
+			if diff := cmp.Diff(a, b, cmpopts.IgnoreUnexported(event.Batch{}),
+				cmpopts.EquateEmpty(),
+				cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Position" },
+					cmp.Ignore())); diff != "" {
 				t.Fatalf("seed %d %s:\n%s", seed, name, diff[:min(len(diff), 2000)])
 			}
 			writeLog(t, second, got)

@@ -84,7 +84,8 @@ func TestFileRowsAreInTheOrderOfTime(t *testing.T) {
 		"edge.csv":       "src,dst,ts\n1,2,30\n3,4,10\n5,6,\n7,8,10\n9,10,20\n",
 		"label.csv":      "vertex,label\n1,0\n2,1\n",
 		"prediction.csv": "vertex,class,time\n1,0,10\n2,1,20\n",
-		"vertex.ndjson":  `{"id":1,"language":"de","time":"1970-01-01T00:00:20Z"}` + "\n" + `{"id":2,"language":"fr"}`,
+		"vertex.ndjson": `{"id":1,"language":"de","time":"1970-01-01T00:00:20Z"}` + "\n" +
+			`{"id":2,"language":"fr"}`,
 	})
 	got := sequence(readAll(t, Config{Inputs: inputs}))
 	want := []string{
@@ -194,10 +195,18 @@ func TestInferClasses(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"names", map[string]string{"label.csv": "vertex,label\n1,right\n2,left\n3,\n4,-1\n"}, "[left right]"},
+		{
+			"names",
+			map[string]string{"label.csv": "vertex,label\n1,right\n2,left\n3,\n4,-1\n"},
+			"[left right]",
+		},
 		{"indices", map[string]string{"label.csv": "vertex,label\n1,4\n2,0\n3,-1\n"}, "5"},
 		{"columns", map[string]string{"prediction.csv": "vertex,p0,p1,p2\n1,1,0,0\n"}, "3"},
-		{"list", map[string]string{"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}`}, "2"},
+		{
+			"list",
+			map[string]string{"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}`},
+			"2",
+		},
 		{"names beside columns without", map[string]string{
 			"prediction.csv": "vertex,p0,p1\n1,1,0\n", "label.csv": "vertex,label\na,no\nb,yes\n",
 		}, "error: name the columns p_no and so on, or give --classes"},
@@ -205,10 +214,12 @@ func TestInferClasses(t *testing.T) {
 			"prediction.csv": "vertex,p0,p1,p2\n1,1,0,0\n", "label.csv": "vertex,label\na,0\nb,1\n",
 		}, "3"},
 		{"columns with names", map[string]string{
-			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "label.csv": "vertex,label\na,no\nb,yes\n",
+			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n",
+			"label.csv":      "vertex,label\na,no\nb,yes\n",
 		}, "[yes no]"},
 		{"keys with names", map[string]string{
-			"prediction.ndjson": `{"vertex":1,"p_yes":0.5,"p_no":0.5}` + "\n" + `{"vertex":2,"p_no":0.5,"p_yes":0.5}`,
+			"prediction.ndjson": `{"vertex":1,"p_yes":0.5,"p_no":0.5}` + "\n" +
+				`{"vertex":2,"p_no":0.5,"p_yes":0.5}`,
 		}, "[yes no]"},
 		{"columns with names and indices", map[string]string{
 			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "label.csv": "vertex,label\na,1\n",
@@ -219,26 +230,39 @@ func TestInferClasses(t *testing.T) {
 			"error: some columns of probabilities are p0, p1, ... and some name their class",
 		},
 		{"files with and without names", map[string]string{
-			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "prediction.ndjson": `{"vertex":1,"p":[0.5,0.5]}`,
+			"prediction.csv":    "vertex,p_yes,p_no\n1,1,0\n",
+			"prediction.ndjson": `{"vertex":1,"p":[0.5,0.5]}`,
 		}, "error: name the columns p_yes and so on, or give --classes"},
 		{"files with other names", map[string]string{
-			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "prediction.tsv": "vertex\tp_yes\tp_maybe\n1\t1\t0\n",
+			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n",
+			"prediction.tsv": "vertex\tp_yes\tp_maybe\n1\t1\t0\n",
 		}, "error: give the classes with --classes"},
 		{"keys beside a class", map[string]string{
 			"prediction.ndjson": `{"vertex":1,"class":"left","p0":0.5,"p1":0.5}`,
 		}, "2"},
-		{"class predictions", map[string]string{"prediction.csv": "vertex,class\n1,b\n2,a\n"}, "[a b]"},
+		{
+			"class predictions",
+			map[string]string{"prediction.csv": "vertex,class\n1,b\n2,a\n"},
+			"[a b]",
+		},
 		{"log", map[string]string{
-			"log.ndjson": `{"kind":"edge","src":1,"dst":2}` + "\n" + `{"vertex":1,"kind":"label","class":"b"}` + "\n" +
+			"log.ndjson": `{"kind":"edge","src":1,"dst":2}` + "\n" +
+				`{"vertex":1,"kind":"label","class":"b"}` + "\n" +
 				`{"kind":"label","vertex":2,"label":"a"}`,
 		}, "[a b]"},
 		{"none", map[string]string{"edge.csv": "src,dst\n1,2\n"}, "0"},
-		{"mixed", map[string]string{"label.csv": "vertex,label\n1,0\n2,left\n"}, "error: such as \"left\", and numbers in"},
+		{
+			"mixed",
+			map[string]string{"label.csv": "vertex,label\n1,0\n2,left\n"},
+			"error: such as \"left\", and numbers in",
+		},
 		{"counts differ", map[string]string{
-			"prediction.csv": "vertex,p0,p1\n1,1,0\n", "label.csv": "vertex,label\na,no\nb,yes\nc,maybe\n",
+			"prediction.csv": "vertex,p0,p1\n1,1,0\n",
+			"label.csv":      "vertex,label\na,no\nb,yes\nc,maybe\n",
 		}, "error: name the columns p_maybe and so on"},
 		{"lists differ", map[string]string{
-			"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}` + "\n" + `{"vertex":1,"probabilities":[1]}`,
+			"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}` + "\n" +
+				`{"vertex":1,"probabilities":[1]}`,
 		}, "error: 1 probabilities, and 2 in"},
 	} {
 		set, err := inferClasses(&Config{Inputs: inputsOf(t, test.files)})
@@ -260,7 +284,10 @@ func TestInferClasses(t *testing.T) {
 // columns stand.
 func TestColumnsNameTheirClass(t *testing.T) {
 	leakCheck(t)
-	for _, format := range []string{"vertex,p_no,p_yes\n1,0.25,0.75\n", "p_yes,vertex,p_no\n0.75,1,0.25\n"} {
+	for _, format := range []string{
+		"vertex,p_no,p_yes\n1,0.25,0.75\n",
+		"p_yes,vertex,p_no\n0.75,1,0.25\n",
+	} {
 		inputs := inputsOf(t, map[string]string{"prediction.csv": format})
 		b := merged(
 			readAll(
@@ -304,7 +331,8 @@ func TestNumbersInCSVAreNoTextIDs(t *testing.T) {
 		"12e45",
 	}
 	bad := []string{
-		"3.5", "-0.5", "1.23E+18", "1.23457E+018", "-1e+12", "1.0E18", "1,234,567", "1234567890123456789.0",
+		"3.5", "-0.5", "1.23E+18", "1.23457E+018", "-1e+12", "1.0E18", "1,234,567",
+		"1234567890123456789.0",
 		"a\u200bb", "a\x01", "NaN", "NA", "null", "#N/A",
 	}
 	for i, id := range slices.Concat(good, bad) {

@@ -47,8 +47,8 @@ func programFiles(tb testing.TB, folder string) (all []programFile) {
 	}
 }
 
-// programFolders are the tables that the tests read, and those of $GQLSTREAM_FILES: a campaign makes
-// them with another seed.
+// programFolders are the tables that the tests read, and those of $GQLSTREAM_FILES: a campaign
+// makes them with another seed.
 func programFolders() []string {
 	folders := []string{filepath.Join("testdata", "others")}
 	if more := os.Getenv("GQLSTREAM_FILES"); more != "" {
@@ -57,7 +57,8 @@ func programFolders() []string {
 	return folders
 }
 
-// Tables of pyarrow, pandas, Polars, DuckDB, fastparquet and Spark have the edges that were written.
+// Tables of pyarrow, pandas, Polars, DuckDB, fastparquet and Spark have the edges that were
+// written.
 func TestFilesOfOtherPrograms(t *testing.T) {
 	for _, folder := range programFolders() {
 		for _, f := range programFiles(t, folder) {
@@ -89,7 +90,12 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 			for i, e := range f.Edges {
 				weight, _ := e[2].(json.Number).Float64()
 				at, _ := e[3].(json.Number).Int64()
-				want := fmt.Sprint(event.ParseID(e[0].(string)), event.ParseID(e[1].(string)), weight, at)
+				want := fmt.Sprint(
+					event.ParseID(e[0].(string)),
+					event.ParseID(e[1].(string)),
+					weight,
+					at,
+				)
 				if got[i] != want {
 					t.Errorf("%s: edge %d is %s, want %s", f.File, i, got[i], want)
 					break

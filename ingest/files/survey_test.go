@@ -20,9 +20,14 @@ func TestSamplesEstimateCounts(t *testing.T) {
 			}
 		}
 		things, again, other := s.totals()
-		for _, c := range []struct{ got, want int }{{things, n}, {again, (n + 1) / 2}, {other, (n + 3) / 4}} {
+		for _, c := range []struct{ got, want int }{
+			{things, n},
+			{again, (n + 1) / 2},
+			{other, (n + 3) / 4},
+		} {
 			off := math.Abs(float64(c.got)/float64(c.want) - 1)
-			if n <= sampleMax && off > 0 || off > .04 { // seven standard errors of the smallest sample
+			if n <= sampleMax && off > 0 ||
+				off > .04 { // seven standard errors of the smallest sample
 				t.Errorf("of %d: %d, want %d", n, c.got, c.want)
 			}
 		}

@@ -46,7 +46,10 @@ func TestDecodingDoesNotAllocatePerEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, payload := range [][]byte{bytes.Join(jsonEvents(c.kind, c.events), []byte("\n")), table} {
+		for _, payload := range [][]byte{
+			bytes.Join(jsonEvents(c.kind, c.events), []byte("\n")),
+			table,
+		} {
 			m := Message{Kind: c.kind, Payload: payload}
 			allocs := testing.AllocsPerRun(5, func() {
 				b.Reset()

@@ -82,7 +82,8 @@ func TestArrowAttributesThatAreNotFinite(t *testing.T) {
 		t.Fatalf("%v, refused %v", err, b.Refused)
 	}
 	original := b.Refused[0].Original
-	if err := d.Decode(Message{Kind: event.KindVertex, ContentType: JSON, Payload: original}, &again); err != nil ||
+	if err := d.Decode(Message{Kind: event.KindVertex, ContentType: JSON, Payload: original},
+		&again); err != nil ||
 		len(again.Refused) != 1 {
 		t.Errorf("%s: %v, not refused again", original, err)
 	}
@@ -329,11 +330,16 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 		payload []byte
 		detail  string
 	}{
-		{"lz4", packed(ipc.WithLZ4()), "compressed Arrow bodies are not read, write without compression"},
-		{"zstd", packed(ipc.WithZstd()), "compressed Arrow bodies are not read, write without compression"},
+		{"lz4", packed(ipc.WithLZ4()), "compressed Arrow bodies are not read, write without " +
+			"compression"},
+		{"zstd", packed(ipc.WithZstd()), "compressed Arrow bodies are not read, write without " +
+			"compression"},
 		{"Arrow file", append([]byte("ARROW1\x00\x00"), good...), "byte 0: this is an Arrow file"},
 		{"no schema", good[schemaSize:], "begins with its schema"},
-		{"two schemas", append(bytes.Clone(good[:schemaSize]), good...), "type 1 in place of a record batch"},
+		{
+			"two schemas", append(bytes.Clone(good[:schemaSize]), good...),
+			"type 1 in place of a record batch",
+		},
 		{"nothing but the end", good[len(good)-8:], "has no schema"},
 		{"after the end", append(bytes.Clone(good), good[len(good)-8:]...), "after the end"},
 		{"old framing", good[4:], "no Arrow message begins here"},
@@ -359,8 +365,9 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 // sharedSchema returns a schema in which each column holds the next one so many times, levels deep.
 func sharedSchema(levels, times int) []byte {
 	le := binary.LittleEndian
-	metadata := le.AppendUint32(nil, 16)                                        // to the message
-	for _, word := range []uint16{10, 12, 4, 6, 8, 0, 12, 0, 4, headerSchema} { // its vtable, and itself
+	metadata := le.AppendUint32(nil, 16) // to the message
+	// its vtable, and itself
+	for _, word := range []uint16{10, 12, 4, 6, 8, 0, 12, 0, 4, headerSchema} {
 		metadata = le.AppendUint16(metadata, word)
 	}
 	metadata = le.AppendUint32(
@@ -383,8 +390,8 @@ func sharedSchema(levels, times int) []byte {
 	return append(le.AppendUint32(bytes.Clone(continuation), uint32(len(metadata))), metadata...)
 }
 
-// A schema whose types are many only because they are the same ones again and again must be refused before
-// anybody visits all of them.
+// A schema whose types are many only because they are the same ones again and again must be refused
+// before anybody visits all of them.
 func TestSharedTypesOfASchemaAreRefused(t *testing.T) {
 	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 1)); err != nil {
 		t.Errorf("one type in each: %v", err)

@@ -390,7 +390,8 @@ func TestArrowRowsAreRefusedAlone(t *testing.T) {
 			d := newDecoder(t, 2)
 			payload := arrowStream(t, c.columns, nil, nil, c.rows, c.rows)
 			var b event.Batch
-			if err := d.Decode(Message{Kind: c.kind, Payload: payload, Position: 12}, &b); err != nil {
+			if err := d.Decode(Message{Kind: c.kind, Payload: payload, Position: 12},
+				&b); err != nil {
 				t.Fatal(err)
 			}
 			if len(b.Refused) != 2 || b.Events() != 0 {
@@ -402,7 +403,8 @@ func TestArrowRowsAreRefusedAlone(t *testing.T) {
 					t.Errorf("refused %d as %s: %s", r.Index, r.Reason, r.Detail)
 				}
 				var again event.Batch
-				if err := d.Decode(Message{Kind: c.kind, ContentType: JSON, Payload: r.Original}, &again); err != nil {
+				if err := d.Decode(Message{Kind: c.kind, ContentType: JSON, Payload: r.Original},
+					&again); err != nil {
 					t.Fatalf("%s: %v", r.Original, err)
 				}
 				if len(again.Refused) != 1 {

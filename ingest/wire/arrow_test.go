@@ -81,7 +81,8 @@ var arrowTypeCases = []struct {
 	{
 		"uint32 and float32", event.KindEdge,
 		[]col{{"dst", prims.Uint32}, {"weight", prims.Float32}, {"src", prims.Uint32}},
-		`[{"src":1,"dst":2,"weight":0.5},{"src":1,"dst":3,"weight":null}]`, `[{"src":1,"dst":2,"weight":0.5},{"src":1,"dst":3}]`,
+		`[{"src":1,"dst":2,"weight":0.5},{"src":1,"dst":3,"weight":null}]`,
+		`[{"src":1,"dst":2,"weight":0.5},{"src":1,"dst":3}]`,
 	},
 	{
 		"small integers", event.KindEdge,
@@ -103,14 +104,18 @@ var arrowTypeCases = []struct {
 			{"time", texts.String},
 			{"ttl", texts.String},
 		},
-		`[{"src":"42","dst":"a","op":"remove","time":"1.5"},{"src":"é","dst":"b","ttl":"1h","time":"2024-01-01T00:00:00Z"}]`,
-		`[{"src":42,"dst":"a","op":"remove","time":1.5},{"src":"é","dst":"b","ttl":3600,"time":"2024-01-01T00:00:00Z"}]`,
+		`[{"src":"42","dst":"a","op":"remove","time":"1.5"},{"src":"é","dst":"b","ttl":"1h",` +
+			`"time":"2024-01-01T00:00:00Z"}]`,
+		`[{"src":42,"dst":"a","op":"remove","time":1.5},{"src":"é","dst":"b","ttl":3600,` +
+			`"time":"2024-01-01T00:00:00Z"}]`,
 	},
 	{
 		"views", event.KindEdge,
 		[]col{{"src", texts.StringView}, {"dst", texts.StringView}},
-		`[{"src":"short","dst":"a text of more than twelve bytes"},{"src":"exactly 12 b","dst":"another text of more than twelve"}]`,
-		`[{"src":"short","dst":"a text of more than twelve bytes"},{"src":"exactly 12 b","dst":"another text of more than twelve"}]`,
+		`[{"src":"short","dst":"a text of more than twelve bytes"},{"src":"exactly 12 b",` +
+			`"dst":"another text of more than twelve"}]`,
+		`[{"src":"short","dst":"a text of more than twelve bytes"},{"src":"exactly 12 b",` +
+			`"dst":"another text of more than twelve"}]`,
 	},
 	{
 		"dictionaries", event.KindEdge,
@@ -119,7 +124,8 @@ var arrowTypeCases = []struct {
 			{"dst", textDictionary(prims.Uint32)},
 			{"op", textDictionary(prims.Int64)},
 		},
-		`[{"src":"a","dst":"7"},{"src":"b","dst":"7","op":"add"},{"src":"a","dst":"c","op":"remove"}]`,
+		`[{"src":"a","dst":"7"},{"src":"b","dst":"7","op":"add"},{"src":"a","dst":"c",` +
+			`"op":"remove"}]`,
 		`[{"src":"a","dst":7},{"src":"b","dst":7},{"src":"a","dst":"c","op":"remove"}]`,
 	},
 	{
@@ -130,8 +136,10 @@ var arrowTypeCases = []struct {
 			{"community", textDictionary(prims.Int32)},
 			{"weight", prims.Int16},
 		},
-		`[{"op":false,"vertex":1,"community":"x","weight":2},{"op":true,"vertex":1,"community":"y","weight":1},{"vertex":2,"community":"x"}]`,
-		`[{"vertex":1,"community":"x","multiplicity":2},{"op":"leave","vertex":1,"community":"y"},{"vertex":2,"community":"x"}]`,
+		`[{"op":false,"vertex":1,"community":"x","weight":2},{"op":true,"vertex":1,` +
+			`"community":"y","weight":1},{"vertex":2,"community":"x"}]`,
+		`[{"vertex":1,"community":"x","multiplicity":2},{"op":"leave","vertex":1,` +
+			`"community":"y"},{"vertex":2,"community":"x"}]`,
 	},
 	{
 		"number of a community", event.KindMember,
@@ -146,8 +154,10 @@ var arrowTypeCases = []struct {
 			{"time", arrow.FixedWidthTypes.Timestamp_ms},
 			{"ttl", prims.Float32},
 		},
-		`[{"vertex":1,"label":1,"time":"2024-01-01 00:00:00.25","ttl":1.5},{"vertex":2,"label":null,"time":null,"ttl":7}]`,
-		`[{"vertex":1,"class":1,"time":"2024-01-01T00:00:00.25Z","ttl":"1500ms"},{"vertex":2,"class":null}]`,
+		`[{"vertex":1,"label":1,"time":"2024-01-01 00:00:00.25","ttl":1.5},{"vertex":2,` +
+			`"label":null,"time":null,"ttl":7}]`,
+		`[{"vertex":1,"class":1,"time":"2024-01-01T00:00:00.25Z","ttl":"1500ms"},{"vertex":2,` +
+			`"class":null}]`,
 	},
 	{
 		"class as text", event.KindLabel,
@@ -202,7 +212,8 @@ var arrowTypeCases = []struct {
 			{"class", prims.Int8},
 			{"version", prims.Int64},
 		},
-		`[{"vertex":1,"probabilities":[1,0],"version":3},{"vertex":2,"probabilities":null,"class":1},{"vertex":3,"probabilities":[0.5,0.5]}]`,
+		`[{"vertex":1,"probabilities":[1,0],"version":3},{"vertex":2,"probabilities":null,` +
+			`"class":1},{"vertex":3,"probabilities":[0.5,0.5]}]`,
 		`[{"vertex":1,"p":[1,0],"version":"3"},{"vertex":2,"class":1},{"vertex":3,"p":[0.5,0.5]}]`,
 	},
 	{
@@ -217,8 +228,11 @@ var arrowTypeCases = []struct {
 			{"nothing", arrow.Null},
 			{"erase", boolean},
 		},
-		`[{"id":1,"language":"de","age":-4,"score":0.5,"active":true},{"id":2,"language":null,"attributes":"x"},{"id":3,"erase":true},{"id":4,"active":false,"erase":false}]`,
-		`[{"vertex":1,"attributes":{"language":"de","age":-4,"score":0.5,"active":true}},{"vertex":2,"attributes":{"attributes":"x"}},{"vertex":3,"erase":true},{"vertex":4,"attributes":{"active":false}}]`,
+		`[{"id":1,"language":"de","age":-4,"score":0.5,"active":true},{"id":2,"language":null,` +
+			`"attributes":"x"},{"id":3,"erase":true},{"id":4,"active":false,"erase":false}]`,
+		`[{"vertex":1,"attributes":{"language":"de","age":-4,"score":0.5,"active":true}},` +
+			`{"vertex":2,"attributes":{"attributes":"x"}},{"vertex":3,"erase":true},{"vertex":4,` +
+			`"attributes":{"active":false}}]`,
 	},
 }
 
@@ -236,7 +250,8 @@ func TestArrowColumnTypes(t *testing.T) {
 				nil,
 				c.rows,
 			)
-			for _, payload := range [][]byte{payload, payload[:len(payload)-8]} { // with and without the end mark
+			// with and without the end mark
+			for _, payload := range [][]byte{payload, payload[:len(payload)-8]} {
 				var got event.Batch
 				mustDecode(t, d, Message{Kind: c.kind, Payload: payload, Received: 77}, &got)
 				sameEvents(t, &got, &want)

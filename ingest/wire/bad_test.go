@@ -102,7 +102,12 @@ var badJSON = []badCase{
 	edges("PAR1....", true, event.Malformed, "Parquet"),
 	edges("ARROW1\x00\x00", true, event.Malformed, "Arrow file"),
 	edges("\xff\xff\xff\xff\x00\x00\x00\x00", true, event.Malformed, "Arrow stream, not JSON"),
-	edges(strings.Repeat("[", 100000), true, event.Malformed, "[ in place of the object of an event"),
+	edges(
+		strings.Repeat("[", 100000),
+		true,
+		event.Malformed,
+		"[ in place of the object of an event",
+	),
 	edges(
 		`{"x":`+strings.Repeat("[", 100000),
 		true,
@@ -759,7 +764,8 @@ func checkBad(t *testing.T, d *Decoder, c badCase, m Message) {
 func checkRest(t *testing.T, d *Decoder, c badCase, payload string) {
 	t.Helper()
 	var b event.Batch
-	if err := d.Decode(Message{Kind: c.kind, Payload: []byte(payload), Position: 12}, &b); err != nil {
+	if err := d.Decode(Message{Kind: c.kind, Payload: []byte(payload), Position: 12},
+		&b); err != nil {
 		t.Fatalf("between good events: %v", err)
 	}
 	if b.Events() != 2 || len(b.Refused) != 1 {
@@ -817,17 +823,37 @@ func TestEnvelope(t *testing.T) {
 		want   error
 		detail string
 	}{
-		{Message{Payload: good, Schema: "2"}, ErrMalformed, `schema version "2", this release reads version 1`},
-		{Message{Payload: []byte("?"), Schema: "2000000000"}, ErrMalformed, "this release reads version 1"},
+		{
+			Message{Payload: good, Schema: "2"},
+			ErrMalformed,
+			`schema version "2", this release reads version 1`,
+		},
+		{
+			Message{Payload: []byte("?"), Schema: "2000000000"},
+			ErrMalformed,
+			"this release reads version 1",
+		},
 		{Message{Payload: good, Schema: "0"}, ErrMalformed, "reads version 1"},
 		{Message{Payload: good, Schema: "+2"}, ErrMalformed, "reads version 1"},
 		{Message{Payload: good, Schema: "v2"}, ErrMalformed, "reads version 1"},
 		{Message{Payload: good, Checksum: "x"}, ErrMalformed, "16 hexadecimal digits"},
-		{Message{Payload: good, Checksum: "+123456789abcdef"}, ErrMalformed, "16 hexadecimal digits"},
-		{Message{Payload: good, Checksum: "0123456789abcdef"}, ErrMalformed, "the payload was damaged"},
+		{
+			Message{Payload: good, Checksum: "+123456789abcdef"},
+			ErrMalformed,
+			"16 hexadecimal digits",
+		},
+		{
+			Message{Payload: good, Checksum: "0123456789abcdef"},
+			ErrMalformed,
+			"the payload was damaged",
+		},
 		{Message{Payload: good, ContentType: "text/csv"}, ErrMalformed, "content type"},
 		{Message{Payload: good, ContentType: Arrow}, ErrMalformed, "no Arrow message begins here"},
-		{Message{Payload: good[:5], ContentType: Arrow}, ErrMalformed, "no Arrow message begins here"},
+		{
+			Message{Payload: good[:5], ContentType: Arrow},
+			ErrMalformed,
+			"no Arrow message begins here",
+		},
 		{Message{Payload: good, ContentType: " Application/JSON ; charset=utf-8"}, nil, ""},
 	} {
 		var b event.Batch

@@ -45,10 +45,15 @@ func BenchmarkDecodeJSON(b *testing.B) {
 		kind          event.Kind
 	}{
 		{"edge", `{"src":123456,"dst":654321,"time":1700000000}`, event.KindEdge},
-		{"edge-weight-op", `{"op":"add","src":123456,"dst":654321,"weight":2.5,"time":1700000000.25}`, event.KindEdge},
-		{"edge-text-rfc3339", `{"src":"user-123456","dst":"user-654321","time":"2024-01-02T03:04:05.123Z"}`, event.KindEdge},
+		{"edge-weight-op", `{"op":"add","src":123456,"dst":654321,"weight":2.5,` +
+			`"time":1700000000.25}`, event.KindEdge},
+		{"edge-text-rfc3339", `{"src":"user-123456","dst":"user-654321",` +
+			`"time":"2024-01-02T03:04:05.123Z"}`, event.KindEdge},
 		{"label", `{"vertex":123456,"class":1,"time":1700000000}`, event.KindLabel},
-		{"prediction-k2", `{"vertex":123456,"probabilities":[0.8125,0.1875],"version":"m1"}`, event.KindPrediction},
+		{
+			"prediction-k2", `{"vertex":123456,"probabilities":[0.8125,0.1875],"version":"m1"}`,
+			event.KindPrediction,
+		},
 		{"member", `{"community":"news","vertex":123456}`, event.KindMember},
 		{"vertex", `{"vertex":123456,"attributes":{"language":"de","age":31}}`, event.KindVertex},
 	} {

@@ -114,8 +114,10 @@ func TestReferenceIsComplete(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{
-		event.EventsPerMessageLimit, event.UnitsPerMessageMax, event.ClassesMax, event.IDBytesLimit, event.AttributesPerEventMax,
-		event.AttributesPerMessage, event.AttributeTextBytesMax, event.JSONDepthMax, event.MessageBytesMax >> 20, event.WeightMax,
+		event.EventsPerMessageLimit, event.UnitsPerMessageMax, event.ClassesMax, event.IDBytesLimit,
+		event.AttributesPerEventMax,
+		event.AttributesPerMessage, event.AttributeTextBytesMax, event.JSONDepthMax,
+		event.MessageBytesMax >> 20, event.WeightMax,
 	} {
 		if !strings.Contains(reference, fmt.Sprint(limit)) {
 			t.Errorf("no limit %d", limit)

@@ -8,7 +8,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// encodeTable does what EncodeArrow does, and writes attributes as columns besides, as producers do.
+// encodeTable does what EncodeArrow does, and writes attributes as columns besides, as producers
+// do.
 func encodeTable(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) {
 	if kind != event.KindVertex {
 		return EncodeArrow(kind, b, from, to)
@@ -78,7 +79,11 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 		kind     event.Kind
 		from, to int
 		form     string
-	}{{event.KindEdge, 0, 1, Arrow}, {event.KindVertex, 0, 1, Arrow}, {event.KindVertex, 0, 2, NDJSON}} {
+	}{
+		{event.KindEdge, 0, 1, Arrow},
+		{event.KindVertex, 0, 1, Arrow},
+		{event.KindVertex, 0, 2, NDJSON},
+	} {
 		payload, form := Encode(c.kind, &b, c.from, c.to)
 		if form != c.form {
 			t.Errorf("%v events %d to %d go as %s", c.kind, c.from, c.to, form)

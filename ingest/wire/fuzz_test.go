@@ -59,7 +59,10 @@ func checkSound(t *testing.T, b *event.Batch, k int) {
 			t.Fatalf("%s: %+v", what, e)
 		}
 	}
-	name := func(s string) bool { return len(s) > 0 && len(s) <= event.IDBytesLimit && utf8.ValidString(s) }
+	name := func(s string) bool {
+		return len(s) > 0 && len(s) <= event.IDBytesLimit &&
+			utf8.ValidString(s)
+	}
 	id := func(v event.ID) bool { return event.ParseID(v.String()) == v && name(v.String()) }
 	at := func(v event.Time) bool { return v >= -event.TimeMax && v <= event.TimeMax }
 	for _, e := range b.Edges {
@@ -68,7 +71,8 @@ func checkSound(t *testing.T, b *event.Batch, k int) {
 		if e.Remove {
 			sound(e.Weight == 0 && e.TTL == 0, "removal", e)
 		} else {
-			sound(e.Weight > 0 && e.Weight <= event.WeightMax && event.RoundWeight(e.Weight) == e.Weight, "weight", e)
+			sound(e.Weight > 0 && e.Weight <= event.WeightMax &&
+				event.RoundWeight(e.Weight) == e.Weight, "weight", e)
 		}
 	}
 	for _, e := range b.Labels {
@@ -289,7 +293,8 @@ func arrowSeeds(t testing.TB) []Message {
 				{"ttl", p.Float64},
 				{"op", boolean},
 			},
-			`[{"src":"a text of more than twelve bytes","dst":"x","weight":2,"ttl":5},{"src":"b","dst":"y","weight":null,"time":"7","op":true}]`,
+			`[{"src":"a text of more than twelve bytes","dst":"x","weight":2,"ttl":5},`+
+				`{"src":"b","dst":"y","weight":null,"time":"7","op":true}]`,
 			`[{"src":"c","dst":"x","weight":3},{"dst":"x"}]`,
 		),
 		seed(
@@ -301,7 +306,8 @@ func arrowSeeds(t testing.TB) []Message {
 				{"time", arrow.FixedWidthTypes.Timestamp_us},
 				{"ttl", textDictionary(p.Int8)},
 			},
-			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01","ttl":"36h"},{"vertex":2,"ttl":"1"}]`,
+			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01","ttl":"36h"},`+
+				`{"vertex":2,"ttl":"1"}]`,
 		),
 		seed(
 			event.KindPrediction,
@@ -312,7 +318,8 @@ func arrowSeeds(t testing.TB) []Message {
 				{"model", b.String},
 				{"ttl", p.Int32},
 			},
-			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m","ttl":60},{"vertex":2,"class":1},{"vertex":3,"probabilities":[1,null,0]}]`,
+			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m","ttl":60},{"vertex":2,`+
+				`"class":1},{"vertex":3,"probabilities":[1,null,0]}]`,
 		),
 		seed(
 			event.KindPrediction,
@@ -327,7 +334,8 @@ func arrowSeeds(t testing.TB) []Message {
 				{"multiplicity", p.Uint16},
 				{"op", p.Uint8},
 			},
-			`[{"community":"a","vertex":1,"multiplicity":2,"op":0},{"community":"b","vertex":-1,"op":1}]`,
+			`[{"community":"a","vertex":1,"multiplicity":2,"op":0},{"community":"b","vertex":-1,`+
+				`"op":1}]`,
 		),
 		seed(
 			event.KindVertex,
@@ -353,7 +361,12 @@ func arrowSeeds(t testing.TB) []Message {
 // is sound.
 func TestChangedArrowBytes(t *testing.T) {
 	d := newDecoder(t, fuzzClasses)
-	values := func(old byte) []byte { return []byte{0, 1, 0x7f, 0x80, 0xff, old + 1, old - 1, old ^ 0x40} }
+	values := func(old byte) []byte {
+		return []byte{
+			0, 1, 0x7f, 0x80, 0xff, old + 1, old - 1,
+			old ^ 0x40,
+		}
+	}
 	counts := map[bool]int{}
 	for _, m := range arrowSeeds(t) {
 		var b event.Batch

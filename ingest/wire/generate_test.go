@@ -37,7 +37,8 @@ func sameEvents(t interface {
 }, got, want *event.Batch,
 ) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, ignoreIndex, cmpopts.IgnoreUnexported(event.Batch{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, ignoreIndex, cmpopts.IgnoreUnexported(event.Batch{}),
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("events differ (-want +got):\n%s", diff)
 	}
 }
@@ -48,7 +49,10 @@ var genText = rapid.OneOf(
 		"0", "007", "-1", "1.5", "18446744073709551615", "18446744073709551616", "\"", "\\", "\x00",
 		"\u2028", "🐍", "a\nb", "null", "vertex", "\u007f", "é",
 	}),
-).Filter(func(s string) bool { return len(s) > 0 && len(s) <= event.IDBytesLimit && utf8.ValidString(s) })
+).Filter(func(s string) bool {
+	return len(s) > 0 && len(s) <= event.IDBytesLimit &&
+		utf8.ValidString(s)
+})
 
 var genID = rapid.OneOf(
 	rapid.Map(rapid.Uint64(), event.NumberID),

@@ -238,7 +238,10 @@ var limits = []struct {
 func TestLimits(t *testing.T) {
 	for _, c := range limits {
 		t.Run(c.name, func(t *testing.T) {
-			for n, want := range map[int]event.Reason{c.limit - 1: "", c.limit: "", c.limit + 1: c.reason} {
+			for n, want := range map[int]event.Reason{
+				c.limit - 1: "", c.limit: "",
+				c.limit + 1: c.reason,
+			} {
 				if got := c.decode(t, n); got != want {
 					t.Errorf("%d: %q, want %q", n, got, want)
 				}
@@ -295,8 +298,8 @@ func TestRepeatedTextIsBounded(t *testing.T) {
 	}
 }
 
-// A text that a table says for every row must cost little where it is far too long to be what it should be, also when
-// refused rows are counted only.
+// A text that a table says for every row must cost little where it is far too long to be what it
+// should be, also when refused rows are counted only.
 func TestLongTextsAreNotRead(t *testing.T) {
 	const rows = 50
 	d, digits := newDecoder(t, 2), strings.Repeat("0", 100_000)
@@ -359,8 +362,14 @@ func TestConfigNamesEveryMistake(t *testing.T) {
 		{event.ClassSet{Names: []string{"0", "1"}}, nil},
 		{event.ClassSet{}, []string{"0 classes"}},
 		{event.ClassSet{Count: event.ClassesMax + 1}, []string{"4097 classes"}},
-		{event.ClassSet{Count: 3, Names: []string{"a", "a"}}, []string{"2 class names for 3", `both named "a"`}},
-		{event.ClassSet{Names: []string{"1", ""}}, []string{`named "1", which is an index`, "name of class 1 must be"}},
+		{
+			event.ClassSet{Count: 3, Names: []string{"a", "a"}},
+			[]string{"2 class names for 3", `both named "a"`},
+		},
+		{event.ClassSet{Names: []string{"1", ""}}, []string{
+			`named "1", which is an index`,
+			"name of class 1 must be",
+		}},
 	} {
 		_, err := NewDecoder(c.classes)
 		if (err != nil) != (len(c.want) > 0) {

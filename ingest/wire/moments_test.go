@@ -30,14 +30,17 @@ func TestFilesHaveTimesInManyForms(t *testing.T) {
 		"Wed May  1 12:00:00 UTC 2024":                         noon, // date
 		"Wed May 01 2024 12:00:00 GMT+0000 (Coordinated Time)": noon, // JavaScript
 		"2024-05-01T12:00:00,5Z":                               noon.Add(time.Second / 2),
-		"2016-12-31T23:59:60Z":                                 time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC),
-		"2016-12-31 23:59:60+00:00":                            time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC),
-		"2024-04-30T24:00:00Z":                                 time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC),
-		"1714564800":                                           noon,
-		"1714564800000":                                        noon,
-		"1714564800000000":                                     noon,
-		"1714564800000000000":                                  noon,
-		"1714564800000.5":                                      noon.Add(500 * time.Microsecond),
+		"2016-12-31T23:59:60Z": time.Date(2017, 1, 1, 0, 0, 0, 0,
+			time.UTC),
+		"2016-12-31 23:59:60+00:00": time.Date(2017, 1, 1, 0, 0, 0, 0,
+			time.UTC),
+		"2024-04-30T24:00:00Z": time.Date(2024, 5, 1, 0, 0, 0, 0,
+			time.UTC),
+		"1714564800":          noon,
+		"1714564800000":       noon,
+		"1714564800000000":    noon,
+		"1714564800000000000": noon,
+		"1714564800000.5":     noon.Add(500 * time.Microsecond),
 	} {
 		got, p := new(Decoder).moment(textForm, &Cell{Kind: TextCell, Text: text})
 		if p != nil || int64(got) != want.UnixNano() {
@@ -78,12 +81,14 @@ func TestTimesThatMayMeanSomethingElseAreCounted(t *testing.T) {
 		"0":             {},
 	} {
 		d := new(Decoder)
-		if _, p := d.moment(textForm, &Cell{Kind: TextCell, Text: text}); p != nil || d.Guesses() != want {
+		if _, p := d.moment(textForm, &Cell{Kind: TextCell, Text: text}); p != nil ||
+			d.Guesses() != want {
 			t.Errorf("%s: %+v, %v", text, d.Guesses(), p)
 		}
 	}
 	d := new(Decoder)
-	if _, p := d.moment(jsonForm, &Cell{Kind: TextCell, Text: "2013"}); p != nil || d.Guesses() != (Guesses{}) {
+	if _, p := d.moment(jsonForm, &Cell{Kind: TextCell, Text: "2013"}); p != nil ||
+		d.Guesses() != (Guesses{}) {
 		t.Errorf("a message: %+v, %v", d.Guesses(), p)
 	}
 }

@@ -16,8 +16,10 @@ import (
 func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 	const most = 10
 	lines := []string{
-		`{"src":1,"dst":2}`, `{"src":3,"dst":4}`, `{}`, `{"src":5,"dst":5}`, `{"source":1}`, `{"src":"\u0061","dst":"\u0061"}`,
-		`{"src":1,"dst":2,"weight":-1}`, `{"src":1,"dst":2,"time":"never"}`, `{"src":1,"dst":2,"ttl":"for ever"}`, `{"src":[1],"dst":2}`,
+		`{"src":1,"dst":2}`, `{"src":3,"dst":4}`, `{}`, `{"src":5,"dst":5}`, `{"source":1}`,
+		`{"src":"\u0061","dst":"\u0061"}`,
+		`{"src":1,"dst":2,"weight":-1}`, `{"src":1,"dst":2,"time":"never"}`,
+		`{"src":1,"dst":2,"ttl":"for ever"}`, `{"src":[1],"dst":2}`,
 	}
 	type refused struct {
 		index  int
@@ -63,7 +65,8 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 			!reflect.DeepEqual(short.Refused[:most-1], whole.Refused[:most-1]) {
 			t.Fatalf("seed %d: other events, or other refusals that are kept", seed)
 		}
-		if n := slices.IndexFunc(short.Refused[most:], func(r event.Refusal) bool { return r.Original != nil }); n < 0 ||
+		if n := slices.IndexFunc(short.Refused[most:],
+			func(r event.Refusal) bool { return r.Original != nil }); n < 0 ||
 			short.Refused[most+n].Position != 2 {
 			t.Fatalf(
 				"seed %d: refusal %d is kept as well, not the first of the second message",
@@ -78,8 +81,10 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 func TestAnEventKnowsItsPlaceInItsMessage(t *testing.T) {
 	for name, m := range map[string]Message{
 		"array": {Payload: []byte(`[{"src":1,"dst":1}, {"src":1,"dst":2}, {}, {"src":1,"dst":3}]`)},
-		"lines": {Payload: []byte("{\"src\":1,\"dst\":1}\n{\"src\":1,\"dst\":2}\n{}\n{\"src\":1,\"dst\":3}")},
-		"table": {Payload: arrowStream(t, []col{{"src", prims.Uint64}, {"dst", prims.Uint64}}, nil, nil,
+		"lines": {Payload: []byte("{\"src\":1,\"dst\":1}\n{\"src\":1,\"dst\":2}\n{}\n{\"src\":1," +
+			"\"dst\":3}")},
+		"table": {Payload: arrowStream(t, []col{{"src", prims.Uint64}, {"dst", prims.Uint64}}, nil,
+			nil,
 			`[{"src":1,"dst":1},{"src":1,"dst":2}]`, `[{"src":1,"dst":1},{"src":1,"dst":3}]`)},
 	} {
 		var b event.Batch

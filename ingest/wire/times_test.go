@@ -43,7 +43,8 @@ func TestNumbersAreThoseOfStrconv(t *testing.T) {
 
 func checkNumber(t interface{ Fatalf(string, ...any) }, text string) {
 	whole := isNumber(text)
-	if valid := json.Valid([]byte(text)) && text != "" && text[0] != ' ' && text[len(text)-1] != ' '; whole != valid {
+	if valid := json.Valid([]byte(text)) && text != "" && text[0] != ' ' &&
+		text[len(text)-1] != ' '; whole != valid {
 		t.Fatalf("%q: number %v, JSON number %v", text, whole, valid)
 	}
 	if !whole {
@@ -106,9 +107,11 @@ func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 		"2024-02-29T00:00:00Z", "2023-02-29T00:00:00Z", "2024-02-28T23:59:59.999999999Z",
 		"1970-01-01T00:00:00.000000001Z", "1969-12-31T23:59:59Z", "1900-03-01T00:00:00Z",
 		"2000-01-01T00:00:00+05:30", "2000-01-01T00:00:00.5-08:00", "2000-13-01T00:00:00Z",
-		"2000-00-10T00:00:00Z", "2000-01-00T00:00:00Z", "2000-01-10T24:00:00Z", "2000-01-10T00:60:00Z",
+		"2000-00-10T00:00:00Z", "2000-01-00T00:00:00Z", "2000-01-10T24:00:00Z",
+		"2000-01-10T00:60:00Z",
 		"2000-01-10T00:00:60Z", "2000-01-10T00:00:00.Z", "2000-01-10T00:00:00.1234567891Z",
-		"2000-01-10T00:00:00.1x34Z", "2000-01-10 00:00:00Z", "2000-01-10T00:00:00", "x000-01-10T00:00:00Z",
+		"2000-01-10T00:00:00.1x34Z", "2000-01-10 00:00:00Z", "2000-01-10T00:00:00",
+		"x000-01-10T00:00:00Z",
 		"2000-1-10T00:00:00Z", "+000-01-10T00:00:00Z", "2000-01-10T00:00:00Zx", "", "Z", "now",
 	} {
 		check(t, text)
@@ -116,7 +119,10 @@ func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(0, int64(genTime.Draw(t, "time"))).
 			In(time.FixedZone("", 60*rapid.IntRange(-800, 800).Draw(t, "zone")))
-		layout := rapid.SampledFrom([]string{time.RFC3339, time.RFC3339Nano, "2006-01-02T15:04:05.000Z07:00"}).
+		layout := rapid.SampledFrom([]string{
+			time.RFC3339, time.RFC3339Nano,
+			"2006-01-02T15:04:05.000Z07:00",
+		}).
 			Draw(t, "layout")
 		check(t, at.UTC().Format(layout))
 		check(t, at.Format(layout))
@@ -127,10 +133,14 @@ func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 // nanosecond.
 func TestTimeLimits(t *testing.T) {
 	for text, want := range map[string]event.Time{
-		"4611686018.427387904": event.TimeMax, "-4611686018.427387904": -event.TimeMax, "0": 0, "1.5": 1.5e9,
-		"1e9": 1e18, "0.0000000004": 0, "0.0000000005": 1, "2116-02-20T23:53:38.427387904Z": event.TimeMax,
+		"4611686018.427387904": event.TimeMax, "-4611686018.427387904": -event.TimeMax, "0": 0,
+		"1.5": 1.5e9,
+		"1e9": 1e18, "0.0000000004": 0, "0.0000000005": 1,
+		"2116-02-20T23:53:38.427387904Z": event.TimeMax,
 	} {
-		if got, err := new(Decoder).moment(jsonForm, &Cell{Kind: TextCell, Text: text}); err != nil || got != want {
+		if got, err := new(Decoder).moment(jsonForm,
+			&Cell{Kind: TextCell, Text: text}); err != nil ||
+			got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, err, want)
 		}
 	}
@@ -138,19 +148,24 @@ func TestTimeLimits(t *testing.T) {
 		"4611686018.427387905", "1700000000000", "-1e10", "1e400", "2116-02-20T23:53:38.427387905Z",
 		"1800-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "NaN", "1700000000,5",
 	} {
-		if got, err := new(Decoder).moment(jsonForm, &Cell{Kind: TextCell, Text: text}); err == nil {
+		if got, err := new(Decoder).moment(jsonForm,
+			&Cell{Kind: TextCell, Text: text}); err == nil {
 			t.Errorf("%s: %v, want an error", text, got)
 		}
 	}
 	for text, want := range map[string]time.Duration{
-		"90": 90 * time.Second, "0.5": time.Second / 2, "36h": 36 * time.Hour, "1h2m3s": 3723 * time.Second,
+		"90": 90 * time.Second, "0.5": time.Second / 2, "36h": 36 * time.Hour,
+		"1h2m3s":               3723 * time.Second,
 		"4611686018.427387904": time.Duration(event.TimeMax),
 	} {
 		if got, err := (&Cell{Kind: TextCell, Text: text}).lifetime(); err != nil || got != want {
 			t.Errorf("ttl %s: %v %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "-1", "-1h", "0s", "", "5 min", "4611686018.427387905", "1e300"} {
+	for _, text := range []string{
+		"0", "-1", "-1h", "0s", "", "5 min", "4611686018.427387905",
+		"1e300",
+	} {
 		if got, err := (&Cell{Kind: TextCell, Text: text}).lifetime(); err == nil {
 			t.Errorf("ttl %s: %v, want an error", text, got)
 		}

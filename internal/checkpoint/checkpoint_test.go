@@ -161,14 +161,20 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 	}
 }
 
-// Whoever reads the log anew with another configuration makes checkpoints that lie before the old ones. They must stay,
-// and be the newest, whatever a crash interrupts.
+// Whoever reads the log anew with another configuration makes checkpoints that lie before the old
+// ones. They must stay, and be the newest, whatever a crash interrupts.
 func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	dir, err := Open(Disk{}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Manifest{{Position: 7, Config: "a"}, {Position: 8, Config: "a"}, {Position: 9, Config: "a"}, {Position: 2, Config: "b"}, {Position: 3, Config: "b"}} {
+	for _, m := range []Manifest{
+		{Position: 7, Config: "a"},
+		{Position: 8, Config: "a"},
+		{Position: 9, Config: "a"},
+		{Position: 2, Config: "b"},
+		{Position: 3, Config: "b"},
+	} {
 		if _, err := dir.Save(saved(m)); err != nil {
 			t.Fatal(err)
 		}
@@ -186,8 +192,8 @@ func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// A checkpoint that a crash leaves in its place must stay at the next start, although others that nobody goes on from lie
-// further on.
+// A checkpoint that a crash leaves in its place must stay at the next start, although others that
+// nobody goes on from lie further on.
 func TestACrashLeavesNoneBehindOthers(t *testing.T) {
 	placed := 0
 	for failAt := 1; ; failAt++ {
@@ -228,8 +234,8 @@ func TestACrashLeavesNoneBehindOthers(t *testing.T) {
 	}
 }
 
-// Damaged checkpoints, and whole ones that nobody can go on from, keep no new one out, nor the two before it, while a run that
-// went back has not come to where they lie.
+// Damaged checkpoints, and whole ones that nobody can go on from, keep no new one out, nor the two
+// before it, while a run that went back has not come to where they lie.
 func TestCheckpointsFurtherOnKeepNoneOut(t *testing.T) {
 	root := t.TempDir()
 	dir, err := Open(Disk{}, root)
@@ -363,7 +369,10 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if early := dir.CheckFormat(); early == nil || early.Error() != err.Error() {
 		t.Errorf("before it is needed the directory is said to be %v, want %v", early, err)
 	}
-	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", FormatOldest-1), "Move the directory", "from the log"} {
+	for _, part := range []string{
+		root, "v0.1", fmt.Sprint("format ", FormatOldest-1),
+		"Move the directory", "from the log",
+	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the message lacks %q: %v", part, err)
 		}

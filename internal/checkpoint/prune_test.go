@@ -15,11 +15,34 @@ func TestErasedCheckpointsGo(t *testing.T) {
 		saves []Manifest
 		want  string
 	}{
-		{"no erasure", []Manifest{{Position: 1}, {Position: 2}, {Position: 3}, {Position: 4}}, "[4 3 2]"},
-		{"one newer", []Manifest{{Position: 1}, {Position: 2}, {Position: 5, Erased: 4}}, "[5 2 1]"},
-		{"two newer", []Manifest{{Position: 1}, {Position: 2}, {Position: 5, Erased: 4}, {Position: 6, Erased: 4}}, "[6 5]"},
-		{"at the erasure", []Manifest{{Position: 2}, {Position: 4, Erased: 4}, {Position: 5, Erased: 4}, {Position: 6, Erased: 4}}, "[6 5 4]"},
-		{"again and again", []Manifest{{Position: 2}, {Position: 4, Erased: 3}, {Position: 6, Erased: 5}, {Position: 8, Erased: 7}}, "[8 6]"},
+		{
+			"no erasure",
+			[]Manifest{{Position: 1}, {Position: 2}, {Position: 3}, {Position: 4}},
+			"[4 3 2]",
+		},
+		{
+			"one newer",
+			[]Manifest{{Position: 1}, {Position: 2}, {Position: 5, Erased: 4}},
+			"[5 2 1]",
+		},
+		{"two newer", []Manifest{
+			{Position: 1},
+			{Position: 2},
+			{Position: 5, Erased: 4},
+			{Position: 6, Erased: 4},
+		}, "[6 5]"},
+		{"at the erasure", []Manifest{
+			{Position: 2},
+			{Position: 4, Erased: 4},
+			{Position: 5, Erased: 4},
+			{Position: 6, Erased: 4},
+		}, "[6 5 4]"},
+		{"again and again", []Manifest{
+			{Position: 2},
+			{Position: 4, Erased: 3},
+			{Position: 6, Erased: 5},
+			{Position: 8, Erased: 7},
+		}, "[8 6]"},
 	} {
 		root := t.TempDir()
 		if err := os.MkdirAll(filepath.Join(root, FileName(3)+".damaged"), 0o700); err != nil {
@@ -44,11 +67,14 @@ func TestErasedCheckpointsGo(t *testing.T) {
 	}
 }
 
-// A start must finish what a crash left undone, but drop nothing for the sake of a checkpoint that does not say
-// of which erasure it is.
+// A start must finish what a crash left undone, but drop nothing for the sake of a checkpoint that
+// does not say of which erasure it is.
 func TestAStartDropsErasedCheckpoints(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
-	for path, list := range map[string][]Manifest{root: {{Position: 2}, {Position: 6, Erased: 4}}, other: {{Position: 5, Erased: 4}}} {
+	for path, list := range map[string][]Manifest{
+		root:  {{Position: 2}, {Position: 6, Erased: 4}},
+		other: {{Position: 5, Erased: 4}},
+	} {
 		dir, err := Open(Disk{}, path)
 		for _, m := range list {
 			if err == nil {
@@ -60,7 +86,8 @@ func TestAStartDropsErasedCheckpoints(t *testing.T) {
 		}
 	}
 	// 5 comes from elsewhere, so that no Save drops what it should.
-	if err := os.Rename(filepath.Join(other, FileName(5)), filepath.Join(root, FileName(5))); err != nil {
+	if err := os.Rename(filepath.Join(other, FileName(5)),
+		filepath.Join(root, FileName(5))); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(root, FileName(5), ManifestFile)

@@ -42,7 +42,8 @@ func openServer(t *testing.T, options *server.Options) (*server.Server, jetstrea
 func TestErrorsOfJetStreamSayWhatToDo(t *testing.T) {
 	want := jetstream.StreamConfig{Name: "GQL", Subjects: []string{"gql.>"}}
 	_, js := openServer(t, &server.Options{})
-	if _, err := EnsureStream(t.Context(), js, want); err == nil || !strings.Contains(err.Error(), "JetStream is off") {
+	if _, err := EnsureStream(t.Context(), js, want); err == nil ||
+		!strings.Contains(err.Error(), "JetStream is off") {
 		t.Errorf("without JetStream: %v", err)
 	}
 	s, js := openServer(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
@@ -50,7 +51,8 @@ func TestErrorsOfJetStreamSayWhatToDo(t *testing.T) {
 		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
 		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1, MaxBytesRequired: true,
 	}
-	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": limits}); err != nil {
+	tiers := map[string]server.JetStreamAccountLimits{"": limits}
+	if err := s.GlobalAccount().UpdateJetStreamLimits(tiers); err != nil {
 		t.Fatal(err)
 	}
 	_, err := EnsureStream(t.Context(), js, want)

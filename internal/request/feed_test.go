@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// startStream starts a server with a stream of n messages on the subjects s.0, s.1, s.2, s.0 and so on.
+// startStream starts a server with a stream of n messages on the subjects s.0, s.1, s.2, s.0 and so
+// on.
 func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 	t.Helper()
 	_, nc := startServer(t, true)
@@ -37,8 +38,8 @@ func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 	return js, stream
 }
 
-// Each visits every message that there is once and ends, also where the client lost some on the way, and
-// where the one before these was removed meanwhile.
+// Each visits every message that there is once and ends, also where the client lost some on the
+// way, and where the one before these was removed meanwhile.
 func TestEachVisitsWhatThereIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		feed  Feed
@@ -98,7 +99,8 @@ func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
 	}
 }
 
-// A feed goes on in a stream that was made anew, from its beginning, and says what was discarded unread.
+// A feed goes on in a stream that was made anew, from its beginning, and says what was discarded
+// unread.
 func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	js, stream := startStream(t, 9)
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
@@ -127,7 +129,10 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	if err := js.DeleteStream(ctx, "S"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.MemoryStorage}); err != nil {
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s.*"},
+		Storage: jetstream.MemoryStorage,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(ctx, "s.0", nil); err != nil {
@@ -140,7 +145,8 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	}
 }
 
-// A reader that waits for a moment only, again and again, must go on when the broker has forgotten its consumer.
+// A reader that waits for a moment only, again and again, must go on when the broker has forgotten
+// its consumer.
 func TestAFeedThatIsReadInShortWaitsOutlivesItsConsumer(t *testing.T) {
 	const messages = feedPullMax + 100
 	js, stream := startStream(t, messages)

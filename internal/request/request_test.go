@@ -19,11 +19,13 @@ import (
 
 const testWaitMax = time.Minute // for what must come, on a busy machine
 
-// startServer returns the address of a server of its own, which has streams if it stores, and a connection to it.
+// startServer returns the address of a server of its own, which has streams if it stores, and a
+// connection to it.
 func startServer(t *testing.T, stores bool) (string, *nats.Conn) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: stores, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: stores, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +120,8 @@ func TestRequestsEndWithTheirConnection(t *testing.T) {
 	}
 }
 
-// A question that a cluster loses while it elects must be asked again before its time is over, so that
-// whoever waits learns soon that there is a leader.
+// A question that a cluster loses while it elects must be asked again before its time is over, so
+// that whoever waits learns soon that there is a leader.
 func TestALostQuestionIsAskedAgain(t *testing.T) {
 	_, nc := startServer(t, false)
 	js, err := jetstream.New(nc)
@@ -142,13 +144,14 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 	if _, err := (cluster{js}).Stream(t.Context(), "S"); err != nil {
 		t.Errorf("stream: %v", err)
 	}
-	if _, err := (cluster{js}).CreateConsumer(t.Context(), "S", jetstream.ConsumerConfig{}); err != nil {
+	if _, err := (cluster{js}).CreateConsumer(t.Context(), "S",
+		jetstream.ConsumerConfig{}); err != nil {
 		t.Errorf("consumer: %v", err)
 	}
 }
 
-// A link on which nothing comes any more must be left after the first silence, without waiting for a
-// second one.
+// A link on which nothing comes any more must be left after the first silence, without waiting for
+// a second one.
 func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
 	good, _ := startServer(t, false)
 	link, err := net.Listen("tcp", "127.0.0.1:0")
@@ -263,9 +266,11 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]bool{
-		&net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}: true, // a long message, and the server was killed
+		// a long message, and the server was killed
+		&net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}: true,
 		net.ErrClosed: true,
-		&nats.APIError{Code: 503, ErrorCode: 10008}:                true, // a bucket is watched while the cluster elects
+		// a bucket is watched while the cluster elects
+		&nats.APIError{Code: 503, ErrorCode: 10008}:                true,
 		&nats.APIError{Code: 404, ErrorCode: 10059}:                false,
 		&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}: false,
 	} {

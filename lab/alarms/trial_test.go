@@ -140,15 +140,20 @@ type outcome struct {
 }
 
 // judge returns for each move of at least so much whether an alarm of its community came within a
-// time, and the alarms that no move explains: no move of their community came within that time before.
-func (r *report) judge(least float64, within time.Duration) (found []outcome, others []alerts.Transition) {
+// time, and the alarms that no move explains: no move of their community came within that time
+// before.
+func (r *report) judge(
+	least float64,
+	within time.Duration,
+) (found []outcome, others []alerts.Transition) {
 	explained := make([]bool, len(r.Alarms))
 	for _, m := range r.Moves {
 		f := outcome{move: m, Delay: -1}
 		for i, a := range r.Alarms {
 			at, _ := time.Parse(time.RFC3339Nano, a.Time)
 			after := time.Duration(event.Time(at.UnixNano()) - m.Time)
-			if a.Community != m.Community && a.Community != simulate.Everyone || after < 0 || after > within {
+			if a.Community != m.Community && a.Community != simulate.Everyone || after < 0 ||
+				after > within {
 				continue
 			}
 			explained[i] = true

@@ -67,7 +67,8 @@ const (
 	debatesEvery = 6 * time.Hour
 	movesEvery   = 30 * time.Minute
 	moveShare    = 0.1
-	// ownWithin is how long after a move alarms are of it. The window of a change passes in between.
+	// ownWithin is how long after a move alarms are of it. The window of a change passes in
+	// between.
 	ownWithin = 5 * 24 * time.Hour
 	within    = 26 * time.Hour
 )

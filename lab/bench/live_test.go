@@ -92,7 +92,8 @@ func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 		Streams: sinks.StreamsConfig{
 			Names:    names,
 			Embedded: true,
-		}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
+		}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench",
+		Log: "bench",
 	})
 	check(tb, err)
 	return r

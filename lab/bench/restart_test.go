@@ -58,7 +58,8 @@ func saveGrown(
 	tb.Helper()
 	conf := s.network()
 	conf.Vertices = int(float64(conf.Vertices) * restartEdges / float64(fullSize.edges))
-	conf.Communities, conf.Activity, conf.LabelShare, conf.LabelDelay, conf.PredictionDelay = restartCommunities, 1000, 0.1, 0, 0
+	conf.Communities, conf.Activity, conf.LabelShare, conf.LabelDelay,
+		conf.PredictionDelay = restartCommunities, 1000, 0.1, 0, 0
 	conf.PostRate = conf.Activity / 8
 	network, err := simulate.New(conf)
 	check(tb, err)

@@ -121,7 +121,8 @@ type score struct {
 	width, promised, labels float64
 }
 
-// mean returns the share of all intervals that hold the truth, and its standard error, both in percent.
+// mean returns the share of all intervals that hold the truth, and its standard error, both in
+// percent.
 func (s *score) mean() (percent, deviation float64) {
 	n := float64(len(s.held))
 	for _, x := range s.held {
@@ -160,7 +161,8 @@ func (d *dataset) audited(
 		}
 	}
 	var e quant.Estimate
-	if err := new(quant.Solver).Estimate(&e, sums.Of(float64(b.size), mean), quant.Options{Method: quant.Audits}); err != nil {
+	if err := new(quant.Solver).Estimate(&e, sums.Of(float64(b.size), mean),
+		quant.Options{Method: quant.Audits}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -188,7 +190,8 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 					cov,
 					byDegree,
 					bfs,
-				}, PerClass: 70 / d.classes, Size: 600, MembersMin: 11, Share: 0.15, Seed: askedSeed(t) + uint64(split),
+				}, PerClass: 70 / d.classes, Size: 600, MembersMin: 11, Share: 0.15,
+				Seed: askedSeed(t) + uint64(split),
 			}.WithDefaults()
 			bags, calibration, err := d.draw(config, split)
 			if err != nil {

@@ -73,7 +73,8 @@ func TestEachLabelIsPredictedBeforeItIsRead(t *testing.T) {
 		}
 		for i, row := range report.Rows[:9] {
 			moved := i == 8
-			if row.Labels != 100 || moved != (row.Beyond > 0.5) || !moved && row.Error > 4*row.Chance {
+			if row.Labels != 100 || moved != (row.Beyond > 0.5) ||
+				!moved && row.Error > 4*row.Chance {
 				t.Errorf("seed %d, week %d: %+v", seed, i, row)
 			}
 		}
@@ -103,7 +104,8 @@ func TestTimeReportsAreWritten(t *testing.T) {
 	}
 	for _, format := range []string{"markdown", "json"} {
 		var out bytes.Buffer
-		if err := report.Write(&out, format); err != nil || !strings.Contains(out.String(), "auto") {
+		if err := report.Write(&out, format); err != nil ||
+			!strings.Contains(out.String(), "auto") {
 			t.Errorf("%s: %v\n%s", format, err, out.String())
 		}
 	}

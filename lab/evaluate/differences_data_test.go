@@ -11,10 +11,10 @@ import (
 	"gqlstream/quant"
 )
 
-// The 90 % interval of a difference must hold the true difference in at least 87 % of the pairs
-// of communities, in 83 % of those of any two shifts, and be narrower than that of independent errors by
-// what the labels made wrong in both, and where shares end. How much it holds more, as the intervals
-// of auto themselves do, is in docs/notes/2026-11-25-intervals.md.
+// The 90 % interval of a difference must hold the true difference in at least 87 % of the pairs of
+// communities, in 83 % of those of any two shifts, and be narrower than that of independent errors
+// by what the labels made wrong in both, and where shares end. How much it holds more, as the
+// intervals of auto themselves do, is in docs/notes/2026-11-25-intervals.md.
 func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 	for name, want := range map[string]struct{ se, width float64 }{
 		"coraml": {.95, .9}, "citeseer": {.97, .87}, "icwsm_political": {.99, .95},
@@ -35,7 +35,8 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.estimate(context.Background(), config, bags, calibration, func(int) {}); err != nil {
+		if err := d.estimate(context.Background(), config, bags, calibration,
+			func(int) {}); err != nil {
 			t.Fatal(err)
 		}
 		held, all := map[string]float64{}, map[string]float64{}
@@ -66,7 +67,8 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 			}
 		}
 		t.Logf(
-			"%s: %.1f %% of %v differences are held; error %.3f, width %.3f of those of independent errors",
+			"%s: %.1f %% of %v differences are held; error %.3f, width %.3f of those of "+
+				"independent errors",
 			name,
 			100*held["all"]/all["all"],
 			all["all"],

@@ -36,7 +36,10 @@ func TestLabelsAreDrawnAsAsked(t *testing.T) {
 	}{{drawRandom, .2}, {drawBalanced, .5}, {drawResponse, .2 / 3 / (.8 + .2/3)}} {
 		r := rand.New(rand.NewPCG(1, 2))
 		shuffled := slices.Clone(d.labelled)
-		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		r.Shuffle(
+			len(shuffled),
+			func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] },
+		)
 		calibration, hidden := d.drawLabels(shuffled, Config{Share: .15, LabelDraw: c.draw}, 1, r)
 		if c.draw == drawRandom && !slices.Equal(calibration, shuffled[:1500]) {
 			t.Errorf("random: not the first ones")

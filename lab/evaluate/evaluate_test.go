@@ -261,7 +261,8 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`"dfs"`, `"group:"`, `"pps" twice`, `"gauss"`, "splits: -1", "per_class: -2", "size: -3", "calibration: 1.5",
+		`"dfs"`, `"group:"`, `"pps" twice`, `"gauss"`, "splits: -1", "per_class: -2", "size: -3",
+		"calibration: 1.5",
 		"classes", `"auto" twice`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -289,7 +290,11 @@ func TestUnusableDataIsAnError(t *testing.T) {
 	}{
 		{"few labels", t.Context(), small.config("mlpe"), small.load(), "15 labelled vertices"},
 		{"no group", t.Context(), lonely, w.load(), "group:nothing draws no community"},
-		{"broken", t.Context(), w.config("mlpe"), func(context.Context, func(*event.Batch) ([]event.Refusal, error)) error { return broken }, "fire"},
+		{"broken", t.Context(), w.config("mlpe"), func(context.Context,
+			func(*event.Batch) ([]event.Refusal, error),
+		) error {
+			return broken
+		}, "fire"},
 		{"cancelled", cancelled, w.config("mlpe"), w.load(), context.Canceled.Error()},
 	} {
 		_, err := Run(test.ctx, test.config, test.load, nil)

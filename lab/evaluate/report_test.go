@@ -25,7 +25,8 @@ func sample() *Report {
 		}
 	}
 	r := &Report{
-		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7, Kernel: "ppr",
+		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7,
+		Kernel:     "ppr",
 		Confidence: 0.9, MembersMin: 11,
 	}
 	r.add(0, []*bag{
@@ -100,7 +101,8 @@ func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 		}
 		for name, pair := range map[string][2]float64{
 			"AE": {g.AE, w.AE}, "its error": {g.AEError, w.AEError},
-			"coverage": {g.Coverage, w.Coverage}, "its error ": {g.CoverageError, w.CoverageError}, "width": {g.Width, w.Width},
+			"coverage": {g.Coverage, w.Coverage}, "its error ": {g.CoverageError, w.CoverageError},
+			"width": {g.Width, w.Width},
 		} {
 			if diff := pair[0] - pair[1]; diff > 1e-9 || diff < -1e-9 {
 				t.Errorf("%s %s: %s %v, want %v", w.Protocol, w.Method, name, pair[0], pair[1])
@@ -109,11 +111,12 @@ func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	}
 }
 
-// The relative error must smooth estimate and truth, so that a class that does not occur divides by no zero,
-// and its mean be that of the outcomes.
+// The relative error must smooth estimate and truth, so that a class that does not occur divides by
+// no zero, and its mean be that of the outcomes.
 func TestRelativeErrorIsSmoothed(t *testing.T) {
 	o := Outcome{
-		Size: 50, Truth: []float64{.6, .4, 0}, Estimate: []float64{.5, .45, .05}, Low: make([]float64, 3), High: make([]float64, 3),
+		Size: 50, Truth: []float64{.6, .4, 0}, Estimate: []float64{.5, .45, .05},
+		Low: make([]float64, 3), High: make([]float64, 3),
 	}
 	if o.score(); math.Abs(o.RAE-1.762) > 5e-4 || math.Abs(o.AE-0.2/3) > 1e-12 {
 		t.Errorf("AE %v, RAE %v", o.AE, o.RAE)
@@ -132,7 +135,8 @@ func TestRelativeErrorIsSmoothed(t *testing.T) {
 	}
 }
 
-// The forms of a report must stay as people and programs know them. go test -update rewrites the golden files.
+// The forms of a report must stay as people and programs know them. go test -update rewrites the
+// golden files.
 func TestReportsLookAsTheyDid(t *testing.T) {
 	r := sample()
 	for name, format := range map[string]string{"report.md": "markdown", "report.json": "json"} {

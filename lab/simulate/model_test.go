@@ -36,7 +36,8 @@ func TestHomophilyIsAsConfigured(t *testing.T) {
 		wantClass := h.opinion + (1-h.opinion)*(h.group*class.within+(1-h.group)*class.overall)
 		if math.Abs(sameGroup-wantGroup) > 0.03 || math.Abs(sameClass-wantClass) > 0.03 {
 			t.Errorf(
-				"homophily %v: %.3f of the edges in a group, want %.3f; %.3f in an opinion, want %.3f",
+				"homophily %v: %.3f of the edges in a group, want %.3f; %.3f in an opinion, "+
+					"want %.3f",
 				h,
 				sameGroup,
 				wantGroup,

@@ -118,7 +118,10 @@ type census struct {
 
 func newCensus() *census {
 	return &census{
-		map[event.ID]event.Class{}, map[event.ID]string{}, map[[2]event.ID]bool{}, map[event.ID]event.Class{},
+		map[event.ID]event.Class{},
+		map[event.ID]string{},
+		map[[2]event.ID]bool{},
+		map[event.ID]event.Class{},
 	}
 }
 
@@ -247,7 +250,9 @@ func TestLabelsAreTrueAtTheirTime(t *testing.T) {
 			counted.apply(t, b)
 			asked += len(b.Labels)
 			for _, l := range b.Labels {
-				if truth := s.network.vertices[l.Vertex.Number].class; event.Class(truth) != l.Class {
+				if truth := s.network.vertices[l.Vertex.Number].class; event.Class(
+					truth,
+				) != l.Class {
 					t.Fatalf("at %v %v says %d, and is %d", b.Time, l.Vertex, l.Class, truth)
 				}
 			}
@@ -354,7 +359,10 @@ func TestSimulationConfigReportsEveryMistake(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, part := range []string{"vertices", "communities", "classes", "label share", "accuracy", "step every"} {
+	for _, part := range []string{
+		"vertices", "communities", "classes", "label share", "accuracy",
+		"step every",
+	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not name %q", err, part)
 		}

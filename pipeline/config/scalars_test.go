@@ -38,7 +38,12 @@ func TestAliasesStandForABoundedNumberOfValues(t *testing.T) {
 	text := "classes: &a0 [a, b, c, d, e, f, g, h, i, j]\n"
 	for i := 1; i < 9; i++ {
 		alias := fmt.Sprintf("*a%d", i-1)
-		text += fmt.Sprintf("k%d: &a%d [%s]\n", i, i, strings.Join(slices.Repeat([]string{alias}, 10), ", "))
+		text += fmt.Sprintf(
+			"k%d: &a%d [%s]\n",
+			i,
+			i,
+			strings.Join(slices.Repeat([]string{alias}, 10), ", "),
+		)
 	}
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	for content, want := range map[string]string{

@@ -96,7 +96,8 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 		all := order(workers, of)
 		first[all[0]]++
 		without := order([]string{"a", "b", "d"}, of)
-		if want := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return w == "c" }); !slices.Equal(
+		if want := slices.DeleteFunc(slices.Clone(all),
+			func(w string) bool { return w == "c" }); !slices.Equal(
 			without,
 			want,
 		) {
@@ -110,8 +111,9 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 	}
 }
 
-// Whoever lives, each shard must have as many workers as it shall, or all that live, and none may be
-// the first of more than its part; when a worker goes, few shards may move that it was not first for.
+// Whoever lives, each shard must have as many workers as it shall, or all that live, and none may
+// be the first of more than its part; when a worker goes, few shards may move that it was not first
+// for.
 func TestShardsAreDividedEvenly(t *testing.T) {
 	further, sets := 0, 200
 	for set := range sets {
@@ -204,7 +206,8 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	}
 }
 
-// drain drains a worker, until stop is called or it has ended, and returns when the worker has heard of it.
+// drain drains a worker, until stop is called or it has ended, and returns when the worker has
+// heard of it.
 func drain(t *testing.T, js jetstream.JetStream, worker string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -268,7 +271,10 @@ func TestOthersAreRefusedByName(t *testing.T) {
 	for want, change := range map[string]func(*Presence){
 		"configuration digest, and this one has other":  func(p *Presence) { p.Config = "other" },
 		"architecture amd64 v1, and this one has arm64": func(p *Presence) { p.Arch = "arm64" },
-		"choose another name":                           func(p *Presence) { p.Worker, p.Since = "a", time.Unix(1, 0) },
+		"choose another name": func(p *Presence) {
+			p.Worker,
+				p.Since = "a", time.Unix(1, 0)
+		},
 	} {
 		c := worker(js, "b")
 		change(&c.Self)
@@ -301,7 +307,8 @@ func TestOthersAreRefusedByName(t *testing.T) {
 	}
 }
 
-// Who is not heard of must be dead while its entry may still be there, and live again when it is heard of.
+// Who is not heard of must be dead while its entry may still be there, and live again when it is
+// heard of.
 func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 	const shards = 8
 	js := startServer(t)
@@ -326,7 +333,8 @@ func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 	}
 }
 
-// Of workers that must stand still to take shards over one must do so at a time, and the next one when it has them.
+// Of workers that must stand still to take shards over one must do so at a time, and the next one
+// when it has them.
 func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 	js := startServer(t)
 	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
@@ -402,7 +410,8 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 		{GraphPart: "a", "1": "c"},
 	} // who does not have the shard compares the graph
 	for i, s := range stores {
-		if err := errors.Join(s.Compare(t.Context(), "digest", 8, "0", others[i]), s.Compare(t.Context(), "digest", 9, "0", others[i])); err != nil {
+		if err := errors.Join(s.Compare(t.Context(), "digest", 8, "0", others[i]),
+			s.Compare(t.Context(), "digest", 9, "0", others[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -450,7 +459,8 @@ const testShards = 4
 func put(t *testing.T, s *Store, position uint64, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if err := s.Put(t.Context(), "digest", position, part, fmt.Sprint(part, " at ", position), nil); err != nil {
+		if err := s.Put(t.Context(), "digest", position, part, fmt.Sprint(part, " at ", position),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -497,7 +507,8 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	if err := s.Get(t.Context(), "digest", 1, GraphPart, new(string)); err == nil {
 		t.Error("the oldest is still there")
 	}
-	for next := uint64(18); next <= position; next++ { // a worker takes them over, far behind the others
+	// a worker takes them over, far behind the others
+	for next := uint64(18); next <= position; next++ {
 		put(t, s, next, "2", "3")
 	}
 	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil ||
@@ -508,10 +519,12 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if messages, most := stream.CachedInfo().State.Msgs, 2*uint64(testShards*(positionsKept+completeKept)+graphsKept+completeKept); messages > most {
+	if messages, most := stream.CachedInfo().State.Msgs,
+		2*uint64(testShards*(positionsKept+completeKept)+graphsKept+completeKept); messages > most {
 		t.Errorf("%d messages, at most %d of what is kept", messages, most)
 	}
-	for _, name := range []string{"other", "digest.2"} { // of another configuration, and of another format
+	// of another configuration, and of another format
+	for _, name := range []string{"other", "digest.2"} {
 		if err := s.Put(t.Context(), name, 81, GraphPart, "", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -527,7 +540,8 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	}
 }
 
-// What a worker has left of a part in whose middle it was killed must go, but not what another one is just storing.
+// What a worker has left of a part in whose middle it was killed must go, but not what another one
+// is just storing.
 func TestChunksOfNobodyGo(t *testing.T) {
 	js := startServer(t)
 	m := join(t, worker(js, "a"))
@@ -584,8 +598,14 @@ func TestAPartIsAskedForAgain(t *testing.T) {
 		name       string
 		begin, end func() error
 	}{
-		{"stands still after 1 MiB", func() error { slow.stop(1 << 20); return nil }, func() error { close(slow.goOn); return nil }},
-		{"comes from a stream without a leader", func() error { return direct(false) }, func() error { return direct(true) }},
+		{
+			"stands still after 1 MiB", func() error { slow.stop(1 << 20); return nil },
+			func() error { close(slow.goOn); return nil },
+		},
+		{
+			"comes from a stream without a leader", func() error { return direct(false) },
+			func() error { return direct(true) },
+		},
 	} {
 		before := slow.asked.Load()
 		if err := c.begin(); err != nil {

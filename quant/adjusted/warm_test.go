@@ -13,10 +13,17 @@ import (
 // without mass, as sharp classifiers leave them.
 func drawCells(rng *rand.Rand, k int) *stats.Statistics {
 	z := k * k
-	c := &stats.Cells{Z: z, P: make([]float64, z), N: make([]float64, z*k), A1: make([]float64, z*k), A2: make([]float64, z*k)}
+	c := &stats.Cells{
+		Z:  z,
+		P:  make([]float64, z),
+		N:  make([]float64, z*k),
+		A1: make([]float64, z*k),
+		A2: make([]float64, z*k),
+	}
 	s := &stats.Statistics{
-		K: k, Members: 500, Profiled: 500, KernelSum: 500, Anchored: make([]float64, k), SoftPair: c,
-		ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
+		K: k, Members: 500, Profiled: 500, KernelSum: 500, Anchored: make([]float64, k),
+		SoftPair: c,
+		ClassN:   make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 	}
 	total := 0.0
 	for i := range c.P {
@@ -56,7 +63,13 @@ func TestWarmLikelihoodEqualsCold(t *testing.T) {
 			weights := at.Weigh(stats.Density, l, s.KernelSum)
 			one, near := onPairs.solve(s, weights, nil), grid[i]
 			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2e-11*s.Profiled {
-				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood, one.logLikelihood)
+				t.Errorf(
+					"seed %d lambda %g: log-likelihoods %v and %v",
+					seed,
+					l,
+					near.logLikelihood,
+					one.logLikelihood,
+				)
 			}
 			for a, x := range one.Share {
 				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.V[a]-near.V[a]) > 1e-7 {

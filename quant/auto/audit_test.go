@@ -46,12 +46,33 @@ func TestAuditLabelsHardlyMakeAGoodEstimateWorse(t *testing.T) {
 					flagged += 1. / trials
 				}
 			}
-			t.Logf("labels %v times as uncertain, auto off by %v: auto %.4f, labels %.4f, both %.4f, flagged %.3f", ratio, off, auto, labels, both, flagged)
+			t.Logf(
+				"labels %v times as uncertain, auto off by %v: auto %.4f, labels %.4f, both "+
+					"%.4f, flagged %.3f",
+				ratio,
+				off,
+				auto,
+				labels,
+				both,
+				flagged,
+			)
 			switch {
 			case off == 0 && (both > 1.25*min(auto, labels) || flagged > 0.025):
-				t.Errorf("%v times: error %.4f, auto has %.4f; flagged %.3f", ratio, both, auto, flagged)
+				t.Errorf(
+					"%v times: error %.4f, auto has %.4f; flagged %.3f",
+					ratio,
+					both,
+					auto,
+					flagged,
+				)
 			case off > 3 && flagged < 0.8, off > 5 && both > 1.1*labels:
-				t.Errorf("%v times: error %.4f, the labels alone %.4f; flagged %.3f", ratio, both, labels, flagged)
+				t.Errorf(
+					"%v times: error %.4f, the labels alone %.4f; flagged %.3f",
+					ratio,
+					both,
+					labels,
+					flagged,
+				)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The inverse of J = I - gamma (diag q - S) D⁻¹ is one, and that where two of many classes cannot be told apart is
-// bounded by the smallest eigenvalue that counts.
+// The inverse of J = I - gamma (diag q - S) D⁻¹ is one, and that where two of many classes cannot
+// be told apart is bounded by the smallest eigenvalue that counts.
 func TestJacobianIsInverted(t *testing.T) {
 	for seed := range uint64(20) {
 		random, k := rand.New(rand.NewPCG(seed, 5)), []int{2, 5, 20, 100}[seed%4]
@@ -24,7 +24,15 @@ func TestJacobianIsInverted(t *testing.T) {
 						want = 1
 					}
 					if math.Abs(product-want) > 1e-8 {
-						t.Fatalf("seed %d, %d classes, gamma %v: J times its inverse has %v at %d, %d", seed, k, gamma, product, a, b)
+						t.Fatalf(
+							"seed %d, %d classes, gamma %v: J times its inverse has %v at %d, %d",
+							seed,
+							k,
+							gamma,
+							product,
+							a,
+							b,
+						)
 					}
 				}
 			}
@@ -32,7 +40,14 @@ func TestJacobianIsInverted(t *testing.T) {
 		q, s := responsibilities(random, k, true)
 		for at, x := range inverseJacobian(q, s, 1) {
 			if most := 100 * math.Sqrt(q[at/k]/q[at%k]); !(math.Abs(x) <= most*(1+1e-9)) {
-				t.Fatalf("seed %d, %d classes: alike classes have %v at %d, more than %v", seed, k, x, at, most)
+				t.Fatalf(
+					"seed %d, %d classes: alike classes have %v at %d, more than %v",
+					seed,
+					k,
+					x,
+					at,
+					most,
+				)
 			}
 		}
 	}
@@ -46,8 +61,8 @@ func jacobian(q, s []float64, gamma float64, a, b int) float64 {
 	return gamma * s[a*len(q)+b] / q[b]
 }
 
-// responsibilities returns the mean of R and of R R' over members most of whom are of one class; alike has the first two
-// classes be the same to all.
+// responsibilities returns the mean of R and of R R' over members most of whom are of one class;
+// alike has the first two classes be the same to all.
 func responsibilities(random *rand.Rand, k int, alike bool) (q, s []float64) {
 	q, s = make([]float64, k), make([]float64, k*k)
 	members := 20 * k

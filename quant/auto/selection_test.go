@@ -18,8 +18,8 @@ const (
 	selectedBySureness
 )
 
-// drawSelected draws a community whose classes, or whose predictions, have shares unlike those
-// of the graph, or of whom the classifier is sure. Vertices have one of K classes, a prediction that
+// drawSelected draws a community whose classes, or whose predictions, have shares unlike those of
+// the graph, or of whom the classifier is sure. Vertices have one of K classes, a prediction that
 // is right in 85 % of the cases, and a posterior that is the truth given the prediction and another
 // view of the class, right in 70 %: a cell for each pair of them. It returns the shares of the
 // classes in the community, too.
@@ -93,9 +93,23 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 				shiftErrors += math.Abs(read.likely[i]-truth[i]) / float64(k*rounds)
 			}
 		}
-		t.Logf("selection %d: likelihood of that by class %.2f; mean error %.4f, of the mean %.4f, under prior shift %.4f", by, likely, errors, meanErrors, shiftErrors)
-		if right, wrong := min(meanErrors, shiftErrors), max(meanErrors, shiftErrors); errors > right+(wrong-right)/3 {
-			t.Errorf("selection %d: the error is %.4f, with the right reading %.4f", by, errors, right)
+		t.Logf(
+			"selection %d: likelihood of that by class %.2f; mean error %.4f, of the mean %.4f, "+
+				"under prior shift %.4f",
+			by,
+			likely,
+			errors,
+			meanErrors,
+			shiftErrors,
+		)
+		if right, wrong := min(meanErrors, shiftErrors),
+			max(meanErrors, shiftErrors); errors > right+(wrong-right)/3 {
+			t.Errorf(
+				"selection %d: the error is %.4f, with the right reading %.4f",
+				by,
+				errors,
+				right,
+			)
 		}
 		if byClass := by == selectedByClass; byClass != (likely > .75) || byClass == (likely < .5) {
 			t.Errorf("selection %d: taken for one by class with %.2f", by, likely)

@@ -54,11 +54,24 @@ func TestSolvesEndWhereverTheyStart(t *testing.T) {
 			u.Maximise(exact, p.Prior, gamma, shareLeast, 1e-12, &u.Mixture)
 		}
 		for i := range k {
-			off := max(math.Abs(got.tempered[i]-want.tempered[i]), math.Abs(exact[i]-want.tempered[i]))
+			off := max(
+				math.Abs(got.tempered[i]-want.tempered[i]),
+				math.Abs(exact[i]-want.tempered[i]),
+			)
 			worst = max(worst, off)
 			if off > 2e-4 || gamma == 0 && off > 0 {
-				t.Errorf("seed %d, %d of %d classes, gamma %v, class %d: %v from the last estimate, "+
-					"else %v, exactly %v", seed, n, k, gamma, i, got.tempered[i], want.tempered[i], exact[i])
+				t.Errorf(
+					"seed %d, %d of %d classes, gamma %v, class %d: %v from the last estimate, "+
+						"else %v, exactly %v",
+					seed,
+					n,
+					k,
+					gamma,
+					i,
+					got.tempered[i],
+					want.tempered[i],
+					exact[i],
+				)
 			}
 		}
 	}

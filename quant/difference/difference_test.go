@@ -45,7 +45,9 @@ func TestADifferenceIsOfTheNewerAndTheFirst(t *testing.T) {
 func TestADifferenceMovesByWhatItsCommunitiesMove(t *testing.T) {
 	var fold difference.Fold
 	fold.Want("difference(a, b)", nil)
-	record := func(community string, position uint64, share, moved, revised float64) quant.Estimate {
+	record := func(community string, position uint64, share, moved,
+		revised float64,
+	) quant.Estimate {
 		e := quant.Estimate{
 			Community: community, Position: position, Method: "acc",
 			Prevalence: []float64{share, 1 - share}, SE: []float64{0.1, 0.1},

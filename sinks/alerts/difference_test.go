@@ -43,7 +43,8 @@ func TestDifferencesFire(t *testing.T) {
 		"apart difference(a, b) left resolved",
 		"surely apart difference(a, b) left resolved",
 	)
-	if bad := config(rule(t, "low difference(a, b) > 2", func(r *Rule) { r.Communities = []string{"*"} })).Validate(); bad == nil ||
+	if bad := config(rule(t, "low difference(a, b) > 2",
+		func(r *Rule) { r.Communities = []string{"*"} })).Validate(); bad == nil ||
 		!strings.Contains(bad.Error(), "between -1 and 1") ||
 		!strings.Contains(bad.Error(), "remove \"*\"") {
 		t.Errorf("refused with %v", bad)

@@ -28,11 +28,13 @@ func TestThresholdFiresAndRecoversElsewhere(t *testing.T) {
 	s.want(4, one(record("x", 0.30, 0.03, 0)), ends)
 	s.want(5, one(record("x", 0.35, 0.03, 0))) // low .29: not above again
 	first, last := s.all[0], s.all[1]
-	if first.Alert != last.Alert || first.ID == last.ID || last.Since != first.Time || first.Class != "left" ||
+	if first.Alert != last.Alert || first.ID == last.ID || last.Since != first.Time ||
+		first.Class != "left" ||
 		first.Reason != "the low end of the interval is 31.0 %, the rule asks for above 30.0 %" ||
 		last.Reason != "back: the low end of the interval is 24.0 %, not above 25.0 % any more" ||
-		last.End != EndBack || first.Text !=
-		"left of x is 37.0 % (90 % interval 31.0 % to 43.0 %); "+first.Reason ||
+		last.End != EndBack ||
+		first.Text !=
+			"left of x is 37.0 % (90 % interval 31.0 % to 43.0 %); "+first.Reason ||
 		first.Pipeline != "test" ||
 		first.Method != "auto" {
 		t.Errorf("transitions %+v\n%+v", first, last)
@@ -45,7 +47,10 @@ func TestConditionMustHoldForItsTime(t *testing.T) {
 	s.want(5, one(record("x", 0.2, 0.01, 0)))
 	s.want(6, one(record("x", 0.05, 0.01, 0)))
 	if a := s.engine.Active(); len(a) != 1 || a[0].State != Pending ||
-		!strings.Contains(a[0].Now, "the high end of the interval is 7.0 %, the rule asks for below 10.0 %") {
+		!strings.Contains(
+			a[0].Now,
+			"the high end of the interval is 7.0 %, the rule asks for below 10.0 %",
+		) {
 		t.Errorf("active %+v", a)
 	}
 	s.want(15, nil)
@@ -261,8 +266,8 @@ func TestCUSUMLearnsWhatIsUsual(t *testing.T) {
 	}
 }
 
-// The two rules of a change whose threshold follows from the budget: it is quiet while a series does
-// what is usual, rings at a jump either way, and ends when the jump is older than the window.
+// The two rules of a change whose threshold follows from the budget: it is quiet while a series
+// does what is usual, rings at a jump either way, and ends when the jump is older than the window.
 func TestAChangeWithoutANumberRingsBeyondWhatIsUsual(t *testing.T) {
 	for _, way := range []float64{1, -1} {
 		s := begin(t, rule(t, "change over 1m", nil))
@@ -318,7 +323,8 @@ func TestRevisionsAreNoChange(t *testing.T) {
 	}
 }
 
-// A movement that happened while a community was below the privacy floor is none that an alert tells.
+// A movement that happened while a community was below the privacy floor is none that an alert
+// tells.
 func TestAMovementWhileACommunityWasHiddenIsNoChange(t *testing.T) {
 	up := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "up", 10*time.Second })
 	down := rule(t, "change < -0.1", func(r *Rule) { r.Name, r.Over = "down", 10*time.Second })
@@ -425,7 +431,8 @@ func TestSilentAlertsSayWhy(t *testing.T) {
 		{Why: WhyNoData, Alerts: 2, Communities: 1, Examples: []string{"hidden"}},
 		{Why: quant.FlagModelSwitching, Alerts: 2, Communities: 1, Examples: []string{"switching"}},
 	}
-	if diff := cmp.Diff(want, s.engine.Counts()[0].Silent, cmpopts.IgnoreUnexported(Silence{})); diff != "" {
+	if diff := cmp.Diff(want, s.engine.Counts()[0].Silent,
+		cmpopts.IgnoreUnexported(Silence{})); diff != "" {
 		t.Errorf("silent (-want +got):\n%s", diff)
 	}
 	s.want(1, one(record("mixed-0", 0.9, 0.01, 0)), "r mixed-0 left firing")
@@ -505,20 +512,31 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		}),
 	).Validate()
 	for _, want := range []string{
-		`alerts.rules[0] "": name`, `alerts.rules[0] "": when: missing`, `alerts.rules[1] "a": when: a share`, `alerts.rules[2] "a": name: another`,
-		"recover: 0.5 is beyond low > 0.3", `"green" is not one of [left right]`, "over: change needs a time",
-		`method: "sis" is not published`, `alerts.rules[4] "c": over`, "for, every, no_data or over is negative",
-		"threshold -1", `"maybe" is not one of`, "only cusum has threshold and drift", `no flag "thick"`, `labels: "class"`,
+		`alerts.rules[0] "": name`, `alerts.rules[0] "": when: missing`,
+		`alerts.rules[1] "a": when: a share`, `alerts.rules[2] "a": name: another`,
+		"recover: 0.5 is beyond low > 0.3", `"green" is not one of [left right]`,
+		"over: change needs a time",
+		`method: "sis" is not published`, `alerts.rules[4] "c": over`,
+		"for, every, no_data or over is negative",
+		"threshold -1", `"maybe" is not one of`, "only cusum has threshold and drift",
+		`no flag "thick"`, `labels: "class"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in\n%v", want, err)
 		}
 	}
 	for text, want := range map[string]string{
-		"difference(a,b)>-0.1": "", "low difference(a, b) > 0": "", "difference(a) > 0": `"difference(a)" is not one of`, "difference(a, a) > 0": "is not one of",
-		"low>0.3": "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition", "lo > 1": `"lo" is not one of`,
-		"low > x": "not a number", "low > NaN": "not a number", "cusum < 3": "is not a condition", "cusum > 0": "above 0",
-		"cusum drift .4 > 3": "", "cusum drift .4": "as in cusum drift 0.5 > 8", "change over 1h > .1": "", "change > .1 over 1h": "", "change over > 1": "want a duration", "over 1h > 1": `"over" is not one of`, "change over 1h": "", "cusum difference(a, b)": "",
+		"difference(a,b)>-0.1": "", "low difference(a, b) > 0": "",
+		"difference(a) > 0":    `"difference(a)" is not one of`,
+		"difference(a, a) > 0": "is not one of",
+		"low>0.3":              "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition",
+		"lo > 1":  `"lo" is not one of`,
+		"low > x": "not a number", "low > NaN": "not a number", "cusum < 3": "is not a condition",
+		"cusum > 0":          "above 0",
+		"cusum drift .4 > 3": "", "cusum drift .4": "as in cusum drift 0.5 > 8",
+		"change over 1h > .1": "", "change > .1 over 1h": "",
+		"change over > 1": "want a duration", "over 1h > 1": `"over" is not one of`,
+		"change over 1h": "", "cusum difference(a, b)": "",
 		"low >= 1": "is not a condition",
 	} {
 		var r, again Rule
@@ -533,8 +551,8 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	}
 }
 
-// What there is no room for must be counted once, not again with every reload.
-// Alerts of communities that are gone must leave their room to others, and begin as new ones when the
+// What there is no room for must be counted once, not again with every reload. Alerts of
+// communities that are gone must leave their room to others, and begin as new ones when the
 // communities come back.
 func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 	s := begin(

@@ -27,7 +27,12 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 		"point > 0.4",
 		func(r *Rule) { r.Name, r.For, r.NoData = "held", 90*time.Second, noDataAlert },
 	)
-	share := func(at int64) float64 { return []float64{0.2, 0.2, 0.35, 0.45, 0.45, 0.45, 0.3, 0.2}[at/100%8] }
+	share := func(at int64) float64 {
+		return []float64{
+			0.2, 0.2, 0.35, 0.45, 0.45, 0.45, 0.3,
+			0.2,
+		}[at/100%8]
+	}
 	follow := func(published func(at int64) bool) (all []string) {
 		e, err := New(config(change, sum, held))
 		if err != nil {
@@ -44,7 +49,8 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 				list, before = one(record("x", p, 0.02, moved)), p
 				moves(last, list)
 			}
-			for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second}, list) {
+			for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second},
+				list) {
 				all = append(all, fmt.Sprint(x.Position, x.Rule, x.Class, x.State, x.Reason))
 			}
 		}
@@ -74,7 +80,8 @@ func TestOmittedRecordsAreNoNews(t *testing.T) {
 		if at == 0 {
 			list = one(record("x", 0.1, 0.02, 0))
 		}
-		for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second}, list) {
+		for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second},
+			list) {
 			if fired++; x.Rule != "r" || at != 60 {
 				t.Errorf("at %d: %s, %s", at, x.Rule, x.Reason)
 			}
@@ -141,7 +148,8 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 				last, since = share, 0
 				published++
 			}
-			for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second}, list) {
+			for _, x := range e.Evaluate(Moment{Position: uint64(at + 1), Time: start + at*second},
+				list) {
 				all = append(all, transition{x.Rule + " " + string(x.State), x.Position})
 			}
 		}

@@ -100,7 +100,16 @@ func moves(before map[string]quant.Estimate, list []quant.Estimate) {
 		e := &list[i]
 		last, known := before[e.Community+e.Method]
 		if k := len(e.Prevalence); k > 0 && known && e.Moved == nil {
-			e.Moved, e.Revised, e.SERevised = make([]float64, k), make([]float64, k), make([]float64, k)
+			e.Moved, e.Revised, e.SERevised = make(
+				[]float64,
+				k,
+			), make(
+				[]float64,
+				k,
+			), make(
+				[]float64,
+				k,
+			)
 			for c := range k {
 				e.Moved[c] = e.Prevalence[c] - last.Prevalence[c]
 			}

@@ -10,7 +10,9 @@ import (
 func (s *script) note(after int64, q Quieting) []Transition {
 	s.second = after
 	list := s.engine.Evaluate(Moment{
-		Position: uint64(1000 + after), Time: start + after*second, Notes: []string{"debate tonight", q.Note()},
+		Position: uint64(
+			1000 + after,
+		), Time: start + after*second, Notes: []string{"debate tonight", q.Note()},
 	}, nil)
 	s.all = append(s.all, list...)
 	return list
@@ -49,7 +51,13 @@ func TestASilenceEndsAnAlertAndIsOver(t *testing.T) {
 // A decision about the same alerts with an end that has passed takes the earlier one back.
 func TestASilenceIsTakenBack(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
-	q := Quieting{Rule: "r", Community: "*", Class: "*", By: "anna", Until: TimeText(start + 900*second)}
+	q := Quieting{
+		Rule:      "r",
+		Community: "*",
+		Class:     "*",
+		By:        "anna",
+		Until:     TimeText(start + 900*second),
+	}
 	s.note(1, q)
 	s.want(2, one(record("x", 0.9, 0.01, 0)))
 	q.Until = TimeText(start + 2*second)
@@ -68,7 +76,8 @@ func TestAnAcknowledgedAlertSaysWhoSeesToIt(t *testing.T) {
 	if list := s.note(5, q); len(list) != 0 {
 		t.Errorf("it ends: %+v", list)
 	}
-	if a := s.engine.Active(); len(a) != 1 || a[0].Acknowledged == nil || a[0].Acknowledged.By != "anna" {
+	if a := s.engine.Active(); len(a) != 1 || a[0].Acknowledged == nil ||
+		a[0].Acknowledged.By != "anna" {
 		t.Errorf("active %+v", a)
 	}
 }
@@ -89,7 +98,13 @@ func TestNotesThatAreDecisionsReadBack(t *testing.T) {
 			t.Errorf("%q is %+v", text, q)
 		}
 	}
-	long := Quieting{Rule: strings.Repeat("x", 3), Community: "*", Class: "*", By: "a", Until: "soon"}
+	long := Quieting{
+		Rule:      strings.Repeat("x", 3),
+		Community: "*",
+		Class:     "*",
+		By:        "a",
+		Until:     "soon",
+	}
 	if err := long.Validate(); err == nil || !strings.Contains(err.Error(), "want a time") {
 		t.Errorf("refused with %v", err)
 	}

@@ -27,8 +27,8 @@ func TestJumpsDoNotWidenTheSpread(t *testing.T) {
 	}
 }
 
-// A spread may be told by a few windows of many: where nothing happened most of the time, the errors
-// of the records, as far as they have proved right, bound it.
+// A spread may be told by a few windows of many: where nothing happened most of the time, the
+// errors of the records, as far as they have proved right, bound it.
 func TestSpreadOfASeriesThatHardlyMoves(t *testing.T) {
 	rng, s := rand.New(rand.NewPCG(1, 5)), &spread{}
 	for range 2000 {

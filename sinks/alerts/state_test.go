@@ -32,7 +32,10 @@ func everyRule(t testing.TB) []Rule {
 		rule(
 			t,
 			"change < -0.2",
-			func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} },
+			func(r *Rule) {
+				r.Name, r.Over, r.Communities = "change", 10*time.Second,
+					[]string{"c*"}
+			},
 		),
 		rule(
 			t,
@@ -42,13 +45,19 @@ func everyRule(t testing.TB) []Rule {
 		rule(
 			t,
 			"change over 20s",
-			func(r *Rule) { r.Name, r.Communities = "any change", []string{"c*", "difference(a, c1)"} },
+			func(r *Rule) {
+				r.Name, r.Communities = "any change",
+					[]string{"c*", "difference(a, c1)"}
+			},
 		),
 		rule(t, "low difference(a,c1) > 0.1", func(r *Rule) { r.Name = "apart" }),
 		rule(
 			t,
 			"high < 0.5",
-			func(r *Rule) { r.Name, r.Communities = "one or apart", []string{"difference(b, c2)", "a"} },
+			func(r *Rule) {
+				r.Name, r.Communities = "one or apart",
+					[]string{"difference(b, c2)", "a"}
+			},
 		),
 		rule(t, "point > 0.7", func(r *Rule) {
 			r.Name, r.Every, r.For, r.Communities = "grid", 3*time.Second, 3*time.Second, []string{

@@ -129,7 +129,8 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 }
 
-// A webhook that has more to deliver than there is time for at the end must leave some for the Alertmanagers.
+// A webhook that has more to deliver than there is time for at the end must leave some for the
+// Alertmanagers.
 func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
 	nc, js := broker(t)
 	slow := listen(t, func(int, http.ResponseWriter) { time.Sleep(200 * time.Millisecond) })

@@ -12,7 +12,9 @@ import (
 // transition that was published meanwhile.
 func TestAChangedQueueIsMadeAgain(t *testing.T) {
 	for name, change := range map[string]func(*jetstream.ConsumerConfig){
-		"another filter": func(c *jetstream.ConsumerConfig) { c.FilterSubject = "gqlest.alert.none" },
+		"another filter": func(c *jetstream.ConsumerConfig) {
+			c.FilterSubject = "gqlest.alert.none"
+		},
 		"headers alone":  func(c *jetstream.ConsumerConfig) { c.HeadersOnly = true },
 		"a long AckWait": func(c *jetstream.ConsumerConfig) { c.AckWait = 24 * time.Hour },
 		"paused": func(c *jetstream.ConsumerConfig) {
@@ -21,8 +23,10 @@ func TestAChangedQueueIsMadeAgain(t *testing.T) {
 		},
 		"one delivery":   func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 1 },
 		"soon forgotten": func(c *jetstream.ConsumerConfig) { c.InactiveThreshold = time.Second },
-		"small requests": func(c *jetstream.ConsumerConfig) { c.MaxRequestExpires = time.Millisecond },
-		"deleted":        nil,
+		"small requests": func(c *jetstream.ConsumerConfig) {
+			c.MaxRequestExpires = time.Millisecond
+		},
+		"deleted": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -116,7 +116,8 @@ func transition(n int, state alerts.State) alerts.Transition {
 			"id-%d",
 			n,
 		), Alert: "a", Pipeline: "p", Rule: "r", Community: "x/y", Class: "left", Method: "auto",
-		State: state, Position: uint64(n), Time: at, Since: at, Reason: "because", Point: 0.5, Low: 0.4, High: 0.6,
+		State: state, Position: uint64(n), Time: at, Since: at, Reason: "because", Point: 0.5,
+		Low: 0.4, High: 0.6,
 		Text: fmt.Sprintf("story %d", n), Moved: 0.1, From: at,
 		Labels: map[string]string{"severity": "page"},
 	}
@@ -130,7 +131,8 @@ func publish(t *testing.T, nc *nats.Conn, list ...alerts.Transition) {
 		t.Fatal(err)
 	}
 	for _, x := range list {
-		if _, err := js.Publish(t.Context(), defaultNames().AlertSubject(x.Rule, x.Community), x.JSON()); err != nil {
+		if _, err := js.Publish(t.Context(), defaultNames().AlertSubject(x.Rule, x.Community),
+			x.JSON()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -405,8 +407,10 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 		Alertmanagers: []Alertmanager{{URL: "http://am:9093/#x"}, {Name: "c", URL: "%"}},
 	}.Validate()
 	for _, want := range []string{
-		"notify.link: scheme", "webhooks[0].url: it holds a password", "webhooks[1].name", "webhooks[1].url: scheme", "webhooks[2].url: it has no host",
-		"webhooks[2]: -1ns", "alertmanagers[0].name", "alertmanagers[0].url: it has a fragment", "alertmanagers[1].url",
+		"notify.link: scheme", "webhooks[0].url: it holds a password", "webhooks[1].name",
+		"webhooks[1].url: scheme", "webhooks[2].url: it has no host",
+		"webhooks[2]: -1ns", "alertmanagers[0].name", "alertmanagers[0].url: it has a fragment",
+		"alertmanagers[1].url",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in\n%v", want, err)
@@ -420,7 +424,10 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{open: "chmod 600", secretFile(t, "short"): "want 16 or more", "missing": "no such file"} {
+	for path, want := range map[string]string{
+		open:                   "chmod 600",
+		secretFile(t, "short"): "want 16 or more", "missing": "no such file",
+	} {
 		_, err := Start(
 			t.Context(),
 			js,

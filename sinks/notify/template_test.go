@@ -19,7 +19,8 @@ func TestTemplatesWriteBodies(t *testing.T) {
 	sample.Community = `a "b" \ <c>` + "\n"
 	sample.Text = "trial of " + sample.Community + " is 50.0 %; this is a trial"
 	for text, want := range map[string]string{
-		"slack": `🔔 *gqlstream-trial* firing: trial of a "b" \ <c>` + "\n" + ` is 50.0 %; this is a trial`,
+		"slack": `🔔 *gqlstream-trial* firing: trial of a "b" \ <c>` + "\n" +
+			` is 50.0 %; this is a trial`,
 		"teams": `trial of a "b" \ <c>` + "\n" + ` is 50.0 %; this is a trial`,
 		`{"n": {{json .Community}}, "p": {{.Point}}}`: `a "b" \ <c>`,
 	} {
@@ -49,7 +50,8 @@ func TestTemplatesWriteBodies(t *testing.T) {
 		t.Errorf("%q, %v", body, err)
 	}
 	for text, want := range map[string]string{
-		"{{.Nothing}}": "Nothing", "{{": "unclosed", `{"text": "{{.Community}}"}`: "write {{json .Community}}",
+		"{{.Nothing}}": "Nothing", "{{": "unclosed",
+		`{"text": "{{.Community}}"}`: "write {{json .Community}}",
 	} {
 		if _, err := parseTemplate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -84,12 +86,16 @@ func TestTemplatesCannotEatTimeOrMemory(t *testing.T) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
 		}
 	}
-	body, err := parseTemplate(`{{range $k, $v := .Labels}}{{$k}}={{html $v}} {{end}}{{with .Class}}{{printf "%-9s" .}}{{end}}`)
+	body, err := parseTemplate(
+		`{{range $k, $v := .Labels}}{{$k}}={{html $v}} {{end}}{{with .Class}}{{printf "%-9s" ` +
+			`.}}{{end}}`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sample.Labels = map[string]string{"team": "<a>"}
-	if text, err := execute(body, &sample, ""); err != nil || !strings.HasPrefix(string(text), "team=&lt;a&gt; ") {
+	if text, err := execute(body, &sample, ""); err != nil ||
+		!strings.HasPrefix(string(text), "team=&lt;a&gt; ") {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -152,7 +158,8 @@ func TestTrialTellsEveryTargetOnce(t *testing.T) {
 			t.Errorf("%s: %v, want %q", o.Name, o.Err, want)
 		}
 	}
-	if !strings.HasPrefix(got["/slack"], "v1,") || !strings.Contains(got["/slack"], `{"text": "🔔 *gqlstream-trial*`) ||
+	if !strings.HasPrefix(got["/slack"], "v1,") ||
+		!strings.Contains(got["/slack"], `{"text": "🔔 *gqlstream-trial*`) ||
 		!strings.Contains(got["/api/v2/alerts"], `"alertname":"gqlstream-trial"`) ||
 		!strings.Contains(got["/refuses"], `"id":"trial-`) {
 		t.Errorf("got %q", got)

@@ -47,17 +47,26 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 		plain,
 		quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true},
 	)
-	at := func(n int) string { return logStart.Add(time.Duration(n) * time.Second).Format(time.RFC3339Nano) }
+	at := func(n int) string {
+		return logStart.Add(time.Duration(n) * time.Second).Format(
+			time.RFC3339Nano)
+	}
 	latest := [][]string{
 		csvHead,
 		{at(2), name, "no", "0.75", "0.65", "0.8500000000000001", "auto"},
 		{at(2), name, "yes", "0.25", "0.15", "0.35", "auto"},
 	}
 	for path, want := range map[string][][]string{
-		"/api/v1/communities?format=csv":                              latest,
-		"/api/v1/communities/" + url.PathEscape(name) + "?format=csv": append(latest[:3:3], []string{at(2), name, "no", "0.7", "", "", "pcc"}, []string{at(2), name, "yes", "0.3", "", "", "pcc"}),
+		"/api/v1/communities?format=csv": latest,
+		"/api/v1/communities/" + url.PathEscape(name) + "?format=csv": append(latest[:3:3],
+			[]string{at(2), name, "no", "0.7", "", "", "pcc"},
+			[]string{at(2), name, "yes", "0.3", "", "", "pcc"}),
 		"/api/v1/communities/" + url.PathEscape(name) + "/estimates?format=csv&limit=all": append(
-			[][]string{csvHead, {at(1), name, "no", "0.5", "0.4", "0.6000000000000001", "auto"}, {at(1), name, "yes", "0.5", "0.4", "0.6", "auto"}}, latest[1:]...),
+			[][]string{
+				csvHead,
+				{at(1), name, "no", "0.5", "0.4", "0.6000000000000001", "auto"},
+				{at(1), name, "yes", "0.5", "0.4", "0.6", "auto"},
+			}, latest[1:]...),
 	} {
 		if diff := cmp.Diff(want, rows(t, s, path)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
@@ -73,7 +82,10 @@ func TestLargePagesHoldWhatIsThere(t *testing.T) {
 		list = append(list, estimate(fmt.Sprint("c", i), "auto", 1, 0.5))
 	}
 	write(t, s, list...)
-	for query, want := range map[string]int{"limit=10000": 10_000, "limit=all": 10_100, "limit=all&flag=thin": 10_100, "limit=all&flag=shift": 0} {
+	for query, want := range map[string]int{
+		"limit=10000": 10_000, "limit=all": 10_100,
+		"limit=all&flag=thin": 10_100, "limit=all&flag=shift": 0,
+	} {
 		if got := into[listAnswer](t, s, "/api/v1/communities?"+query); len(
 			got.Communities,
 		) != want {
@@ -120,8 +132,8 @@ func TestNamesAreInNaturalOrder(t *testing.T) {
 	}
 }
 
-// The movers of a day are compared with the record a day before, or with the oldest that rests on a label:
-// before that nothing was known that could have moved.
+// The movers of a day are compared with the record a day before, or with the oldest that rests on a
+// label: before that nothing was known that could have moved.
 func TestMoversOfTheDay(t *testing.T) {
 	s := serve(t, nil)
 	hour := func(n int) uint64 { return uint64(3600*n + 1) }
@@ -152,7 +164,8 @@ func TestMoversOfTheDay(t *testing.T) {
 		estimate("unlabelled", "auto", hour(49), 0.8),
 	)
 	got := into[listAnswer](t, s, "/api/v1/communities?sort=change&order=desc&class=1")
-	if diff := cmp.Diff([]string{"young", "slow", "unlabelled", "still", "new"}, listed(got)); diff != "" {
+	if diff := cmp.Diff([]string{"young", "slow", "unlabelled", "still", "new"},
+		listed(got)); diff != "" {
 		t.Fatalf("order (-want +got):\n%s", diff)
 	}
 	for i, want := range []float64{-0.6, 0.24, -0.1, 0} {
@@ -170,13 +183,16 @@ func TestMoversOfTheDay(t *testing.T) {
 	}
 }
 
-// A restart leaves the latest records in memory. Roll-ups by hour say what moved in the day before, and what they
-// say of later times counts for nothing.
+// A restart leaves the latest records in memory. Roll-ups by hour say what moved in the day before,
+// and what they say of later times counts for nothing.
 func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	const hours = 60
 	share := func(n int) float64 { return math.Abs(math.Sin(float64(n))) }
 	at := func(n int) time.Time { return logStart.Add(time.Duration(n) * time.Hour) }
-	of := func(name string, n int) quant.Estimate { return estimate(name, "auto", uint64(3600*n), share(n)) }
+	of := func(name string, n int) quant.Estimate {
+		return estimate(name, "auto", uint64(3600*n),
+			share(n))
+	}
 	var day []sinks.Rollup
 	live := serve(t, nil)
 	for n := range hours {
@@ -242,7 +258,8 @@ func someEntries(_ context.Context, reason string, limit int) ([]QuarantineEntry
 
 func TestQuarantineIsShown(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Quarantine = someEntries })
-	got := into[map[string][]QuarantineEntry](t, s, "/api/v1/quarantine?reason=bad-class&limit=3")["entries"]
+	got := into[map[string][]QuarantineEntry](t, s,
+		"/api/v1/quarantine?reason=bad-class&limit=3")["entries"]
 	if len(got) != 1 || got[0].Sequence != 17 || got[0].Original != "bad-class3" {
 		t.Errorf("entries %+v", got)
 	}
@@ -258,7 +275,8 @@ func TestQuarantineIsShown(t *testing.T) {
 func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	s := serve(t, nil)
 	s.Progress("reading the checkpoint", 0)
-	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "reading the checkpoint" ||
+	if got := into[statusAnswer](t, s,
+		"/api/v1/status"); got.Progress != "reading the checkpoint" ||
 		got.Ready ||
 		got.Pushed != nil {
 		t.Errorf("before the first step: %+v", got)
@@ -274,7 +292,8 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 		t.Errorf("a silent loop is %v, %s", ready, why)
 	}
 	s.Progress("solving 12 of 160 communities", 0)
-	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "solving 12 of 160 communities" {
+	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "solving 12 of 160 "+
+		"communities" {
 		t.Errorf("during a step: %q", got.Progress)
 	}
 	if ready, why := s.ready(time.Now()); !ready {
@@ -289,7 +308,8 @@ func TestLagGrowsDuringALongStep(t *testing.T) {
 	s.Status(
 		runningStatus(1),
 	) // at position 1001, 10 behind
-	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} { // 0: the broker does not answer
+	// 0: the broker does not answer
+	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} {
 		s.Progress("a long step", 5001)
 		s.Progress("a long step", end)
 		if got := scrape(t, s)["gqlstream_lag_messages"]; got != want {

@@ -13,11 +13,13 @@ func transition(n int, community string, state alerts.State) alerts.Transition {
 		ID: fmt.Sprint(
 			"id",
 			n,
-		), Alert: "a", Pipeline: "p", Rule: "r", Community: community, Class: "yes", Method: "auto", State: state,
+		), Alert: "a", Pipeline: "p", Rule: "r", Community: community, Class: "yes", Method: "auto",
+		State: state,
 		Position: uint64(
 			n,
-		), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z", Reason: "low 0.4; low > 0.3",
-		Point: 0.5, Low: 0.4, High: 0.6, Labels: map[string]string{"severity": "page"},
+		), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z",
+		Reason: "low 0.4; low > 0.3",
+		Point:  0.5, Low: 0.4, High: 0.6, Labels: map[string]string{"severity": "page"},
 	}
 }
 

@@ -166,7 +166,11 @@ func TestDefinitionComesWithTheCommunity(t *testing.T) {
 // Communities whose names people cannot tell apart must be marked, in the list and by themselves.
 func TestNamesThatLookAlikeAreMarked(t *testing.T) {
 	s := serve(t, nil)
-	alike := [][2]string{{"berlin", "b\u0435rlin"}, {"Z\u00fcrich", "Zu\u0308rich"}, {"paris", "\u0440aris"}}
+	alike := [][2]string{
+		{"berlin", "b\u0435rlin"},
+		{"Z\u00fcrich", "Zu\u0308rich"},
+		{"paris", "\u0440aris"},
+	}
 	for _, pair := range alike {
 		write(t, s, estimate(pair[0], "auto", 1, 0.5), estimate(pair[1], "auto", 1, 0.5))
 	}
@@ -179,7 +183,8 @@ func TestNamesThatLookAlikeAreMarked(t *testing.T) {
 		if row.Looks != want[row.Name] {
 			t.Errorf("%q looks like %q, want %q", row.Name, row.Looks, want[row.Name])
 		}
-		if got := into[detail](t, s, "/api/v1/communities/"+url.PathEscape(row.Name)).LooksLike; got != row.Looks {
+		if got := into[detail](t, s, "/api/v1/communities/"+
+			url.PathEscape(row.Name)).LooksLike; got != row.Looks {
 			t.Errorf("%q by itself looks like %q", row.Name, got)
 		}
 	}
@@ -207,7 +212,8 @@ func TestTablesHoldNoFormulas(t *testing.T) {
 // Names are hostile: each must come back from its own address, unchanged.
 func TestEveryNameHasAnAddress(t *testing.T) {
 	s := serve(t, nil)
-	for _, name := range append(hostileNames(), "a/b", "a//b", "../x", "a/../b", "%2F", "a?b=c", "a#b", "a b", "ü", "\\", ":", "a%00") {
+	for _, name := range append(hostileNames(), "a/b", "a//b", "../x", "a/../b", "%2F", "a?b=c",
+		"a#b", "a b", "ü", "\\", ":", "a%00") {
 		write(t, s, estimate(name, "auto", 1, 0.5))
 		got := into[detail](t, s, "/api/v1/communities/"+url.PathEscape(name))
 		if got.Name != name || got.Estimates[0].Community != name {
@@ -301,7 +307,8 @@ func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
 		t.Errorf("asked %v, truncated %v: %s", asked, got.Truncated, diff)
 	}
 	fails = errors.New("the store is away")
-	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable ||
+	if code, _, body := get(t, s,
+		"/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable ||
 		strings.Contains(string(body), "away") {
 		t.Errorf("a store that fails gave %d: %s", code, body)
 	}
@@ -386,13 +393,16 @@ func TestReadinessFollowsTheRunLoop(t *testing.T) {
 	s.Status(runningStatus(1))
 	check(200, "ready")
 	warned := runningStatus(1)
-	warned.Warning, warned.LogAhead = "the log's time is 1h0m0s ahead, because a clock leapt", time.Hour
+	warned.Warning, warned.LogAhead = "the log's time is 1h0m0s ahead, because a clock leapt",
+		time.Hour
 	s.Status(warned)
 	check(200, "ready, but "+warned.Warning)
 	got := scrape(t, s)
 	for metric, want := range map[string]string{
-		"gqlstream_log_ahead_seconds": "3600", `gqlstream_limit_used_ratio{what="vertices"}`: "0.25", "gqlstream_quarantine_used_ratio": "0.25",
-		"gqlstream_quarantine_removed_total": "5",
+		"gqlstream_log_ahead_seconds":                 "3600",
+		`gqlstream_limit_used_ratio{what="vertices"}`: "0.25",
+		"gqlstream_quarantine_used_ratio":             "0.25",
+		"gqlstream_quarantine_removed_total":          "5",
 	} {
 		if got[metric] != want {
 			t.Errorf("%s is %s, want %s", metric, got[metric], want)
@@ -416,7 +426,8 @@ func TestDurationsOfAStepAreCountedOnce(t *testing.T) {
 		s.Status(runningStatus(steps))
 	}
 	got := scrape(t, s)
-	if n, stage := got["gqlstream_step_seconds_count"], got[`gqlstream_stage_seconds_count{stage="solve"}`]; n != "2" ||
+	if n, stage := got["gqlstream_step_seconds_count"],
+		got[`gqlstream_stage_seconds_count{stage="solve"}`]; n != "2" ||
 		stage != "2" {
 		t.Errorf("%s steps and %s stages are counted, want 2", n, stage)
 	}

@@ -18,7 +18,10 @@ func TestWhomToLabelIsAnswered(t *testing.T) {
 			asked = q
 			label := "yes"
 			return &ask.Answer{
-				Position: 7, Fresh: 1, Offers: []ask.Offer{{Community: "x", Labels: 2, HalfWidth: 0.1}}, Others: []ask.Offer{},
+				Position: 7, Fresh: 1, Offers: []ask.Offer{{
+					Community: "x", Labels: 2,
+					HalfWidth: 0.1,
+				}}, Others: []ask.Offer{},
 				When: []ask.When{{Community: "x", Now: true, Reason: "opinions have moved lately"}},
 				Advice: []ask.Advice{
 					{Community: "x", Name: "yes", Share: 0.5, Effective: 30, More: 30},

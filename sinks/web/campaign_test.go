@@ -243,7 +243,10 @@ func rubbish(random *rand.Rand, list []string) string {
 		return strings.Replace(
 			plainGet(path, host),
 			"GET",
-			[]string{"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "\x16\x03\x01"}[random.IntN(7)],
+			[]string{
+				"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE",
+				"\x16\x03\x01",
+			}[random.IntN(7)],
 			1,
 		)
 	case 4: // bytes

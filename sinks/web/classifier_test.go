@@ -23,7 +23,11 @@ func TestClassifierHasAHistory(t *testing.T) {
 	}
 	for i, j := range got.History {
 		if len(j.Accuracy) != 2 || j.Accuracy[0] == nil || j.Accuracy[1] != nil {
-			t.Fatalf("%d: accuracy %v, want one of the first class alone", i, fmt.Sprint(j.Accuracy))
+			t.Fatalf(
+				"%d: accuracy %v, want one of the first class alone",
+				i,
+				fmt.Sprint(j.Accuracy),
+			)
 		}
 		if i > 0 && j.Judged <= got.History[i-1].Judged {
 			t.Fatalf("%d labels after %d", j.Judged, got.History[i-1].Judged)

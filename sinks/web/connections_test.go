@@ -64,9 +64,9 @@ func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 	}
 }
 
-// Beyond the bound the connections that wait for a request make room for a new one, and no request that is
-// being answered does; beyond twice the bound the one that has waited longest
-// is closed, and a probe is answered.
+// Beyond the bound the connections that wait for a request make room for a new one, and no request
+// that is being answered does; beyond twice the bound the one that has waited longest is closed,
+// and a probe is answered.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {
@@ -106,7 +106,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		return !errors.As(err, &waits) || !waits.Timeout()
 	}
 	for i, c := range idle {
-		for tries := 0; !ends(c, 20*time.Millisecond); tries++ { // it is idle a moment after it has got its answer
+		// it is idle a moment after it has got its answer
+		for tries := 0; !ends(c, 20*time.Millisecond); tries++ {
 			if dial(t, s, ""); tries == 500 {
 				t.Fatalf("connection %d is open", i)
 			}
@@ -145,7 +146,10 @@ func TestProbesAreAnsweredWhenAllPlacesAreTaken(t *testing.T) {
 		busy = append(busy, dial(t, s, asking("/api/v1/communities/x/estimates")))
 		<-entered
 	}
-	for path, want := range map[string]string{"/healthz": "200", "/readyz": "200", "/metrics": "200", "/api/v1/info": "503", "/": "503"} {
+	for path, want := range map[string]string{
+		"/healthz": "200", "/readyz": "200",
+		"/metrics": "200", "/api/v1/info": "503", "/": "503",
+	} {
 		c := dial(t, s, asking(path))
 		if got := firstLine(c); !strings.Contains(got, want) {
 			t.Errorf("%s gave %q, want %s", path, got, want)

@@ -62,7 +62,10 @@ func TestDifferencesAreAnswered(t *testing.T) {
 	if code, _, body := get(t, s, "/api/v1/communities/everyone/difference"); code != 400 {
 		t.Errorf("everyone and everyone: %d %s", code, body)
 	}
-	for query, want := range map[string]int{"?other=a": 400, "?other=nobody": 404, "?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404} {
+	for query, want := range map[string]int{
+		"?other=a": 400, "?other=nobody": 404,
+		"?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404,
+	} {
 		if code, _, body := get(t, s, "/api/v1/communities/a/difference"+query); code != want {
 			t.Errorf("%q: %d %s, want %d", query, code, body, want)
 		}
@@ -77,7 +80,9 @@ func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 	old.SE = []float64{0.04, 0.04}
 	begin := logStart.Add(-48 * time.Hour)
 	s := serve(t, func(c *Config) {
-		c.InForce = func(_ context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
+		c.InForce = func(_ context.Context, community, method string, at time.Time) (quant.Estimate,
+			bool, error,
+		) {
 			return old, community == "a" && method == "auto" &&
 				!at.Before(logStart.Add(-time.Hour)), nil
 		}
@@ -109,7 +114,8 @@ func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 			t.Errorf("%v ago: %v ± %v, want %v ± %v", test.ago, d.Prevalence, d.SE, test.x, test.e)
 		}
 	}
-	if code, _, body := get(t, s, "/api/v1/communities/a/difference?at="+begin.UTC().Format(time.RFC3339)); code != 404 {
+	if code, _, body := get(t, s, "/api/v1/communities/a/difference?at="+
+		begin.UTC().Format(time.RFC3339)); code != 404 {
 		t.Errorf("before everything: %d %s", code, body)
 	}
 }

@@ -96,7 +96,8 @@ func TestLabelsComeFromThePageAlone(t *testing.T) {
 		return code, text
 	}
 	const body = "vertex,label\na,yes\n"
-	if code, text := post(body, "Content-Type: text/csv; charset=utf-8"); code != 200 || got != body {
+	if code, text := post(body, "Content-Type: text/csv; charset=utf-8"); code != 200 ||
+		got != body {
 		t.Errorf("code %d, %q published: %s", code, got, text)
 	}
 	if code, text := post("vertex,label\nnobody,x\n", "Content-Type: text/csv"); code != 422 {

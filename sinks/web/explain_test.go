@@ -20,7 +20,8 @@ func explanation(q ExplainQuery) *quant.Explanation {
 	x := &quant.Explanation{
 		Community: q.Community, Method: q.Method, Classes: []string{"no", "yes"}, States: 2,
 		From: quant.ExplanationEnd{
-			Position: 3, Time: "2026-03-01T12:00:03Z", Estimate: estimate(q.Community, q.Method, 3, 0.5),
+			Position: 3, Time: "2026-03-01T12:00:03Z", Estimate: estimate(q.Community, q.Method, 3,
+				0.5),
 			Published: []float64{0.5, 0.5}, Certificate: 0.003,
 		},
 		To: quant.ExplanationEnd{
@@ -62,7 +63,8 @@ func TestExplainAnswers(t *testing.T) {
 		}
 		o.fits(t, path, schema, body)
 	}
-	for _, kind := range asList(o.at(schema, "properties", "causes", "items", "properties", "kind")["enum"]) {
+	for _, kind := range asList(o.at(schema, "properties", "causes", "items", "properties",
+		"kind")["enum"]) {
 		if !knownCause(kind.(string)) {
 			t.Errorf("%v is documented and no cause", kind)
 		}
@@ -88,7 +90,10 @@ func knownCause(kind string) bool {
 func TestExplainRefuses(t *testing.T) {
 	var result error
 	s := serve(t, func(c *Config) {
-		c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) { return nil, result }
+		c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+			return nil,
+				result
+		}
 	})
 	write(t, s, estimate("x", "auto", 1, 0.5))
 	for _, c := range []struct {

@@ -48,12 +48,19 @@ func plainGet(path, host string, headers ...string) string {
 func hostileRequests() []hostileRequest {
 	const ok = "localhost"
 	var out []hostileRequest
-	add := func(name, request string, codes ...int) { out = append(out, hostileRequest{name, request, codes}) }
+	add := func(name, request string, codes ...int) {
+		out = append(out,
+			hostileRequest{name, request, codes})
+	}
 	for _, host := range []string{
-		"evil.example", "evil.example:8090", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.",
-		"127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.2", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]",
-		"::1", "[::1", "::1]", "localhost:99999", "localhost:x", "localhost:-1", "localhost:80:80", "a@localhost", "localhost@evil.example",
-		"localtest.me", "rebind.network", "10.0.0.1", "192.168.0.1", "169.254.169.254", "metadata.google.internal", "*", "",
+		"evil.example", "evil.example:8090", "127.0.0.1.evil.example", "localhost.evil.example",
+		"localhost.",
+		"127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.2", "0.0.0.0",
+		"[::]", "[::ffff:127.0.0.1]",
+		"::1", "[::1", "::1]", "localhost:99999", "localhost:x", "localhost:-1", "localhost:80:80",
+		"a@localhost", "localhost@evil.example",
+		"localtest.me", "rebind.network", "10.0.0.1", "192.168.0.1", "169.254.169.254",
+		"metadata.google.internal", "*", "",
 	} {
 		for _, path := range []string{"/api/v1/communities", "/healthz"} {
 			add("host "+host+" "+path, plainGet(path, host), 421, 400)
@@ -61,7 +68,8 @@ func hostileRequests() []hostileRequest {
 	}
 	add(
 		"absolute address",
-		"GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+		"GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: "+
+			"close\r\n\r\n",
 		421,
 	)
 	add("no host", "GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
@@ -77,11 +85,13 @@ func hostileRequests() []hostileRequest {
 		421,
 	)
 	for _, method := range []string{
-		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT", "QUERY",
+		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT",
+		"QUERY",
 	} {
 		add(
 			"method "+method,
-			method+" /api/v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+			method+" /api/v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+
+				"0\r\nConnection: close\r\n\r\n",
 			405,
 			400,
 		)
@@ -96,7 +106,8 @@ func hostileRequests() []hostileRequest {
 	)
 	add(
 		"chunked body",
-		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "+
+			"chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
 		413,
 	)
 	add(
@@ -106,13 +117,15 @@ func hostileRequests() []hostileRequest {
 	)
 	add(
 		"length and chunks",
-		"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: "+
+			"chunked\r\n\r\n0\r\n\r\n",
 		413,
 		400,
 	)
 	add(
 		"odd coding",
-		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n"+
+			"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
 		400,
 		501,
 	)
@@ -137,21 +150,27 @@ func hostileRequests() []hostileRequest {
 	add("h2c preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 421, 405, 400, 505)
 	add("star", "GET * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 400)
 	for _, path := range []string{
-		"//evil.example/", "/../etc/passwd", "/static/../config.go", "/js/../../config.go", "/./", "/js//app.js",
+		"//evil.example/", "/../etc/passwd", "/static/../config.go", "/js/../../config.go", "/./",
+		"/js//app.js",
 		"/api/v1//status", "/api/v1/./status", "/api/v1/../v1/status",
 	} {
 		add("path "+path, plainGet(path, ok), 400)
 	}
 	for _, path := range []string{
-		"/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/static/index.html", "/static", "/js", "/js/", "/uplot/",
-		"/index.html/", "/.git/config", "/js/app.js%00.html", "/js/app.js.map", "/js/app.js\\..\\x", "/%5c..%5cconfig.go", "/debug/pprof/", "/debug/vars",
-		"/API/v1/status", "/api/v1/status/", "/api/v1/communities/", "/api/v1/communities//estimates",
+		"/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/static/index.html", "/static",
+		"/js", "/js/", "/uplot/",
+		"/index.html/", "/.git/config", "/js/app.js%00.html", "/js/app.js.map", "/js/app.js\\..\\x",
+		"/%5c..%5cconfig.go", "/debug/pprof/", "/debug/vars",
+		"/API/v1/status", "/api/v1/status/", "/api/v1/communities/",
+		"/api/v1/communities//estimates",
 	} {
 		add("path "+path, plainGet(path, ok), 404, 400)
 	}
 	for _, header := range []string{
-		"Origin: http://evil.example", "Origin: null", "Origin: http://localhost:1", "Origin: https://localhost.evil.example",
-		"Origin: file://", "Origin: chrome-extension://abc", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
+		"Origin: http://evil.example", "Origin: null", "Origin: http://localhost:1",
+		"Origin: https://localhost.evil.example",
+		"Origin: file://", "Origin: chrome-extension://abc", "Sec-Fetch-Site: cross-site",
+		"Sec-Fetch-Site: same-site",
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script",
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe",
 	} {
@@ -190,7 +209,8 @@ func TestFriendlyRequestsAreServed(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Hosts = []string{"Gql.Example", "[fd00::1]"} })
 	_, port, _ := net.SplitHostPort(s.Addr().String())
 	for _, host := range []string{
-		"localhost", "LOCALHOST", "localhost:" + port, "127.0.0.1", "127.0.0.1:" + port, "[::1]:" + port, "gql.example", "gql.example:443",
+		"localhost", "LOCALHOST", "localhost:" + port, "127.0.0.1", "127.0.0.1:" + port,
+		"[::1]:" + port, "gql.example", "gql.example:443",
 		"[FD00::1]:9", "localhost:9000",
 	} {
 		if code, _, body := raw(t, s, plainGet("/api/v1/status", host)); code != 200 {
@@ -212,11 +232,16 @@ func TestFriendlyRequestsAreServed(t *testing.T) {
 // Every answer, good or bad, carries the policy and the other headers.
 func TestEveryAnswerCarriesThePolicy(t *testing.T) {
 	s := serve(t, nil)
-	for _, path := range []string{"/", "/app.css", "/js/app.js", "/api/v1/info", "/api/v1/nothing", "/metrics", "/healthz", "/readyz", "/a/../b"} {
+	for _, path := range []string{
+		"/", "/app.css", "/js/app.js", "/api/v1/info", "/api/v1/nothing",
+		"/metrics", "/healthz", "/readyz", "/a/../b",
+	} {
 		_, header, _ := raw(t, s, plainGet(path, "localhost"))
 		for name, want := range map[string]string{
-			"Content-Security-Policy": contentPolicy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+			"Content-Security-Policy": contentPolicy, "X-Content-Type-Options": "nosniff",
+			"X-Frame-Options": "DENY",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+			"Cross-Origin-Opener-Policy": "same-origin",
 		} {
 			if got := header.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
@@ -241,7 +266,10 @@ func TestPageIsSelfContained(t *testing.T) {
 		files++
 		data, err := static.ReadFile(name)
 		body, name := string(data), strings.TrimPrefix(name, "static")
-		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser"} {
+		for _, bad := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML",
+			"document.write", "eval(", "new Function", "DOMParser",
+		} {
 			if strings.Contains(body, bad) && !strings.HasPrefix(name, "/uplot/") {
 				t.Errorf("%s uses %s", name, bad)
 			}

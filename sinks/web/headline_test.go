@@ -36,17 +36,26 @@ func TestHeadlineSaysWhatIsTrue(t *testing.T) {
 		},
 		{
 			"log time ahead",
-			Status{State: "running", LogAhead: 28 * time.Minute, Warning: "the log's time is 28m0s ahead"},
+			Status{
+				State: "running", LogAhead: 28 * time.Minute,
+				Warning: "the log's time is 28m0s ahead",
+			},
 			nil, levelWarning, "The log's time is 28m0s ahead.",
 		},
 		{
 			"disk full", running,
-			[]request.State{{Name: "GQL", Condition: request.Holding, Since: now, Reason: "no space left"}},
+			[]request.State{{
+				Name: "GQL", Condition: request.Holding, Since: now,
+				Reason: "no space left",
+			}},
 			levelBad, "The pipeline waits for GQL: no space left. The disk or a limit",
 		},
 		{
 			"an output fails", running,
-			[]request.State{{Name: "parquet", Condition: request.Retrying, Reason: "no such directory"}},
+			[]request.State{{
+				Name: "parquet", Condition: request.Retrying,
+				Reason: "no such directory",
+			}},
 			levelWarning, "Parquet fails and is tried again: no such directory.",
 		},
 	} {
@@ -73,7 +82,10 @@ func TestHeadlineOfOldEvidenceAndOfSilence(t *testing.T) {
 	e := estimate("x", "auto", 1, 0.5)
 	e.Flags = []string{evidenceFlag}
 	write(t, s, e, estimate("y", "auto", 1, 0.5))
-	if got := s.headline(now); !strings.Contains(got.Text, "1 of 2 communities rest on old evidence") {
+	if got := s.headline(now); !strings.Contains(
+		got.Text,
+		"1 of 2 communities rest on old evidence",
+	) {
 		t.Errorf("old evidence: %+v", got)
 	}
 	if got := s.headline(now.Add(2 * staleAfter)); got.Level != levelBad {

@@ -26,7 +26,10 @@ func BenchmarkThousandPages(b *testing.B) {
 		of      func(i int) []string // that page i names
 		changed int                  // communities in a write
 	}{
-		{"each follows one, all change", func(i int) []string { return list[i*7%loadCommunities:][:1] }, loadCommunities},
+		{
+			"each follows one, all change",
+			func(i int) []string { return list[i*7%loadCommunities:][:1] }, loadCommunities,
+		},
 		{"all follow all, one changes", func(int) []string { return nil }, 1},
 		{"all follow all, hundred change", func(int) []string { return nil }, 100},
 	} {
@@ -89,7 +92,8 @@ func BenchmarkListTenThousand(b *testing.B) {
 					limit:     pageDefault,
 					trend:     24,
 				}
-				if got := s.store.page(s.store.ordered(q.listOrder), q); got.Matched != loadCommunities {
+				if got := s.store.page(s.store.ordered(q.listOrder),
+					q); got.Matched != loadCommunities {
 					b.Fatal(got.Matched)
 				}
 			}

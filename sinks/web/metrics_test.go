@@ -53,41 +53,47 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 	s.Status(runningStatus(3))
 	got := scrape(t, s)
 	for name, want := range map[string]string{
-		`gqlstream_estimate{class="yes",community="x",method="auto"}`:                        "0.25",
-		`gqlstream_estimate{class="no",community="x",method="auto"}`:                         "0.75",
-		`gqlstream_estimate_low{class="yes",community="x",method="auto"}`:                    "0.15",
-		`gqlstream_estimate_high{class="yes",community="x",method="auto"}`:                   "0.35",
-		`gqlstream_estimate_se{class="yes",community="x",method="auto"}`:                     "0.05",
-		`gqlstream_estimate_n_eff{class="yes",community="x",method="auto"}`:                  "50",
-		`gqlstream_estimate_members{community="x",method="auto"}`:                            "100",
-		`gqlstream_estimate_flag{community="x",flag="thin",method="auto"}`:                   "1",
+		`gqlstream_estimate{class="yes",community="x",method="auto"}`:       "0.25",
+		`gqlstream_estimate{class="no",community="x",method="auto"}`:        "0.75",
+		`gqlstream_estimate_low{class="yes",community="x",method="auto"}`:   "0.15",
+		`gqlstream_estimate_high{class="yes",community="x",method="auto"}`:  "0.35",
+		`gqlstream_estimate_se{class="yes",community="x",method="auto"}`:    "0.05",
+		`gqlstream_estimate_n_eff{class="yes",community="x",method="auto"}`: "50",
+		`gqlstream_estimate_members{community="x",method="auto"}`:           "100",
+		`gqlstream_estimate_flag{community="x",flag="thin",method="auto"}`:  "1",
+
 		`gqlstream_estimate_flag{community="tiny",flag="below-privacy-floor",method="auto"}`: "1",
-		`gqlstream_events_total{kind="edge"}`:                                                "30",
-		`gqlstream_refused_total{reason="bad-weight"}`:                                       "2",
-		`gqlstream_late_total{kind="label"}`:                                                 "3",
-		`gqlstream_rule_mismatches_total{community="adults"}`:                                "7",
-		`gqlstream_lag_messages`:                                                             "10",
-		`gqlstream_position`:                                                                 "1003",
-		`gqlstream_steps_total`:                                                              "3",
-		`gqlstream_ready`:                                                                    "1",
-		`gqlstream_step_seconds_count`:                                                       "1",
-		`gqlstream_stage_seconds_count{stage="apply"}`:                                       "1",
-		`gqlstream_sink_up{shard="",sink="file"}`:                                            "0",
-		`gqlstream_sink_holding{shard="",sink="file"}`:                                       "0",
-		`gqlstream_sink_up{shard="",sink="GQL_ESTIMATES"}`:                                   "1",
-		`gqlstream_sink_retries_total{shard="",sink="file"}`:                                 "7",
-		`gqlstream_sink_behind{shard="",sink="file"}`:                                        "3",
-		`gqlstream_sink_position{shard="",sink="file"}`:                                      "64",
-		`gqlstream_checkpoint_seconds`:                                                       "1",
-		`gqlstream_checkpoint_position`:                                                      "900",
-		`gqlstream_graph{what="edges"}`:                                                      "20",
-		`gqlstream_communities`:                                                              "2",
-		`gqlstream_metrics_communities_dropped`:                                              "0",
-		`gqlstream_info{config="",pipeline="test",version="v0"}`:                             "1",
-		`gqlstream_estimate_records_total{community="x",method="auto"}`:                      "1",
-		`gqlstream_metrics_communities`:                                                      "2",
-		`gqlstream_certificate_max`:                                                          "0.003",
-		`gqlstream_estimate_timestamp_seconds{community="x",method="auto"}`:                  fmt.Sprintf("%.9e", float64(logStart.Unix()+5)),
+
+		`gqlstream_events_total{kind="edge"}`:                           "30",
+		`gqlstream_refused_total{reason="bad-weight"}`:                  "2",
+		`gqlstream_late_total{kind="label"}`:                            "3",
+		`gqlstream_rule_mismatches_total{community="adults"}`:           "7",
+		`gqlstream_lag_messages`:                                        "10",
+		`gqlstream_position`:                                            "1003",
+		`gqlstream_steps_total`:                                         "3",
+		`gqlstream_ready`:                                               "1",
+		`gqlstream_step_seconds_count`:                                  "1",
+		`gqlstream_stage_seconds_count{stage="apply"}`:                  "1",
+		`gqlstream_sink_up{shard="",sink="file"}`:                       "0",
+		`gqlstream_sink_holding{shard="",sink="file"}`:                  "0",
+		`gqlstream_sink_up{shard="",sink="GQL_ESTIMATES"}`:              "1",
+		`gqlstream_sink_retries_total{shard="",sink="file"}`:            "7",
+		`gqlstream_sink_behind{shard="",sink="file"}`:                   "3",
+		`gqlstream_sink_position{shard="",sink="file"}`:                 "64",
+		`gqlstream_checkpoint_seconds`:                                  "1",
+		`gqlstream_checkpoint_position`:                                 "900",
+		`gqlstream_graph{what="edges"}`:                                 "20",
+		`gqlstream_communities`:                                         "2",
+		`gqlstream_metrics_communities_dropped`:                         "0",
+		`gqlstream_info{config="",pipeline="test",version="v0"}`:        "1",
+		`gqlstream_estimate_records_total{community="x",method="auto"}`: "1",
+		`gqlstream_metrics_communities`:                                 "2",
+		`gqlstream_certificate_max`:                                     "0.003",
+
+		`gqlstream_estimate_timestamp_seconds{community="x",method="auto"}`: fmt.Sprintf(
+			"%.9e",
+			float64(logStart.Unix()+5),
+		),
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
@@ -95,7 +101,10 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 	}
 	for name := range got {
 		if strings.Contains(name, `"tiny"`) && !strings.Contains(name, "_flag") &&
-			!strings.Contains(name, "_timestamp_seconds") && !strings.Contains(name, "_records_total") {
+			!strings.Contains(
+				name,
+				"_timestamp_seconds",
+			) && !strings.Contains(name, "_records_total") {
 			t.Errorf("a suppressed community leaks %s", name)
 		}
 	}
@@ -138,7 +147,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	silent = true
 	if got := scrape(t, s); len(exported()) > 0 || got["gqlstream_metrics_communities"] != "0" ||
-		got["gqlstream_communities"] != "60" || got["gqlstream_metrics_communities_dropped"] != "0" {
+		got["gqlstream_communities"] != "60" ||
+		got["gqlstream_metrics_communities_dropped"] != "0" {
 		t.Errorf("a silent worker exports %d of %s", len(exported()), got["gqlstream_communities"])
 	}
 }
@@ -200,17 +210,25 @@ func serveLarge(t testing.TB) *Server {
 	for _, name := range names(1000) {
 		for _, method := range []string{"auto", "pcc"} {
 			write(t, s, quant.Estimate{
-				Community: name, Method: method, Position: 1, Prevalence: five, Low: five, High: five,
-				SE: five, NEff: five, Members: 100, Flags: []string{"thin"},
+				Community: name, Method: method, Position: 1, Prevalence: five, Low: five,
+				High: five,
+				SE:   five, NEff: five, Members: 100, Flags: []string{"thin"},
 			})
 		}
 	}
 	return s
 }
 
-// Everything that is counted by kind or reason must be there from 0 on, or the first one is no increase.
+// Everything that is counted by kind or reason must be there from 0 on, or the first one is no
+// increase.
 func TestCountersBeginAtZero(t *testing.T) {
-	s := serve(t, func(c *Config) { c.Kinds, c.Reasons = []string{"edge", "vertex"}, []string{"bad-weight", "late"} })
+	s := serve(
+		t,
+		func(c *Config) {
+			c.Kinds, c.Reasons = []string{"edge", "vertex"},
+				[]string{"bad-weight", "late"}
+		},
+	)
 	s.Status(runningStatus(3))
 	got := scrape(t, s)
 	for name, want := range map[string]string{
@@ -230,7 +248,8 @@ func sampleDeployment() Deployment {
 	return Deployment{
 		LastEvents: map[string]time.Time{"edge": time.Unix(1000, 0)},
 		Streams: []Stream{{
-			Name: "GQL", Holds: "log", Messages: 5, Bytes: 500, BytesMax: 1000, Oldest: time.Unix(900, 0),
+			Name: "GQL", Holds: "log", Messages: 5, Bytes: 500, BytesMax: 1000,
+			Oldest: time.Unix(900, 0),
 		}, {Name: "GQL_HISTORY", Holds: "history"}},
 		Lacks:    []Lack{{Stream: "GQL", Server: "n2", Messages: 7}},
 		Scrub:    Scrub{Ended: time.Unix(1_700_000_000, 0), Faults: 1},
@@ -266,14 +285,16 @@ func TestMetricsShowTheDeployment(t *testing.T) {
 // No name may break the format or forge a line.
 func TestHostileNamesStayInTheirLabels(t *testing.T) {
 	s := serve(t, nil)
-	for _, name := range append(hostileNames(), "not\xffutf8", "not\xfeutf8", "quote\"", "back\\slash", "new\nline") {
+	for _, name := range append(hostileNames(), "not\xffutf8", "not\xfeutf8", "quote\"",
+		"back\\slash", "new\nline") {
 		write(t, s, estimate(name, "auto", 1, 0.5))
 	}
 	status := runningStatus(1)
 	status.Refused["odd\xff\n\"reason"] = 1
 	s.Status(status)
 	line := regexp.MustCompile(
-		`^(?:gqlstream|go|process)_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `,
+		`^(?:gqlstream|go|process)_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? ` +
+			`[0-9eE.+-]+$|^# (HELP|TYPE) `,
 	)
 	_, _, body := get(t, s, "/metrics")
 	for text := range strings.Lines(string(body)) {
@@ -312,7 +333,10 @@ func TestMetricsHaveHelp(t *testing.T) {
 	s.Status(runningStatus(3))
 	s.SetAlerts(sampleAlerts())
 	_, _, body := get(t, s, "/metrics")
-	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "process_resident_memory_bytes", "process_open_fds"} {
+	for _, name := range []string{
+		"go_goroutines", "go_memstats_heap_inuse_bytes",
+		"process_resident_memory_bytes", "process_open_fds",
+	} {
 		if !strings.Contains(string(body), "\n"+name+" ") {
 			t.Errorf("%s is not exported", name)
 		}
@@ -332,7 +356,10 @@ func TestMetricsHaveHelp(t *testing.T) {
 // Every metric and label in the rules and in the dashboard must exist.
 func TestExamplesUseMetricsThatExist(t *testing.T) {
 	names := exportedMetrics(t)
-	for _, path := range []string{"prometheus/gqlstream-rules.yml", "grafana/dashboards/gqlstream.json"} {
+	for _, path := range []string{
+		"prometheus/gqlstream-rules.yml",
+		"grafana/dashboards/gqlstream.json",
+	} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "examples", filepath.FromSlash(path)))
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +373,8 @@ func TestExamplesUseMetricsThatExist(t *testing.T) {
 		selectors := regexp.MustCompile(`(gqlstream_\w+)\{([^}]*)\}`).
 			FindAllStringSubmatch(string(data), -1)
 		for _, m := range selectors {
-			for _, label := range regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`).FindAllStringSubmatch(m[2], -1) {
+			for _, label := range regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`).FindAllStringSubmatch(
+				m[2], -1) {
 				if !slices.Contains(names[m[1]], label[1]) {
 					t.Errorf("%s: %s has no label %s", path, m[1], label[1])
 				}
@@ -362,7 +390,8 @@ func twoSinks() []request.State {
 	return []request.State{
 		{Name: "GQL_ESTIMATES", Condition: request.Delivering},
 		{
-			Name: "file", Condition: request.Retrying, Since: time.Now().Add(-time.Hour), Reason: "no space left", Retries: 7,
+			Name: "file", Condition: request.Retrying, Since: time.Now().Add(-time.Hour),
+			Reason: "no space left", Retries: 7,
 			Follows: true, Behind: 3, Position: 64,
 		},
 	}

@@ -152,14 +152,19 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 	o := readOpenAPI(t)
 	s := serve(t, func(c *Config) { c.Quarantine = someEntries })
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	for _, path := range []string{"/api/v1/communities", "/api/v1/communities/{name}/estimates", "/api/v1/communities/{name}/history", "/api/v1/communities/{name}", "/api/v1/status", "/api/v1/alerts", "/api/v1/quarantine"} {
+	for _, path := range []string{
+		"/api/v1/communities", "/api/v1/communities/{name}/estimates",
+		"/api/v1/communities/{name}/history", "/api/v1/communities/{name}", "/api/v1/status",
+		"/api/v1/alerts", "/api/v1/quarantine",
+	} {
 		for _, p := range asList(o.at(map[string]any(o), "paths", path, "get")["parameters"]) {
 			parameter := o.at(p)
 			name, schema := parameter["name"].(string), o.at(parameter["schema"])
 			for _, one := range asList(schema["oneOf"]) { // a number, or a word
 				if choice := o.at(one); choice["enum"] == nil {
 					schema = choice
-				} else if code, _, body := get(t, s, strings.Replace(path, "{name}", "x", 1)+"?"+name+"="+asList(choice["enum"])[0].(string)); code != 200 {
+				} else if code, _, body := get(t, s, strings.Replace(path, "{name}", "x", 1)+"?"+
+					name+"="+asList(choice["enum"])[0].(string)); code != 200 {
 					t.Errorf("%s?%s=%v: code %d: %s", path, name, choice["enum"], code, body)
 				}
 			}
@@ -292,7 +297,8 @@ func (o openAPI) check(where string, schema map[string]any, value any) []string 
 		}
 		var out []string
 		for i, item := range v {
-			out = append(out, o.check(fmt.Sprintf("%s[%d]", where, i), o.at(schema["items"]), item)...)
+			out = append(out, o.check(fmt.Sprintf("%s[%d]", where, i), o.at(schema["items"]),
+				item)...)
 		}
 		return out
 	case float64:
@@ -309,7 +315,8 @@ func (o openAPI) check(where string, schema map[string]any, value any) []string 
 		if list := asList(schema["enum"]); list != nil && !slices.Contains(list, any(v)) {
 			return wrong("%q is none of %v", v, list)
 		}
-		if _, err := time.Parse(time.RFC3339Nano, v); schema["format"] == "date-time" && err != nil {
+		if _, err := time.Parse(time.RFC3339Nano, v); schema["format"] == "date-time" &&
+			err != nil {
 			return wrong("%v", err)
 		}
 	case bool:
@@ -345,11 +352,17 @@ func TestSchemaCheckerFindsMistakes(t *testing.T) {
 	o := readOpenAPI(t)
 	schema := o.at(map[string]any(o), "components", "schemas", "Estimate")
 	for _, bad := range []string{
-		`{}`, `[]`, `null`, `1`, `{"community":1,"position":1,"method":"x","lambda":0,"members":0,"labelled":0,"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,"flags":[]}`,
-		`{"community":"a","position":1.5,"method":"x","lambda":0,"members":0,"labelled":0,"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,"flags":[]}`,
-		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,"coverage":0,"prevalence":["a"],"n_eff":[],"certificate":0,"flags":[]}`,
-		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,"coverage":0,"prevalence":null,"n_eff":[],"certificate":0,"flags":[]}`,
-		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,"flags":[],"new":1}`,
+		`{}`, `[]`, `null`, `1`, `{"community":1,"position":1,"method":"x","lambda":0,` +
+			`"members":0,"labelled":0,"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,` +
+			`"flags":[]}`,
+		`{"community":"a","position":1.5,"method":"x","lambda":0,"members":0,"labelled":0,` +
+			`"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,"flags":[]}`,
+		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,` +
+			`"coverage":0,"prevalence":["a"],"n_eff":[],"certificate":0,"flags":[]}`,
+		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,` +
+			`"coverage":0,"prevalence":null,"n_eff":[],"certificate":0,"flags":[]}`,
+		`{"community":"a","position":1,"method":"x","lambda":0,"members":0,"labelled":0,` +
+			`"coverage":0,"prevalence":[],"n_eff":[],"certificate":0,"flags":[],"new":1}`,
 	} {
 		var value any
 		if err := json.Unmarshal([]byte(bad), &value); err != nil {

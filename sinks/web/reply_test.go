@@ -100,7 +100,8 @@ func TestConfiguredInboxesAreAnswered(t *testing.T) {
 		return m
 	}
 	for reply, want := range map[string]bool{
-		"_INBOX_reader.abc": true, "desk.answers.1": true, "_INBOX.abc": false, "desk.answer": false,
+		"_INBOX_reader.abc": true, "desk.answers.1": true, "_INBOX.abc": false,
+		"desk.answer": false,
 	} {
 		if got := ask("gqlest.query.info", reply) != nil; got != want {
 			t.Errorf("%s is answered: %t", reply, got)

@@ -26,10 +26,15 @@ func tokenFile(t testing.TB, token string, mode os.FileMode) string {
 
 func TestTokenIsAskedForEverywhereButHealth(t *testing.T) {
 	s := serve(t, func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o600) })
-	for _, path := range []string{"/", "/js/app.js", "/api/v1/info", "/api/v1/status", "/api/v1/communities", "/api/v1/estimates", "/metrics", "/nothing"} {
+	for _, path := range []string{
+		"/", "/js/app.js", "/api/v1/info", "/api/v1/status",
+		"/api/v1/communities", "/api/v1/estimates", "/metrics", "/nothing",
+	} {
 		for _, header := range []string{
-			"X: none", "Authorization: Bearer", "Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: Bearer " + testToken[1:],
-			"Authorization: Bearer " + testToken + "0", "Authorization: Token " + testToken, "Authorization: " + testToken,
+			"X: none", "Authorization: Bearer", "Authorization: Bearer ",
+			"Authorization: Bearer wrong", "Authorization: Bearer " + testToken[1:],
+			"Authorization: Bearer " + testToken + "0", "Authorization: Token " + testToken,
+			"Authorization: " + testToken,
 			"Authorization: Basic !!!", "Cookie: token=" + testToken, "X-Token: " + testToken,
 		} {
 			code, h, _ := raw(t, s, plainGet(path, "localhost", header))
@@ -53,7 +58,8 @@ func TestTokenIsAskedForEverywhereButHealth(t *testing.T) {
 	} else {
 		reply.Body.Close()
 	}
-	if code, _, _ := raw(t, s, plainGet("/api/v1/info", "localhost", "Authorization: bearer "+testToken)); code != 200 {
+	if code, _, _ := raw(t, s, plainGet("/api/v1/info", "localhost",
+		"Authorization: bearer "+testToken)); code != 200 {
 		t.Errorf("bearer: code %d", code)
 	}
 }
@@ -72,17 +78,47 @@ func TestUnsafeConfigurationsAreRefused(t *testing.T) {
 		{"no address", func(c *Config) { c.Listen = ":0" }, "not a loopback"},
 		{"a name", func(c *Config) { c.Listen = "example.org:0" }, "not a loopback"},
 		{"private", func(c *Config) { c.Listen = "10.0.0.1:0" }, "not a loopback"},
-		{"token alone", func(c *Config) { c.Listen, c.TokenFile = "0.0.0.0:0", good }, "not a loopback"},
-		{"TLS alone", func(c *Config) { c.Listen, c.CertFile, c.KeyFile = "0.0.0.0:0", cert, key }, "not a loopback"},
-		{"no hosts", func(c *Config) { c.Listen, c.TokenFile, c.CertFile, c.KeyFile = "0.0.0.0:0", good, cert, key }, "hosts"},
-		{"host with a port", func(c *Config) { c.Hosts = []string{"gql.example:8090"} }, "without a port"},
-		{"host with a scheme", func(c *Config) { c.Hosts = []string{"https://gql.example"} }, "without a port"},
+		{
+			"token alone", func(c *Config) { c.Listen, c.TokenFile = "0.0.0.0:0", good },
+			"not a loopback",
+		},
+		{
+			"TLS alone", func(c *Config) {
+				c.Listen, c.CertFile, c.KeyFile = "0.0.0.0:0", cert,
+					key
+			},
+			"not a loopback",
+		},
+		{"no hosts", func(c *Config) {
+			c.Listen, c.TokenFile, c.CertFile, c.KeyFile = "0.0.0.0:0",
+				good, cert, key
+		}, "hosts"},
+		{
+			"host with a port", func(c *Config) { c.Hosts = []string{"gql.example:8090"} },
+			"without a port",
+		},
+		{
+			"host with a scheme", func(c *Config) { c.Hosts = []string{"https://gql.example"} },
+			"without a port",
+		},
 		{"half of TLS", func(c *Config) { c.CertFile = cert }, "both"},
 		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "host:port"},
-		{"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) }, "chmod 600"},
-		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "32 or more"},
-		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
-		{"long token", func(c *Config) { c.TokenFile = tokenFile(t, strings.Repeat("x", 5000), 0o600) }, "at most"},
+		{
+			"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) },
+			"chmod 600",
+		},
+		{
+			"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) },
+			"32 or more",
+		},
+		{"two words", func(c *Config) {
+			c.TokenFile = tokenFile(t, testToken+" "+testToken,
+				0o600)
+		}, "one word"},
+		{"long token", func(c *Config) {
+			c.TokenFile = tokenFile(t, strings.Repeat("x", 5000),
+				0o600)
+		}, "at most"},
 		{"no certificate", func(c *Config) { c.CertFile, c.KeyFile = good, good }, "certificate"},
 		{"no token file", func(c *Config) { c.TokenFile = "/nowhere/token" }, "no such file"},
 	} {
@@ -127,7 +163,11 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 	for _, c := range []struct {
 		host, token string
 		code        int
-	}{{"gql.example", testToken, 200}, {"gql.example", "wrong", 401}, {"evil.example", testToken, 421}} {
+	}{
+		{"gql.example", testToken, 200},
+		{"gql.example", "wrong", 401},
+		{"evil.example", testToken, 421},
+	} {
 		reply := do(c.host, "/api/v1/info", c.token)
 		reply.Body.Close()
 		if reply.StatusCode != c.code || reply.ProtoMajor != 2 {
@@ -154,7 +194,8 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 }
 
 // Where every address is listened on, the machine's name and the address that a connection came to
-// are served, so that a scrape by either works, and the address of the page is one that can be opened.
+// are served, so that a scrape by either works, and the address of the page is one that can be
+// opened.
 func TestOwnNamesAreServed(t *testing.T) {
 	cert, key, _ := certificate(t)
 	s := serve(t, func(c *Config) {

@@ -66,7 +66,8 @@ func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, er
 			Last: []float64{
 				0.3,
 				0.7,
-			}, Mean: []float64{0.2, 0.8}, Low: []float64{0.1, 0.6}, High: []float64{0.4, 0.9}, Flags: []string{"thin:1"},
+			}, Mean: []float64{0.2, 0.8}, Low: []float64{0.1, 0.6}, High: []float64{0.4, 0.9},
+			Flags: []string{"thin:1"},
 		})
 	}
 	return answer, nil
@@ -91,14 +92,23 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	client := connect()
 	for _, test := range []struct{ subject, request, path string }{
 		{"info", "", "/api/v1/info"},
-		{"list", `{"sort":"share","class":1,"order":"desc","limit":"all"}`, "/api/v1/communities?sort=share&class=1&order=desc&limit=all"},
+		{
+			"list", `{"sort":"share","class":1,"order":"desc","limit":"all"}`,
+			"/api/v1/communities?sort=share&class=1&order=desc&limit=all",
+		},
 		{"latest", `{"community":"Lyon cycling"}`, "/api/v1/communities/Lyon%20cycling"},
-		{"history", `{"community":"Lyon cycling","from":"2026-01-01T00:00:00Z"}`, "/api/v1/communities/Lyon%20cycling/history?from=2026-01-01T00:00:00Z"},
+		{
+			"history", `{"community":"Lyon cycling","from":"2026-01-01T00:00:00Z"}`,
+			"/api/v1/communities/Lyon%20cycling/history?from=2026-01-01T00:00:00Z",
+		},
 		{"latest", `{"community":"nobody"}`, "/api/v1/communities/nobody"},
 		{"latest", ``, "/api/v1/communities/%20"},
 		{"history", `{"community":"b","points":1}`, "/api/v1/communities/b/history?points=1"},
 		{"list", `{"colour":"red"}`, "/api/v1/communities?colour=red"},
-		{"explain", `{"community":"b","from":1,"to":2}`, "/api/v1/communities/b/explain?from=1&to=2"},
+		{
+			"explain", `{"community":"b","from":1,"to":2}`,
+			"/api/v1/communities/b/explain?from=1&to=2",
+		},
 	} {
 		reply, err := client.Request(
 			"gqlest.query."+test.subject,
@@ -121,7 +131,10 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 			t.Errorf("%s %s: code %q, HTTP says %d", test.subject, test.request, said, code)
 		}
 	}
-	for _, request := range []string{"[1]", `{"community":["b"]}`, `{"community":"b","format":"csv"}`} {
+	for _, request := range []string{
+		"[1]", `{"community":["b"]}`,
+		`{"community":"b","format":"csv"}`,
+	} {
 		reply, err := client.Request("gqlest.query.latest", []byte(request), 10*time.Second)
 		if err != nil || reply.Header.Get(micro.ErrorCodeHeader) != "400" {
 			t.Errorf("%s: %v, %v", request, reply.Header, err)
@@ -141,7 +154,8 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := client.Request("gqlest.query.latest", []byte(`{"community":"b"}`), 10*time.Second); err != nil ||
+	if reply, err := client.Request("gqlest.query.latest", []byte(`{"community":"b"}`),
+		10*time.Second); err != nil ||
 		!strings.Contains(string(reply.Data), `"name":"b"`) {
 		t.Errorf("the other process says %v", err)
 	}
@@ -181,7 +195,8 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 	}
 	s = serve(t, nil)
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.25))
-	if short := into[rollupAnswer](t, s, "/api/v1/communities/x/history?points=2"); short.Resolution != "record" ||
+	if short := into[rollupAnswer](t, s,
+		"/api/v1/communities/x/history?points=2"); short.Resolution != "record" ||
 		len(short.Estimates) != 2 ||
 		len(short.Rollups) != 0 {
 		t.Errorf("%+v", short)

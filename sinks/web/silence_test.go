@@ -26,7 +26,10 @@ func TestAlertsAreSilencedThroughTheAPI(t *testing.T) {
 		return code
 	}
 	const kind = "Content-Type: application/json"
-	code := post(`{"rule":"jump","community":"north","for":"2h","by":"anna","why":"a debate"}`, kind)
+	code := post(
+		`{"rule":"jump","community":"north","for":"2h","by":"anna","why":"a debate"}`,
+		kind,
+	)
 	q, ok := alerts.ParseQuieting(note)
 	until, _ := time.Parse(time.RFC3339, q.Until)
 	if in := time.Until(until); code != 200 || !ok || q.Rule != "jump" || q.Class != "*" ||
@@ -34,7 +37,8 @@ func TestAlertsAreSilencedThroughTheAPI(t *testing.T) {
 		t.Errorf("code %d, the note is %q", code, note)
 	}
 	code = post(`{"rule":"*","until":"2027-01-01T00:00:00Z","by":"anna","acknowledge":true}`, kind)
-	if q, ok = alerts.ParseQuieting(note); code != 200 || !ok || !q.Acknowledge || q.Community != "*" {
+	if q, ok = alerts.ParseQuieting(note); code != 200 || !ok || !q.Acknowledge ||
+		q.Community != "*" {
 		t.Errorf("code %d, the note is %q", code, note)
 	}
 	for body, want := range map[string]int{

@@ -10,7 +10,10 @@ import (
 
 // However many records come, and however long they take, a list has the last day in even steps.
 func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
-	for _, every := range []time.Duration{20 * time.Millisecond, time.Second, 7 * time.Second, time.Hour} {
+	for _, every := range []time.Duration{
+		20 * time.Millisecond, time.Second, 7 * time.Second,
+		time.Hour,
+	} {
 		s := &series{}
 		for i := range 20_000 {
 			e := estimate("x", "auto", uint64(i), 0.5)
@@ -75,7 +78,10 @@ func TestCommunitiesBeyondTheLimitAreCounted(t *testing.T) {
 func TestEstimatesOfOtherClassesAreLeftOut(t *testing.T) {
 	s := serve(t, nil)
 	good := estimate("good", "auto", 5, 0.5)
-	for name, shares := range map[string][]float64{"one share": {1}, "no share": nil, "three shares": {1, 0, 0}} {
+	for name, shares := range map[string][]float64{
+		"one share": {1}, "no share": nil,
+		"three shares": {1, 0, 0},
+	} {
 		bad := estimate("bad "+name, "auto", 5, 0.5)
 		bad.Prevalence = shares
 		write(t, s, bad, good)
@@ -121,7 +127,8 @@ func TestSuppressionIsOfEveryMethod(t *testing.T) {
 	if names, n := methods(); !slices.Equal(names, []string{"auto", "pcc"}) || n != 2 {
 		t.Errorf("below the floor again: %q, %d suppressed", names, n)
 	}
-	if row := into[listAnswer](t, s, "/api/v1/communities").Communities[0]; !row.Estimate.Suppressed ||
+	if row := into[listAnswer](t, s,
+		"/api/v1/communities").Communities[0]; !row.Estimate.Suppressed ||
 		row.Plain != nil ||
 		len(row.Trend) != 0 {
 		t.Errorf("the list shows %+v", row)
@@ -155,7 +162,8 @@ func TestAMethodThatIsConfiguredTwiceIsOneLine(t *testing.T) {
 		again.Lambda = 0.5
 		write(t, s, estimate("x", "acc", p+1, 0.2), estimate("x", "pcc", p+1, 0.3), again)
 	}
-	for _, e := range into[historyAnswer](t, s, "/api/v1/communities/x/estimates?method=acc").Estimates {
+	for _, e := range into[historyAnswer](t, s,
+		"/api/v1/communities/x/estimates?method=acc").Estimates {
 		if e.Prevalence[1] != 0.2 {
 			t.Errorf("at %d: %v", e.Position, e.Prevalence)
 		}

@@ -36,11 +36,18 @@ func serve(t testing.TB, change func(*Config)) *Server {
 	}
 	log := &webtest.Log{}
 	c.Records, c.InForce, c.Quarantine = log.Read, log.InForce, someEntries
-	c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil }
+	c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer,
+		error,
+	) {
+		return sinks.RollupAnswer{}, nil
+	}
 	c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) {
 		return nil, refuse(409, "nothing is explained here")
 	}
-	c.Ask = func(ask.Question) (*ask.Answer, error) { return nil, errors.New("there is no checkpoint yet") }
+	c.Ask = func(ask.Question) (*ask.Answer, error) {
+		return nil,
+			errors.New("there is no checkpoint yet")
+	}
 	if change != nil {
 		change(&c)
 	}
@@ -63,7 +70,8 @@ func estimate(community, method string, position uint64, share float64) quant.Es
 	return quant.Estimate{
 		Pipeline: "test", Community: community, Position: position, Method: method,
 		Time:   logStart.Add(time.Duration(position) * time.Second).Format(time.RFC3339Nano),
-		Kernel: "ppr", Preset: "density", Lambda: 0.9, ModelVersion: "m1", Members: 100, Labelled: 7, Coverage: 1,
+		Kernel: "ppr", Preset: "density", Lambda: 0.9, ModelVersion: "m1", Members: 100,
+		Labelled: 7, Coverage: 1,
 		Prevalence: []float64{1 - share, share},
 		Low: []float64{
 			max(0, 0.9-share),
@@ -87,12 +95,14 @@ func write(t testing.TB, s *Server, estimates ...quant.Estimate) {
 
 func runningStatus(steps uint64) Status {
 	return Status{
-		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: &logStart, Steps: steps,
+		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: &logStart,
+		Steps:       steps,
 		StepSeconds: .003, Stages: []Stage{{"apply", .001}, {"solve", .002}},
 		Events: map[string]uint64{
 			"edge":  10 * steps,
 			"label": steps,
-		}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3}, Mismatches: map[string]uint64{"adults": 7},
+		}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3},
+		Mismatches: map[string]uint64{"adults": 7},
 		Models: []Model{{Version: "bert-1", Drift: 0.5, Classes: []ModelClass{
 			{
 				Class:     "no",
@@ -113,7 +123,10 @@ func runningStatus(steps uint64) Status {
 			Vertices: 10,
 			Edges:    20,
 		}, Evidence: Evidence{
-			Position: 899, Labels: Meeting{5, 4}, LabelsByClass: map[string]uint64{"left": 2, "right": 3},
+			Position: 899, Labels: Meeting{5, 4}, LabelsByClass: map[string]uint64{
+				"left":  2,
+				"right": 3,
+			},
 			Predictions: Meeting{9, 9}, Members: Meeting{8, 7},
 		}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
 		Quarantine: Quarantine{Entries: 3, Bytes: 30, BytesMax: 120, Removed: 5},

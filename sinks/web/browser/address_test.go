@@ -44,10 +44,12 @@ func TestListIsInTheAddress(t *testing.T) {
 		"the address",
 		`location.hash === "#/?q=lyon&flag=thin&method=auto&sort=members&order=desc&class=3"`,
 	)
-	list := `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).join("|")`
+	list := `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - ` +
+		`b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).join("|")`
 	p.until(
 		"rows that match",
-		`[...document.querySelectorAll(".rows .row")].every((r) => r.innerText.startsWith("Lyon") && r.innerText.includes("few labels"))`,
+		`[...document.querySelectorAll(".rows .row")].every((r) => `+
+			`r.innerText.startsWith("Lyon") && r.innerText.includes("few labels"))`,
 	)
 	before, address := eval[string](p, list), eval[string](p, "location.href")
 	if n := strings.Count(before, "|") + 1; n < 2 || n > 15 {
@@ -55,17 +57,20 @@ func TestListIsInTheAddress(t *testing.T) {
 	}
 	p.visit(address)
 	p.until("the same rows", list+` === `+jsString(before))
-	if got := eval[string](p, `[...document.querySelectorAll("input[type=search], .tools select")].map((x) => x.value).join()`); got != "lyon,thin,auto,3" {
+	if got := eval[string](p, `[...document.querySelectorAll("input[type=search], .tools `+
+		`select")].map((x) => x.value).join()`); got != "lyon,thin,auto,3" {
 		t.Errorf("the fields say %s", got)
 	}
 	p.do(focus(".rows .name[tabindex='0']"), chromedp.KeyEvent(kb.Enter))
 	p.until(
 		"a community with the class",
-		`location.hash.startsWith("#/c/Lyon") && document.querySelector('.tools select[aria-label="Class"]')?.value === "3"`,
+		`location.hash.startsWith("#/c/Lyon") && document.querySelector('.tools `+
+			`select[aria-label="Class"]')?.value === "3"`,
 	)
 	p.until(
 		"the way back",
-		`document.querySelector(".crumb a").getAttribute("href") === "#/?q=lyon&flag=thin&method=auto&sort=members&order=desc&class=3"`,
+		`document.querySelector(".crumb a").getAttribute("href") === "#/?q=lyon&flag=thin&`+
+			`method=auto&sort=members&order=desc&class=3"`,
 	)
 	p.quiet()
 }
@@ -87,26 +92,31 @@ func TestChartIsInTheAddress(t *testing.T) {
 		set(`select[aria-label="Class"]`, "2"),
 		click(`document.querySelectorAll(".toggle")[4]`),
 		click(
-			`[...document.querySelectorAll(".segments button")].filter((b) => b.innerText === "1 h")`,
+			`[...document.querySelectorAll(".segments button")].filter((b) => b.innerText === `+
+				`"1 h")`,
 		),
 	)
 	p.until(
 		"the choices in the address",
-		`location.hash.includes("method=pcc") && location.hash.includes("class=2") && location.hash.includes("show=") && location.hash.includes("range=3600")`,
+		`location.hash.includes("method=pcc") && location.hash.includes("class=2") && `+
+			`location.hash.includes("show=") && location.hash.includes("range=3600")`,
 	)
 	p.until(
 		"the hour to be drawn",
-		`[...document.querySelectorAll(".segments button")].some((b) => b.innerText === "1 h" && b.getAttribute("aria-pressed") === "true")`,
+		`[...document.querySelectorAll(".segments button")].some((b) => b.innerText === "1 h" &&`+
+			` b.getAttribute("aria-pressed") === "true")`,
 	)
 	// A drag over the middle half of the chart is a zoom.
 	p.drag(".u-over", 0.25, 0.75)
 	p.until(
 		"the zoom in the address",
-		`location.hash.includes("from=2026") && location.hash.includes("to=2026") && !location.hash.includes("range")`,
+		`location.hash.includes("from=2026") && location.hash.includes("to=2026") && `+
+			`!location.hash.includes("range")`,
 	)
 	width := eval[float64](
 		p,
-		`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); return (Date.parse(q.get("to")) - Date.parse(q.get("from"))) / 1000; })()`,
+		`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); return `+
+			`(Date.parse(q.get("to")) - Date.parse(q.get("from"))) / 1000; })()`,
 	)
 	if width < 1600 || width > 2000 {
 		t.Errorf("half of an hour is %v s", width)
@@ -120,7 +130,9 @@ func TestChartIsInTheAddress(t *testing.T) {
 	p.visit(address)
 	p.until(
 		"the same method and class",
-		`document.querySelector('select[aria-label="Method"]')?.value === "pcc" && document.querySelector('select[aria-label="Class"]').value === "2" && document.querySelector(".u-wrap canvas")`,
+		`document.querySelector('select[aria-label="Method"]')?.value === "pcc" && `+
+			`document.querySelector('select[aria-label="Class"]').value === "2" && `+
+			`document.querySelector(".u-wrap canvas")`,
 	)
 	p.until("the same address", `location.href === `+jsString(address))
 	p.until(
@@ -132,7 +144,8 @@ func TestChartIsInTheAddress(t *testing.T) {
 	p.shot("zoomed")
 	p.do(
 		chromedp.Evaluate[chromedp.Void](
-			`document.querySelector(".u-over").dispatchEvent(new MouseEvent("dblclick", { bubbles: true }))`,
+			`document.querySelector(".u-over").dispatchEvent(new MouseEvent("dblclick", { ` +
+				`bubbles: true }))`,
 		),
 	)
 	p.until("all of it", `!location.hash.includes("from=")`)
@@ -145,14 +158,16 @@ func (p *page) drag(selector string, from, to float64) {
 	box := eval[[]float64](
 		p,
 		fmt.Sprintf(
-			`(() => { const b = document.querySelector(%q).getBoundingClientRect(); return [b.left, b.top, b.width]; })()`,
+			`(() => { const b = document.querySelector(%q).getBoundingClientRect(); return `+
+				`[b.left, b.top, b.width]; })()`,
 			selector,
 		),
 	)
 	mouse := func(kind input.DispatchMouseEventType, share float64) chromedp.Action[chromedp.Void] {
 		return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 			_, err := chromedp.Call(ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{
-				Type: kind, X: box[0] + share*box[2], Y: box[1] + 60, Button: input.MouseButtonLeft, ClickCount: 1,
+				Type: kind, X: box[0] + share*box[2], Y: box[1] + 60, Button: input.MouseButtonLeft,
+				ClickCount: 1,
 			})
 			return err
 		})
@@ -180,7 +195,8 @@ func TestFreeRange(t *testing.T) {
 		return eval[string](
 			p,
 			fmt.Sprintf(
-				`(() => { const d = new Date(%d); d.setMinutes(d.getMinutes() - d.getTimezoneOffset()); return d.toISOString().slice(0, 19); })()`,
+				`(() => { const d = new Date(%d); d.setMinutes(d.getMinutes() - `+
+					`d.getTimezoneOffset()); return d.toISOString().slice(0, 19); })()`,
 				at.UnixMilli(),
 			),
 		)

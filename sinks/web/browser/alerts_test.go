@@ -72,7 +72,8 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		})
 		p.until(
 			"the alert",
-			`document.querySelector(".alerts-page").innerText.includes("the rule asks for above 60.0 %")`,
+			`document.querySelector(".alerts-page").innerText.includes("the rule asks for above `+
+				`60.0 %")`,
 		)
 		p.until(
 			"the target",
@@ -82,7 +83,8 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.axe()
 		p.until(
 			"the community in view",
-			`document.querySelector('.alerts-page a[href^="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`,
+			`document.querySelector('.alerts-page `+
+				`a[href^="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`,
 		)
 		p.shot("alerts-" + look.name)
 		eval[any](p, `(() => {
@@ -96,7 +98,8 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.do(chromedp.Click(`.alerts-page a[href^="#/c/alpha"]`))
 		p.until(
 			"the banner",
-			`document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost: no of")`,
+			`document.querySelector(".banner:not([hidden])")`+
+				`?.innerText.includes("majority-lost: no of")`,
 		)
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
 		p.until("the marks", `labels.size > 0`)

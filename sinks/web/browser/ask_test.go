@@ -24,7 +24,10 @@ import (
 // drawnTwice is an answer with a vertex that was labelled before.
 func drawnTwice(q ask.Question) (*ask.Answer, error) {
 	a := &ask.Answer{
-		Position: 12_345, Fresh: q.Count - 1, Offers: []ask.Offer{{Community: q.Communities[0], Labels: q.Count, HalfWidth: 0.099}},
+		Position: 12_345, Fresh: q.Count - 1, Offers: []ask.Offer{{
+			Community: q.Communities[0],
+			Labels:    q.Count, HalfWidth: 0.099,
+		}},
 		Others: []ask.Offer{{Labels: 10, HalfWidth: 0.21}, {Labels: 200, HalfWidth: 0.049}},
 		Advice: []ask.Advice{{Name: "centre", Share: 0.6, Effective: 30, More: 40}},
 		When:   []ask.When{{Now: true, Reason: "opinions have moved lately"}},
@@ -56,14 +59,19 @@ func TestWhomToLabelIsShownAndSaved(t *testing.T) {
 	p.until("the chart", `document.querySelector(".u-wrap canvas")`)
 	p.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const make = URL.createObjectURL;
-		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return make.call(URL, blob); };
+		URL.createObjectURL = (blob) => {
+			blob.text().then((text) => { window.saved = text; });
+			return make.call(URL, blob); };
 		document.querySelector(".whom").open = true;
 		document.querySelector(".whom input").value = "25";
 		document.querySelector(".whom form").requestSubmit();
 	})()`))
 	p.until("the draw", `document.querySelectorAll(".whom tbody tr").length === 10`)
 	text := eval[string](p, `document.querySelector(".whom").innerText`)
-	for _, want := range []string{"± 9.9 points", "with 25 labels", "200 labels: ± 4.9 points", "class centre", "24 vertices to label", "and 15 more", "--count 25"} {
+	for _, want := range []string{
+		"± 9.9 points", "with 25 labels", "200 labels: ± 4.9 points",
+		"class centre", "24 vertices to label", "and 15 more", "--count 25",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the card lacks %q: %s", want, text)
 		}
@@ -144,13 +152,15 @@ func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
 	s.SetAlerts(web.Alerts{Active: []alerts.Alert{{Transition: alerts.Transition{
 		Rule: "apart", Community: name, Class: "centre", State: alerts.Firing, Method: "auto",
 		Point: 0.1, Low: 0.05, High: 0.15, Reason: reason,
-		Text: "centre of " + name + " is +10.0 points (90 % interval +5.0 points to +15.0 points); " +
+		Text: "centre of " + name +
+			" is +10.0 points (90 % interval +5.0 points to +15.0 points); " +
 			reason,
 	}}}})
 	p := open(t, 1200, 900, "light")
 	p.visit(s.URL() + "#/alerts")
 	p.until("the alert", `document.querySelector(".alerts-page tbody a")`)
-	if text := eval[string](p, `document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(
+	if text := eval[string](p,
+		`document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(
 		text,
 		"+10.0 points (90 % interval +5.0 points to +15.0 points)",
 	) {

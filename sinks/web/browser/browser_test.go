@@ -26,7 +26,10 @@ const (
 // chromium returns the path of a browser, and fails the test without one.
 func chromium(t testing.TB) string {
 	t.Helper()
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{
+		os.Getenv("CHROMIUM"), "chromium", "chromium-browser",
+		"google-chrome",
+	} {
 		if name == "" {
 			continue
 		}
@@ -201,7 +204,10 @@ func (p *page) visit(url string) {
 // fits fails the test if the page is wider than the window.
 func (p *page) fits() {
 	p.t.Helper()
-	if over := eval[int](p, `Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll(".top, main, main > section")].map((e) => e.scrollWidth - e.clientWidth))`); over > 0 {
+	if over := eval[int](p, `Math.max(document.documentElement.scrollWidth - innerWidth, `+
+		`...[...document.querySelectorAll(".top, main, main > section")].map((e) => `+
+		`e.scrollWidth - `+
+		`e.clientWidth))`); over > 0 {
 		p.t.Errorf("the page is %d px too wide", over)
 	}
 }
@@ -219,7 +225,9 @@ func (p *page) axe() {
 		p.t.Fatal(err)
 	}
 	p.until("what moves to have arrived", `document.getAnimations().length === 0`)
-	for _, problem := range eval[[]string](p, string(code)+`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + " (" + v.impact + "): " + n.html.slice(0, 200) + " " + n.failureSummary)))`) {
+	for _, problem := range eval[[]string](p, string(code)+
+		`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + " (" + `+
+		`v.impact + "): " + n.html.slice(0, 200) + " " + n.failureSummary)))`) {
 		p.t.Errorf("%s: axe: %s", eval[string](p, "location.hash"), problem)
 	}
 }
@@ -250,7 +258,8 @@ func (p *page) tallShot(name string, width int) {
 	p.do(chromedp.EmulateViewport(int64(width), height))
 	eval[bool](
 		p,
-		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
+		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => `+
+			`done(true))))`,
 	)
 	p.shot(name)
 	p.do(chromedp.EmulateViewport(int64(width), 860))

@@ -38,7 +38,8 @@ func painted(p *page, class int, from, to float64) int {
 func paintedIn(p *page, colour string, from, to float64) int {
 	p.t.Helper()
 	return eval[int](p, fmt.Sprintf(`(() => {
-		const canvas = document.querySelector(".u-wrap canvas"), over = document.querySelector(".u-over");
+		const canvas = document.querySelector(".u-wrap canvas");
+			const over = document.querySelector(".u-over");
 		const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
 		const probe = document.createElement("i");
 		probe.style.color = "var(%s)";
@@ -47,9 +48,12 @@ func paintedIn(p *page, colour string, from, to float64) int {
 		probe.remove();
 		const left = over.offsetLeft * ratio, width = over.offsetWidth * ratio;
 		const a = Math.round(left + %f * width), b = Math.round(left + %f * width);
-		const { data } = ctx.getImageData(a, over.offsetTop * ratio, Math.max(1, b - a), over.offsetHeight * ratio);
+		const { data } = ctx.getImageData(a, over.offsetTop * ratio,
+				 Math.max(1, b - a), over.offsetHeight * ratio);
 		let n = 0;
-		for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 140 && [0, 1, 2].every((c) => Math.abs(data[i + c] - want[c]) < 24)) n++;
+		for (let i = 0; i < data.length; i += 4)
+				if (data[i + 3] > 140 &&
+					[0, 1, 2].every((c) => Math.abs(data[i + c] - want[c]) < 24)) n++;
 		return n;
 	})()`, colour, from, to))
 }
@@ -78,15 +82,21 @@ func TestAValueIsInForceUntilTheNext(t *testing.T) {
 	}
 	p.shot("steps")
 	for claim, want := range map[string]string{
-		`m.table([1, 2].map((at) => ({ at, e: { x: at } })), true, 5, [(e) => e.x])`:               "[[1,2,5],[1,2,2]]",
-		`m.largestChange([.1, .1, .5, .5, .52, .5].map((x) => ({ e: { prevalence: [x] } })), 0)`:   "[1,2]",
-		`m.largestChange([.1, .1, .5, .5, .9, .5].map((x) => ({ e: { prevalence: [x] } })), 0, 2)`: "[1,2]",
+		`m.table([1, 2].map((at) => ({ at, e: { x: at } })), ` +
+			`true, 5, [(e) => e.x])`: "[[1,2,5],[1,2,2]]",
+		`m.largestChange([.1, .1, .5, .5, .52, .5].map((x) => ` +
+			`({ e: { prevalence: [x] } })), 0)`: "[1,2]",
+		`m.largestChange([.1, .1, .5, .5, .9, .5].map((x) => ` +
+			`({ e: { prevalence: [x] } })), 0, 2)`: "[1,2]",
 		// News alone is a move: what was learned of the classifier is none.
-		`m.largestChange([0, .4, .02, .1].map((r) => ({ e: { prevalence: [.5], moved: [r === .1 ? .1 : 0], revised: [r] } })), 0)`: "[2,3]",
+		`m.largestChange([0, .4, .02, .1].map((r) => ({ e: { prevalence: [.5], moved: [r === .1 ` +
+			`? .1 : 0], revised: [r] } })), 0)`: "[2,3]",
 		// The revised line adds what was learned later to what was published before.
-		`m.revised([[.5, 0], [.4, -.1], [.6, 0]].map(([x, r]) => ({ e: { prevalence: [x], revised: [r] } }))).map((p) => p.e.prevalence[0])`: "[0.4,0.4,0.6]",
+		`m.revised([[.5, 0], [.4, -.1], [.6, 0]].map(([x, r]) => ({ e: { prevalence: [x], ` +
+			`revised: [r] } }))).map((p) => p.e.prevalence[0])`: "[0.4,0.4,0.6]",
 	} {
-		if got := eval[string](p, `import("/js/series.js").then((m) => JSON.stringify(`+claim+`))`); got != want {
+		if got := eval[string](p, `import("/js/series.js").then((m) => JSON.stringify(`+claim+
+			`))`); got != want {
 			t.Errorf("%s is %s, want %s", claim, got, want)
 		}
 	}
@@ -122,13 +132,16 @@ func TestClickedPointsAreExplained(t *testing.T) {
 	p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
 	p.until(
 		"the card",
-		`document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`,
+		`document.querySelector(".why-card:not([hidden]) .ask") && `+
+			`document.querySelector(".u-wrap canvas")`,
 	)
 	at := func(share float64) chromedp.Action[chromedp.Void] {
 		return chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
 			const over = document.querySelector(".u-over"), box = over.getBoundingClientRect();
-			const to = { bubbles: true, detail: 1, clientX: box.left + %f * box.width, clientY: box.top + 50 };
-			for (const kind of ["mousedown", "mouseup", "click"]) over.dispatchEvent(new MouseEvent(kind, to));
+			const to = { bubbles: true, detail: 1,
+				clientX: box.left + %f * box.width, clientY: box.top + 50 };
+			for (const kind of ["mousedown", "mouseup", "click"])
+				over.dispatchEvent(new MouseEvent(kind, to));
 		})()`, share))
 	}
 	p.do(at(0.75))
@@ -157,7 +170,8 @@ func TestClickedPointsAreExplained(t *testing.T) {
 		"the same explanation",
 		`document.querySelectorAll("table.why tbody")[0]?.rows.length === 7`,
 	)
-	if again := eval[[]int](p, `[...document.querySelectorAll(".end input")].map((x) => Number(x.value))`); again[0] != ends[0] ||
+	if again := eval[[]int](p, `[...document.querySelectorAll(".end input")].map((x) => `+
+		`Number(x.value))`); again[0] != ends[0] ||
 		again[1] != ends[1] {
 		t.Errorf("after opening the address: %v, want %v", again, ends)
 	}
@@ -185,7 +199,8 @@ func TestWhyBeginsWhereSomethingHappened(t *testing.T) {
 		p.until(
 			"the ends at the change of "+name,
 			fmt.Sprintf(
-				`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === "%d,%d"`,
+				`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === `+
+					`"%d,%d"`,
 				want[0],
 				want[1],
 			),
@@ -212,7 +227,8 @@ func TestFiveLinesAreCompared(t *testing.T) {
 		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
 			document.querySelector(".compare-form select").value = %q;
 			document.querySelector(".compare-form input").value = %q;
-		})()`, method, name)), chromedp.Focus(chromedp.CSS(".compare-form input")), chromedp.KeyEvent("\r"))
+		})()`, method, name)), chromedp.Focus(chromedp.CSS(".compare-form input")),
+			chromedp.KeyEvent("\r"))
 		p.until(
 			"another line",
 			fmt.Sprintf(`document.querySelectorAll(".toggle.line").length === %d`, i+2),
@@ -234,7 +250,8 @@ func TestFiveLinesAreCompared(t *testing.T) {
 	p.visit(address)
 	p.until(
 		"the same lines",
-		`document.querySelectorAll(".toggle.line").length === 5 && document.querySelectorAll(".toggle.line")[3].innerText.includes("%")`,
+		`document.querySelectorAll(".toggle.line").length === 5 && `+
+			`document.querySelectorAll(".toggle.line")[3].innerText.includes("%")`,
 	)
 	for slot := range 4 {
 		if n := painted(p, slot, 0, 1); n < 30 {
@@ -258,17 +275,20 @@ func TestChartIsSaved(t *testing.T) {
 	p.visit(s.URL() + "#/c/Lyon%20cycling?class=0&with=auto~" + "Porto%20cycling")
 	p.until(
 		"the chart",
-		`document.querySelector(".u-wrap canvas") && document.querySelectorAll(".toggle.line").length === 2`,
+		`document.querySelector(".u-wrap canvas") && `+
+			`document.querySelectorAll(".toggle.line").length === 2`,
 	)
 	p.catchFiles()
 	p.do(
 		click(
-			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent === "CSV")`,
+			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent ` +
+				`=== "CSV")`,
 		),
 	)
 	p.until("the rows", `window.saved`)
 	text := eval[string](p, `window.saved.text()`)
-	if n := eval[int](p, `window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+2*60*5 {
+	if n := eval[int](p, `window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+
+		2*60*5 {
 		t.Errorf(
 			"%d lines, want a head and five classes of 60 estimates of two communities: %.300s",
 			n,
@@ -281,7 +301,8 @@ func TestChartIsSaved(t *testing.T) {
 	p.do(
 		chromedp.Evaluate[chromedp.Void](`window.saved = null`),
 		click(
-			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent === "PNG")`,
+			`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent `+
+				`=== "PNG")`,
 		),
 	)
 	p.until("the picture", `window.saved?.type === "image/png"`)

@@ -18,14 +18,18 @@ func TestNumberedClassesAndMeaningsReadWell(t *testing.T) {
 	p.visit(s.URL())
 	p.until(
 		"the head",
-		`document.querySelector(".c-share")?.innerText === "class 0" && document.querySelector(".legend").innerText.includes("class 1")`,
+		`document.querySelector(".c-share")?.innerText === "class 0" && `+
+			`document.querySelector(".legend").innerText.includes("class 1")`,
 	)
 	p.visit(s.URL() + "#/c/Lyon%20cycling")
 	p.until("the figures", `document.querySelectorAll(".figures tbody tr").length === 2`)
-	if got := eval[string](p, `document.querySelector(".figures tbody").innerText`); got[:7] != "class 0" {
+	got := eval[string](p, `document.querySelector(".figures tbody").innerText`)
+	if got[:7] != "class 0" {
 		t.Errorf("the figures begin with %q", got)
 	}
-	if over := eval[int](p, `(() => { const c = document.querySelector(".figures").parentElement; return c.scrollWidth - c.clientWidth; })()`); over > 0 {
+	if over := eval[int](p, `(() => { const c = `+
+		`document.querySelector(".figures").parentElement; return c.scrollWidth - c.clientWidth;`+
+		` })()`); over > 0 {
 		t.Errorf("the figures are %d px wider than a phone", over)
 	}
 	p.do(chromedp.Focus(chromedp.CSS(".meanings summary")), chromedp.KeyEvent(kb.Enter))

@@ -42,10 +42,18 @@ func answering(c web.Config, log *webtest.Log) web.Config {
 		c.InForce = log.InForce
 	}
 	if c.Rollups == nil {
-		c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil }
+		c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer,
+			error,
+		) {
+			return sinks.RollupAnswer{}, nil
+		}
 	}
 	if c.Quarantine == nil {
-		c.Quarantine = func(context.Context, string, int) ([]web.QuarantineEntry, error) { return nil, nil }
+		c.Quarantine = func(context.Context, string, int) ([]web.QuarantineEntry,
+			error,
+		) {
+			return nil, nil
+		}
 	}
 	if c.Explain == nil {
 		c.Explain = func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
@@ -93,7 +101,8 @@ func someSinks() []request.State {
 	return []request.State{
 		{Name: "GQL_ESTIMATES", Condition: request.Delivering},
 		{
-			Name: "parquet", Condition: request.Holding, Since: time.Now(), Reason: "no space left on device",
+			Name: "parquet", Condition: request.Holding, Since: time.Now(),
+			Reason:  "no space left on device",
 			Follows: true, Behind: 412, Position: 90_000,
 		},
 	}
@@ -130,7 +139,8 @@ func TestPagesFitEveryWidth(t *testing.T) {
 			p.visit(s.URL() + "#/c/Lyon%20cycling")
 			p.until(
 				"a chart",
-				`document.querySelector(".u-wrap canvas") && document.querySelectorAll("tbody tr").length === 5`,
+				`document.querySelector(".u-wrap canvas") && document.querySelectorAll("tbody `+
+					`tr").length === 5`,
 			)
 			p.fits()
 			p.axe()
@@ -140,12 +150,16 @@ func TestPagesFitEveryWidth(t *testing.T) {
 			p.until("two samples", `document.querySelectorAll(".u-wrap canvas").length === 2`)
 			p.until(
 				"the sinks",
-				`document.querySelector(".pipeline-page").innerText.includes("no space left on device")`,
+				`document.querySelector(".pipeline-page").innerText.includes("no space left on `+
+					`device")`,
 			)
 			p.fits()
 			p.axe()
-			p.until("labels that hardly meet an edge", `document.querySelector(".pipeline-page").innerText
-				.includes("4,000, 1,999 with an edge: are the ids the same")`)
+			p.until(
+				"labels that hardly meet an edge",
+				`document.querySelector(".pipeline-page").innerText
+				.includes("4,000, 1,999 with an edge: are the ids the same")`,
+			)
 			p.shot("pipeline-" + size.name)
 			p.tallShot("pipeline-tall-"+size.name, size.width)
 			p.quiet()

@@ -36,8 +36,10 @@ type demo struct {
 }
 
 var topics = []string{
-	"cycling", "gardening", "chess", "photography", "sailing", "cooking", "astronomy", "running", "baking",
-	"birdwatching", "climbing", "jazz", "theatre", "board games", "woodworking", "hiking", "poetry", "film",
+	"cycling", "gardening", "chess", "photography", "sailing", "cooking", "astronomy", "running",
+	"baking",
+	"birdwatching", "climbing", "jazz", "theatre", "board games", "woodworking", "hiking", "poetry",
+	"film",
 	"football", "pottery",
 }
 
@@ -57,7 +59,8 @@ var places = []string{
 func newDemo(communities int, classes []string, step time.Duration) *demo {
 	d := &demo{
 		classes: classes, random: rand.New(rand.NewPCG(7, 11)), step: step,
-		position: 1_204_000, events: map[string]uint64{}, refused: map[string]uint64{"bad-weight": 3, "not-normal": 41},
+		position: 1_204_000, events: map[string]uint64{},
+		refused:  map[string]uint64{"bad-weight": 3, "not-normal": 41},
 		switchAt: 1 << 30,
 	}
 	for i := range communities {
@@ -113,9 +116,12 @@ func (d *demo) now() string { return d.at.UTC().Format(time.RFC3339Nano) }
 func (d *demo) estimate(i int, method string, shares []float64) quant.Estimate {
 	k := len(shares)
 	e := quant.Estimate{
-		Pipeline: "demo", Community: d.names[i], Position: d.position, Time: d.now(), Method: method,
-		Preset: "density", Kernel: "ppr", Lambda: 0.35 + 0.5*float64(i%7)/7, ModelVersion: "2026-09",
-		Members: d.members[i], Labelled: math.Round(d.members[i] / 12), Coverage: 0.94, Prevalence: shares,
+		Pipeline: "demo", Community: d.names[i], Position: d.position, Time: d.now(),
+		Method: method,
+		Preset: "density", Kernel: "ppr", Lambda: 0.35 + 0.5*float64(i%7)/7,
+		ModelVersion: "2026-09",
+		Members:      d.members[i], Labelled: math.Round(d.members[i] / 12), Coverage: 0.94,
+		Prevalence: shares,
 		Confidence: 0.9, Certificate: 0.002 + 0.004*d.random.Float64(), NEff: make([]float64, k),
 	}
 	if d.round > d.switchAt {
@@ -163,7 +169,10 @@ func (d *demo) blurred(shares []float64) []float64 {
 
 func (d *demo) count() {
 	d.steps += 10
-	for kind, n := range map[string]int{"edge": 4200, "prediction": 900, "label": 24, "member": 140, "vertex": 60, "control": 10} {
+	for kind, n := range map[string]int{
+		"edge": 4200, "prediction": 900, "label": 24, "member": 140,
+		"vertex": 60, "control": 10,
+	} {
 		d.events[kind] += uint64(float64(n) * (0.8 + 0.4*d.random.Float64()))
 	}
 	if d.random.IntN(6) == 0 {
@@ -175,7 +184,8 @@ func (d *demo) count() {
 func (d *demo) status() web.Status {
 	wave := 0.5 + 0.5*math.Sin(float64(d.round)/9)
 	return web.Status{
-		State: "running", Position: d.position, End: d.position + uint64(900*wave*d.random.Float64()),
+		State: "running", Position: d.position, End: d.position +
+			uint64(900*wave*d.random.Float64()),
 		LogTime: new(d.at), Steps: d.steps, StepSeconds: .011 * (0.6 + wave),
 		Stages: []web.Stage{
 			{Name: "apply", Seconds: .0019},
@@ -187,8 +197,9 @@ func (d *demo) status() web.Status {
 		},
 		Events: maps.Clone(d.events), Refused: maps.Clone(d.refused),
 		Checkpoint: &web.Checkpoint{
-			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second), Seconds: .412,
-			Bytes: 188 << 20,
+			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second),
+			Seconds: .412,
+			Bytes:   188 << 20,
 		},
 		Graph: web.Graph{Vertices: 168_114, Edges: 6_797_557},
 		Evidence: web.Evidence{

@@ -63,9 +63,9 @@ func (h *past) finest() time.Duration {
 	return q.To.Sub(q.From)
 }
 
-// A chart must reach back as far as the roll-ups do, with the value in force where there are none and
-// a line at each note; a part of it that is dragged over is read anew, more finely, and
-// what is saved is what is drawn.
+// A chart must reach back as far as the roll-ups do, with the value in force where there are none
+// and a line at each note; a part of it that is dragged over is read anew, more finely, and what is
+// saved is what is drawn.
 func TestChartsReachMonthsBack(t *testing.T) {
 	for _, look := range []struct {
 		name, scheme  string
@@ -90,7 +90,8 @@ func TestChartsReachMonthsBack(t *testing.T) {
 			p.visit(s.URL() + "#/c/alpha?class=0")
 			p.until("the chart", `document.querySelector(".u-wrap canvas")`)
 			for day := 5; day < pastDays; day += 10 {
-				if n := painted(p, 0, (float64(day)-2)/pastDays, (float64(day)+2)/pastDays); day != 35 &&
+				if n := painted(p, 0, (float64(day)-2)/pastDays,
+					(float64(day)+2)/pastDays); day != 35 &&
 					n < 5 {
 					t.Errorf("about day %d are %d pixels of the line", day, n)
 				}
@@ -108,11 +109,14 @@ func TestChartsReachMonthsBack(t *testing.T) {
 			p.catchFiles()
 			p.do(
 				click(
-					`[...document.querySelectorAll(".save-form .plain")].filter((b) => b.textContent === "CSV")`,
+					`[...document.querySelectorAll(".save-form .plain")].filter((b) => ` +
+						`b.textContent === "CSV")`,
 				),
 			)
 			p.until("the rows", `window.saved`)
-			if n := eval[int](p, `window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+2*24*(pastDays-7) {
+			if n := eval[int](p,
+				`window.saved.text().then((t) => t.trim().split("\n").length)`); n != 1+
+				2*24*(pastDays-7) {
 				t.Errorf(
 					"%d lines were saved, want a head and two classes of each hour that has data",
 					n,
@@ -121,7 +125,8 @@ func TestChartsReachMonthsBack(t *testing.T) {
 			p.drag(".u-over", 0.69, 0.71)
 			p.until(
 				"the part in the address",
-				`location.hash.includes("from=2026-04-") || location.hash.includes("from=2026-05-")`,
+				`location.hash.includes("from=2026-04-") || `+
+					`location.hash.includes("from=2026-05-")`,
 			)
 			p.until(
 				"what the last point says",

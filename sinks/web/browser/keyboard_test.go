@@ -92,7 +92,12 @@ var states = []struct {
 		[]string{"Pipeline", "17 · label", "16 · unknown"},
 	},
 	{"charts", "#/charts", `.small-chart svg`, []string{"Class", "Order", "Lyon cycling"}},
-	{"classifier", "#/classifier", `.classifier-page .figures td`, []string{"Classifier", "Berlin"}},
+	{
+		"classifier",
+		"#/classifier",
+		`.classifier-page .figures td`,
+		[]string{"Classifier", "Berlin"},
+	},
 	{"nowhere", "#/c/nobody", `.detail .note`, []string{"Communities"}},
 	{"no-page", "#/none", `main .note, main h1`, []string{"Communities"}},
 }
@@ -169,10 +174,13 @@ func (p *page) tabThrough() string {
 	for range 60 {
 		p.do(chromedp.KeyEvent(kb.Tab))
 		name := eval[string](p, `(() => {
-			const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
+			const e = document.activeElement;
+		const style = getComputedStyle(e), box = e.getBoundingClientRect();
 			if (e === document.body) return "";
-			const name = e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText || e.type;
-			const ring = style.outlineStyle !== "none" || getComputedStyle(e, "::after").outlineStyle !== "none";
+			const name = e.getAttribute("aria-label") || e.labels?.[0]?.innerText ||
+			e.innerText || e.type;
+			const ring = style.outlineStyle !== "none" ||
+			getComputedStyle(e, "::after").outlineStyle !== "none";
 			const seen = box.width > 0 && box.bottom > 0 && box.top < innerHeight;
 			return (ring && seen ? "" : "UNSEEN ") + name.slice(0, 40);
 		})()`)

@@ -22,8 +22,9 @@ import (
 // also the second of its log time.
 func one(community string, position uint64, share float64) quant.Estimate {
 	return quant.Estimate{
-		Community: community, Position: position, Method: "auto", Members: 50, Coverage: 1, ModelVersion: "m1",
-		Time: time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339),
+		Community: community, Position: position, Method: "auto", Members: 50, Coverage: 1,
+		ModelVersion: "m1",
+		Time:         time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339),
 		Prevalence: []float64{
 			share,
 			1 - share,
@@ -42,8 +43,9 @@ func put(t testing.TB, s *web.Server, list ...quant.Estimate) {
 
 func running(step uint64) web.Status {
 	return web.Status{
-		State: "running", Position: step, End: step, Steps: step, StepSeconds: .001, LogTime: new(time.Now()),
-		Events: map[string]uint64{"edge": step},
+		State: "running", Position: step, End: step, Steps: step, StepSeconds: .001,
+		LogTime: new(time.Now()),
+		Events:  map[string]uint64{"edge": step},
 	}
 }
 
@@ -52,7 +54,8 @@ var twoClasses = []string{"no", "yes"}
 // rowText is JavaScript for the text of the row of a community.
 func rowText(name string) string {
 	return fmt.Sprintf(
-		`([...document.querySelectorAll(".rows .row")].find((r) => r.querySelector(".name").textContent === %q)?.innerText || "")`,
+		`([...document.querySelectorAll(".rows .row")].find((r) => `+
+			`r.querySelector(".name").textContent === %q)?.innerText || "")`,
 		name,
 	)
 }
@@ -70,7 +73,10 @@ func TestListFollowsWhatIsWritten(t *testing.T) {
 		put(t, s, one("alpha", uint64(i+2), 0.314*float64(i+1)), one("gamma", uint64(i+2), 0.1))
 		p.report(
 			s,
-			func() bool { return eval[bool](p, rowText("alpha")+fmt.Sprintf(".includes(%q)", want)) },
+			func() bool {
+				return eval[bool](p, rowText("alpha")+fmt.Sprintf(".includes(%q)",
+					want))
+			},
 		)
 	}
 	p.until("a new community", rowText("gamma")+`.includes("10.0 %")`)
@@ -120,7 +126,9 @@ func TestDetailFollowsWhatIsWritten(t *testing.T) {
 	)
 	p.until(
 		"the flags explained",
-		`document.querySelectorAll(".flag").length === 2 && document.querySelector(".flags").innerText.includes("labels count for the classes named")`,
+		`document.querySelectorAll(".flag").length === 2 && `+
+			`document.querySelector(".flags").innerText.includes("labels count for the classes `+
+			`named")`,
 	)
 	if got := eval[string](p, `document.querySelector(".flag h2 span").textContent`); got != "yes" {
 		t.Errorf("the flag names class %q, want yes", got)
@@ -144,7 +152,9 @@ func TestSearchSortAndDrillDown(t *testing.T) {
 	)
 	p.until(
 		"the matches",
-		`document.querySelector(".summary").textContent === "4 of 200" && [...document.querySelectorAll(".rows .name")].every((n) => n.textContent.startsWith("Lyon c"))`,
+		`document.querySelector(".summary").textContent === "4 of 200" && `+
+			`[...document.querySelectorAll(".rows .name")].every((n) => `+
+			`n.textContent.startsWith("Lyon c"))`,
 	)
 	p.do(
 		chromedp.KeyEvent(kb.ArrowDown),
@@ -158,16 +168,23 @@ func TestSearchSortAndDrillDown(t *testing.T) {
 	p.do(chromedp.NavigateBack())
 	p.until(
 		"the list with the search kept",
-		`document.querySelector("input[type=search]")?.value === "lyon c" && document.querySelectorAll(".rows .row").length === 4`,
+		`document.querySelector("input[type=search]")?.value === "lyon c" && `+
+			`document.querySelectorAll(".rows .row").length === 4`,
 	)
 	p.search("")
 	p.until("all of them", `document.querySelector(".summary").textContent === "200"`)
 	p.do(click(`document.querySelector(".c-members button")`))
 	p.until(
 		"the largest first",
-		`(() => { const m = [...document.querySelectorAll(".rows .row")].slice(0, 8).map((r) => [r.style.transform, r.querySelector(".c-members").textContent.replace(",", "")]).map(([, x]) => Number(x)); return m.length === 8 && m.every((x, i) => x > 0 && (i === 0 || m[i - 1] >= x)); })()`,
+		`(() => { const m = [...document.querySelectorAll(".rows .row")].slice(0, 8).map((r) => `+
+			`[r.style.transform, r.querySelector(".c-members").textContent.replace(",", `+
+			`"")]).map(([, x]) `+
+			`=> Number(x)); return m.length === 8 && m.every((x, i) => x > 0 && (i === 0 || m[i `+
+			`- 1] >= x));`+
+			` })()`,
 	)
-	if got := eval[string](p, `document.querySelector(".c-members").getAttribute("aria-sort")`); got != "descending" {
+	if got := eval[string](p,
+		`document.querySelector(".c-members").getAttribute("aria-sort")`); got != "descending" {
 		t.Errorf("aria-sort is %q", got)
 	}
 	p.search("no such")
@@ -212,7 +229,8 @@ func TestTenThousandRows(t *testing.T) {
 	)
 	took := eval[float64](p, `(async () => {
 		const view = document.querySelector(".viewport");
-		const full = () => [...document.querySelectorAll(".rows .row")].every((r) => !r.classList.contains("loading"));
+		const full = () => [...document.querySelectorAll(".rows .row")]
+				.every((r) => !r.classList.contains("loading"));
 		let longest = 0;
 		for (const share of [0.5, 0.1, 0.93, 0.37, 0.71]) {
 			const start = performance.now();
@@ -254,13 +272,15 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 		p.do(
 			chromedp.Evaluate[chromedp.Void](
 				fmt.Sprintf(
-					`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+					`Object.defineProperty(document, "hidden", { value: %t, configurable: true `+
+						`}); document.dispatchEvent(new Event("visibilitychange"))`,
 					hidden,
 				),
 			),
 		)
 	}
-	const asked = `performance.getEntriesByType("resource").filter((e) => /\/(status|estimates)\?/.test(e.name + "?") && !e.name.includes("/communities/")).length`
+	const asked = `performance.getEntriesByType("resource").filter((e) => /\/(status|` +
+		`estimates)\?/.test(e.name + "?") && !e.name.includes("/communities/")).length`
 	seen(true)
 	p.until("no asks out of sight", `document.getElementById("live").dataset.state === "paused"`)
 	before := eval[int](p, asked)
@@ -304,7 +324,8 @@ func TestPageSurvivesARestart(t *testing.T) {
 	p.until("the connection again", `document.getElementById("live").dataset.state === "live"`)
 	p.until(
 		"the new figures and classes",
-		`document.querySelector("tbody td")?.textContent === "75.0 %" && document.querySelector("tbody th").textContent === "down"`,
+		`document.querySelector("tbody td")?.textContent === "75.0 %" && `+
+			`document.querySelector("tbody th").textContent === "down"`,
 	)
 	put(t, second, one("alpha", 3, 0.5))
 	p.shot("after-restart")
@@ -321,14 +342,22 @@ func TestPageSurvivesARestart(t *testing.T) {
 // own tests have more of them.
 func hostile() []string {
 	return []string{
-		`<script>window.hacked=1</script>`, `<img src=x onerror="window.hacked=1">`, `<svg onload="window.hacked=1">`,
-		`"><script>window.hacked=1</script>`, `'"><img src=x onerror=window.hacked=1>`, `</title><script>window.hacked=1</script>`,
-		`<iframe srcdoc="<script>parent.hacked=1</script>">`, `<a href="javascript:window.hacked=1">x</a>`, `javascript:window.hacked=1`,
-		`<details open ontoggle=window.hacked=1>`, `<input autofocus onfocus=window.hacked=1>`, `<style>body{display:none}</style>`,
-		`<base href="//evil.example/">`, `<meta http-equiv=refresh content="0;url=//evil.example">`, `" onmouseover="window.hacked=1`,
-		`{{constructor.constructor('window.hacked=1')()}}`, `${window.hacked=1}`, `&lt;script&gt;window.hacked=1&lt;/script&gt;`,
-		`\u003cscript\u003ewindow.hacked=1\u003c/script\u003e`, "a\nevent: hello\ndata: {}", "a\u2028window.hacked=1//",
-		`__proto__`, `constructor`, `../../metrics`, `a/b?c#d%`, "\u202egnp.exe", strings.Repeat("W", 256), `<!--`, `]]>`, `%`, `#/pipeline`,
+		`<script>window.hacked=1</script>`, `<img src=x onerror="window.hacked=1">`,
+		`<svg onload="window.hacked=1">`,
+		`"><script>window.hacked=1</script>`, `'"><img src=x onerror=window.hacked=1>`,
+		`</title><script>window.hacked=1</script>`,
+		`<iframe srcdoc="<script>parent.hacked=1</script>">`,
+		`<a href="javascript:window.hacked=1">x</a>`, `javascript:window.hacked=1`,
+		`<details open ontoggle=window.hacked=1>`, `<input autofocus onfocus=window.hacked=1>`,
+		`<style>body{display:none}</style>`,
+		`<base href="//evil.example/">`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
+		`" onmouseover="window.hacked=1`,
+		`{{constructor.constructor('window.hacked=1')()}}`, `${window.hacked=1}`,
+		`&lt;script&gt;window.hacked=1&lt;/script&gt;`,
+		`\u003cscript\u003ewindow.hacked=1\u003c/script\u003e`, "a\nevent: hello\ndata: {}",
+		"a\u2028window.hacked=1//",
+		`__proto__`, `constructor`, `../../metrics`, `a/b?c#d%`, "\u202egnp.exe",
+		strings.Repeat("W", 256), `<!--`, `]]>`, `%`, `#/pipeline`,
 	}
 }
 
@@ -416,12 +445,16 @@ func (p *page) inert(where string) {
 	if eval[bool](p, `Boolean(window.hacked) || !location.href.startsWith("http://127.0.0.1")`) {
 		p.t.Errorf("%s: a script ran", where)
 	}
-	if got := eval[[]string](p, `[...document.querySelectorAll("body script, body style, body img, body iframe, body base, body meta, body object, body embed, body details[ontoggle], main a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(
+	if got := eval[[]string](p, `[...document.querySelectorAll("body script, body style, body `+
+		`img, body iframe, body base, body meta, body object, body embed, body `+
+		`details[ontoggle], main `+
+		`a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(
 		got,
 	) > 0 {
 		p.t.Errorf("%s: elements out of strings: %q", where, got)
 	}
-	if got := eval[bool](p, `[...document.querySelectorAll("body *")].some((e) => [...e.attributes].some((a) => a.name.startsWith("on")))`); got {
+	if got := eval[bool](p, `[...document.querySelectorAll("body *")].some((e) => `+
+		`[...e.attributes].some((a) => a.name.startsWith("on")))`); got {
 		p.t.Errorf("%s: an element has an inline handler", where)
 	}
 }

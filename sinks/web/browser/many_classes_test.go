@@ -66,12 +66,14 @@ func TestBarsAreTheShares(t *testing.T) {
 			p.checkBars("the community", 1)
 			p.do(
 				click(
-					`[...document.querySelectorAll(".toggle")].slice(0, 20).filter((b) => b.getAttribute("aria-pressed") === "false")`,
+					`[...document.querySelectorAll(".toggle")].slice(0, 20).filter((b) => ` +
+						`b.getAttribute("aria-pressed") === "false")`,
 				),
 			)
 			lines := eval[[]string](
 				p,
-				`[...document.querySelectorAll(".toggle[aria-pressed=true] i")].map((i) => getComputedStyle(i).backgroundColor)`,
+				`[...document.querySelectorAll(".toggle[aria-pressed=true] i")].map((i) => `+
+					`getComputedStyle(i).backgroundColor)`,
 			)
 			if seen := distinct(lines); len(lines) != min(k, 20) || seen != len(lines) {
 				t.Errorf("%d lines have %d colours", len(lines), seen)
@@ -100,11 +102,15 @@ func (p *page) checkBars(where string, n int) {
 	bars := eval[[]drawnBar](p, `(async () => {
 		const rows = (await (await fetch("/api/v1/communities?limit=100")).json()).communities;
 		return [...document.querySelectorAll(".bar")].map((bar) => {
-			const name = bar.closest(".row")?.querySelector(".name").textContent ?? document.querySelector("h1").textContent;
+			const name = bar.closest(".row")?.querySelector(".name").textContent ??
+				document.querySelector("h1").textContent;
 			const parts = [...bar.children];
 			return {
-				Width: bar.getBoundingClientRect().width, Parts: parts.map((x) => x.getBoundingClientRect().width), Labels: parts.map((x) => x.dataset.class),
-				Colour: parts.map((x) => getComputedStyle(x).backgroundColor), Shares: rows.find((r) => r.name === name).estimate.prevalence,
+				Width: bar.getBoundingClientRect().width,
+				Parts: parts.map((x) => x.getBoundingClientRect().width),
+				Labels: parts.map((x) => x.dataset.class),
+				Colour: parts.map((x) => getComputedStyle(x).backgroundColor),
+				Shares: rows.find((r) => r.name === name).estimate.prevalence,
 			};
 		});
 	})()`)

@@ -16,15 +16,22 @@ import (
 // What the server says of itself stands on every page: a full disk is not "live".
 func TestTheHeadlineIsOnEveryPage(t *testing.T) {
 	full := []request.State{{
-		Name: "GQL", Condition: request.Holding, Since: time.Now(), Reason: "no space left on device",
+		Name: "GQL", Condition: request.Holding, Since: time.Now(),
+		Reason: "no space left on device",
 	}}
 	s := serve(t, web.Config{Classes: twoClasses, Sinks: func() []request.State { return full }})
 	put(t, s, one("alpha", 1, 0.5))
 	p := open(t, 1200, 900, "light")
-	for _, address := range []string{"#/", "#/charts", "#/alerts", "#/classifier", "#/pipeline", "#/c/alpha"} {
+	for _, address := range []string{
+		"#/", "#/charts", "#/alerts", "#/classifier", "#/pipeline",
+		"#/c/alpha",
+	} {
 		p.visit(s.URL() + address)
-		p.until("the sentence at "+address, `document.getElementById("live").dataset.level === "bad" &&
-			document.getElementById("live").innerText.includes("no space left on device")`)
+		p.until(
+			"the sentence at "+address,
+			`document.getElementById("live").dataset.level === "bad" &&
+			document.getElementById("live").innerText.includes("no space left on device")`,
+		)
 		p.axe()
 	}
 	p.shot("headline")
@@ -68,7 +75,10 @@ func TestAChartIsEmbedded(t *testing.T) {
 	p.visit(s.URL() + "embed/alpha?class=1&note=Preliminary&colors=ff0000")
 	p.until("the chart", `document.querySelector("main > svg")`)
 	text := `document.querySelector("main > svg")?.textContent`
-	for _, words := range []string{"Northern towns", "90 % interval", "Preliminary", "Source: ", "Times: "} {
+	for _, words := range []string{
+		"Northern towns", "90 % interval", "Preliminary", "Source: ",
+		"Times: ",
+	} {
 		p.until(words, text+`?.includes("`+words+`")`)
 	}
 	p.until("its own colour", `document.querySelector('path[stroke="#ff0000"]')`)

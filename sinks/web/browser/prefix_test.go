@@ -30,6 +30,9 @@ func TestPageUnderAPathOfAProxy(t *testing.T) {
 	p.visit(front.URL + "/gql/")
 	p.until("rows", `document.querySelectorAll(".rows .name[href]").length > 5`)
 	p.do(click(`document.querySelector(".rows .name[href]")`))
-	p.until("a chart", `location.hash.startsWith("#/c/") && document.querySelector("canvas") !== null`)
+	p.until(
+		"a chart",
+		`location.hash.startsWith("#/c/") && document.querySelector("canvas") !== null`,
+	)
 	p.quiet()
 }

@@ -29,7 +29,10 @@ func TestAnAlertIsSilencedOnThePage(t *testing.T) {
 	p.until("the button", `document.querySelector(".alerts-page tbody button")`)
 	p.do(click(`document.querySelector(".alerts-page tbody button")`))
 	p.until("the form", `document.querySelector(".silence-form input").value === "jump"`)
-	eval[string](p, `document.querySelector(".silence-form input[aria-label='Your name']").value = "anna"`)
+	eval[string](
+		p,
+		`document.querySelector(".silence-form input[aria-label='Your name']").value = "anna"`,
+	)
 	p.do(click(`document.querySelector(".silence-form button[value=silence]")`))
 	want := func(part string) {
 		t.Helper()

@@ -65,8 +65,8 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 	return x, nil
 }
 
-// Where the first estimates of a log rest on no label, nothing has moved since them: neither the head of the
-// page nor the two points that are offered for an explanation begin there.
+// Where the first estimates of a log rest on no label, nothing has moved since them: neither the
+// head of the page nor the two points that are offered for an explanation begin there.
 func TestNothingMovesFromAGuess(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
 	guess := one("alpha", 1, 0.5)
@@ -84,7 +84,8 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 	)
 	p.until(
 		"the largest change",
-		`document.querySelector(".why-card").innerText.includes("89.0 %") && !document.querySelector(".why-card").innerText.includes("50.0 %")`,
+		`document.querySelector(".why-card").innerText.includes("89.0 %") && `+
+			`!document.querySelector(".why-card").innerText.includes("50.0 %")`,
 	)
 }
 
@@ -104,13 +105,19 @@ func TestWhyItMoved(t *testing.T) {
 	for _, size := range []struct {
 		name, scheme string
 		width        int
-	}{{"light", "light", 1280}, {"dark", "dark", 1280}, {"phone", "light", 400}, {"phone-dark", "dark", 400}} {
+	}{
+		{"light", "light", 1280},
+		{"dark", "dark", 1280},
+		{"phone", "light", 400},
+		{"phone-dark", "dark", 400},
+	} {
 		t.Run(size.name, func(t *testing.T) {
 			p := open(t, size.width, 860, size.scheme)
 			p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
 			p.until(
 				"the card",
-				`document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`,
+				`document.querySelector(".why-card:not([hidden]) .ask") && `+
+					`document.querySelector(".u-wrap canvas")`,
 			)
 			before := eval[int](p, `Number(document.querySelectorAll(".end input")[0].value)`)
 			p.do(chromedp.Focus(chromedp.CSS(".end input")), chromedp.KeyEvent(kb.ArrowLeft))
@@ -132,7 +139,8 @@ func TestWhyItMoved(t *testing.T) {
 			)
 			sum := eval[float64](
 				p,
-				`[...document.querySelectorAll("table.why")[0].tBodies[0].rows].reduce((s, r) => s + Number(r.cells[2].innerText.replace("−", "-")), 0)`,
+				`[...document.querySelectorAll("table.why")[0].tBodies[0].rows].reduce((s, r) `+
+					`=> s + Number(r.cells[2].innerText.replace("−", "-")), 0)`,
 			)
 			if sum < 5.7 || sum > 6.3 {
 				t.Errorf("the numbers shown sum to %v, the change is 6.0", sum)

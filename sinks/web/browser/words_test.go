@@ -60,24 +60,29 @@ func TestMoversAndNaturalOrder(t *testing.T) {
 	p.visit(s.URL())
 	p.until(
 		"five movers",
-		`document.querySelectorAll(".movers a").length === 5 && document.querySelector(".movers a").innerText.includes("+11.0")`,
+		`document.querySelectorAll(".movers a").length === 5 && document.querySelector(".movers `+
+			`a").innerText.includes("+11.0")`,
 	)
 	names := eval[string](
 		p,
-		`[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).slice(0, 12).join()`,
+		`[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - `+
+			`b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).slice(0, 12).join()`,
 	)
-	if want := "bfs-1,bfs-2,bfs-3,bfs-4,bfs-5,bfs-6,bfs-7,bfs-8,bfs-9,bfs-10,bfs-11,bfs-12"; names != want {
+	want := "bfs-1,bfs-2,bfs-3,bfs-4,bfs-5,bfs-6,bfs-7,bfs-8,bfs-9,bfs-10,bfs-11,bfs-12"
+	if names != want {
 		t.Errorf("names in order %s", names)
 	}
 	p.do(click(`document.querySelector(".c-trend button")`))
 	p.until(
 		"the largest change first",
-		`[...document.querySelectorAll(".rows .row")].find((r) => r.ariaRowIndex === "2").innerText.startsWith("bfs-12")`,
+		`[...document.querySelectorAll(".rows .row")].find((r) => r.ariaRowIndex === `+
+			`"2").innerText.startsWith("bfs-12")`,
 	)
 	p.do(chromedp.Click(chromedp.CSS(".movers a")))
 	p.until(
 		"the mover",
-		`document.querySelector(".detail h1")?.innerText === "bfs-12" && document.querySelector(".moved").innerText.includes("+11.0 points")`,
+		`document.querySelector(".detail h1")?.innerText === "bfs-12" && `+
+			`document.querySelector(".moved").innerText.includes("+11.0 points")`,
 	)
 	p.quiet()
 }
@@ -98,8 +103,10 @@ func TestTrendsShareAScale(t *testing.T) {
 	p.visit(s.URL())
 	height := func(name string) float64 {
 		return eval[float64](p, fmt.Sprintf(`(() => {
-			const row = [...document.querySelectorAll(".rows .row")].find((r) => r.querySelector(".name").textContent === %q);
-			const y = row.querySelector("polyline").getAttribute("points").split(" ").map((x) => Number(x.split(",")[1]));
+			const row = [...document.querySelectorAll(".rows .row")]
+				.find((r) => r.querySelector(".name").textContent === %q);
+			const y = row.querySelector("polyline").getAttribute("points").split(" ")
+				.map((x) => Number(x.split(",")[1]));
 			return Math.max(...y) - Math.min(...y);
 		})()`, name))
 	}
@@ -119,7 +126,9 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p.visit(s.URL())
 	p.until(
 		"how to publish",
-		`document.querySelector(".communities .note")?.innerText.includes("No events yet") && document.querySelector(".note pre").innerText.includes("gqlstream publish --nats nats://127.0.0.1:4222")`,
+		`document.querySelector(".communities .note")?.innerText.includes("No events yet") && `+
+			`document.querySelector(".note pre").innerText.includes("gqlstream publish --nats `+
+			`nats://127.0.0.1:4222")`,
 	)
 	p.axe()
 	p.shot("empty-no-events")
@@ -142,7 +151,9 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 				p,
 				rowText(
 					"everyone",
-				)+`.includes("not published") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`,
+				)+`.includes("not published") && `+
+					`Boolean(document.querySelector(".hint:not([hidden])")`+
+					`?.innerText.includes("No events yet"))`,
 			)
 		},
 	)
@@ -156,11 +167,18 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	}
 	p.axe()
 	p.shot("progress")
-	p.report(s, func() bool { return eval[bool](p, `!document.getElementById("live").innerText.includes("solving")`) })
+	p.report(
+		s,
+		func() bool {
+			return eval[bool](p,
+				`!document.getElementById("live").innerText.includes("solving")`)
+		},
+	)
 	p.visit(s.URL())
 	p.until(
 		"no hint any more",
-		`document.querySelector(".hint")?.hidden && document.querySelectorAll(".rows .name[href]").length === 1`,
+		`document.querySelector(".hint")?.hidden && document.querySelectorAll(".rows `+
+			`.name[href]").length === 1`,
 	)
 	p.quiet()
 }
@@ -168,7 +186,9 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 // Alerts that cannot fire must say why, in which communities, and lead there; one that
 // fired leads to its moment.
 func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
-	before := func(_ context.Context, community, _ string, at time.Time) (quant.Estimate, bool, error) {
+	before := func(_ context.Context, community, _ string, at time.Time) (quant.Estimate, bool,
+		error,
+	) {
 		return one(
 			community,
 			uint64(at.Unix()-1_780_000_000),
@@ -222,7 +242,10 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	)
 	p.until(
 		"why",
-		`document.querySelector(".silent")?.innerText.includes("suppressed by thin in 27 of 36 (3 communities): gamma, delta, epsilon") && document.querySelector(".silent").innerText.includes("no data in 9 of 36 (9 communities): zeta …")`,
+		`document.querySelector(".silent")?.innerText.includes("suppressed by thin in 27 of 36 `+
+			`(3 communities): gamma, delta, epsilon") && `+
+			`document.querySelector(".silent").innerText.includes("no data in 9 of 36 (9 `+
+			`communities): zeta …")`,
 	)
 	p.until(
 		"the change in points",
@@ -233,7 +256,8 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(".silent a")))
 	p.until(
 		"those with the flag",
-		`location.hash === "#/?flag=thin" && document.querySelectorAll(".rows .name[href]").length === 1`,
+		`location.hash === "#/?flag=thin" && document.querySelectorAll(".rows `+
+			`.name[href]").length === 1`,
 	)
 	p.visit(s.URL() + "#/alerts")
 	p.until("the transition", `document.querySelector('.alerts-page a[href^="#/c/alpha"]')`)
@@ -243,7 +267,10 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	if !eval[bool](
 		p,
 		fmt.Sprintf(
-			`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); const [a, b] = [Date.parse(q.get("from")), Date.parse(q.get("to"))]; return a < %d && %d < b && b - a < 12 * 3600e3; })()`,
+			`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); const [a, b] `+
+				`= [Date.parse(q.get("from")), Date.parse(q.get("to"))]; return a < %d && %d < `+
+				`b && b - a < 12 `+
+				`* 3600e3; })()`,
 			moment,
 			moment,
 		),
@@ -252,7 +279,8 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	}
 	p.until(
 		"the card at the alert",
-		`document.querySelectorAll(".end output")[0].innerText.includes("20.0 %") && document.querySelectorAll(".end output")[1].innerText.includes("60.0 %")`,
+		`document.querySelectorAll(".end output")[0].innerText.includes("20.0 %") && `+
+			`document.querySelectorAll(".end output")[1].innerText.includes("60.0 %")`,
 	)
 	p.axe()
 	p.shot("alert-moment")
@@ -307,7 +335,8 @@ func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
 		p.do(chromedp.Focus(chromedp.CSS(".entries summary")), chromedp.KeyEvent("\r"))
 		p.until(
 			"the commands",
-			`document.querySelector(".entries .command").innerText.includes("gqlstream quarantine retry 17 --nats nats://127.0.0.1:4222 --file entry.json")`,
+			`document.querySelector(".entries .command").innerText.includes("gqlstream `+
+				`quarantine retry 17 --nats nats://127.0.0.1:4222 --file entry.json")`,
 		)
 		p.until(
 			"the original",
@@ -329,15 +358,19 @@ func TestTheShareIsInLargeType(t *testing.T) {
 	p.visit(s.URL() + "#/c/alpha")
 	p.until(
 		"the largest class",
-		`document.querySelector(".share")?.innerText === "40.0 %" && document.querySelector(".hero").innerText.includes("left") && document.querySelector(".range").innerText === "90 % interval 37.0–43.0 %"`,
+		`document.querySelector(".share")?.innerText === "40.0 %" && `+
+			`document.querySelector(".hero").innerText.includes("left") && `+
+			`document.querySelector(".range").innerText === "90 % interval 37.0–43.0 %"`,
 	)
-	if size := eval[float64](p, `parseFloat(getComputedStyle(document.querySelector(".share")).fontSize)`); size < 32 {
+	if size := eval[float64](p,
+		`parseFloat(getComputedStyle(document.querySelector(".share")).fontSize)`); size < 32 {
 		t.Errorf("the share is %v px high", size)
 	}
 	p.do(set(`select[aria-label="Class"]`, "1"))
 	p.until(
 		"another class",
-		`document.querySelector(".share").innerText === "28.8 %" && document.querySelector(".of").innerText === "centre-left"`,
+		`document.querySelector(".share").innerText === "28.8 %" && `+
+			`document.querySelector(".of").innerText === "centre-left"`,
 	)
 	p.fits()
 	p.axe()
