@@ -27,7 +27,7 @@ const (
 	streamSuffix  = ".packed"
 )
 
-// backupFiles are the files of a state directory that a backup has beside the checkpoints.
+// backupFiles are the files of a state directory that a backup has in addition to the checkpoints.
 var backupFiles = []string{"reached", "alerting.json", "history.json"}
 
 type backupCmd struct {
@@ -121,8 +121,9 @@ func pipelineStreams(
 	return append(names, log), list.Err()
 }
 
-// copyState copies the newest two intact checkpoints and what the followers have saved, and returns
-// the position of the newest. A run may drop a checkpoint meanwhile, and then others are there.
+// copyState copies the newest two intact checkpoints and the saved state of the followers, and
+// returns the position of the newest. A run may drop a checkpoint meanwhile, and then others are
+// there.
 func (b *backup) copyState(state string) (newest uint64, err error) {
 	for _, name := range backupFiles {
 		if err := b.copyFile(filepath.Join(state, name),
@@ -206,7 +207,7 @@ func (b *backup) copyStream(
 	return c, counted.n, err
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	w io.Writer
 	n int64

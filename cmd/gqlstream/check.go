@@ -73,7 +73,7 @@ func (c *checkCmd) checkConfiguration(con console) (classes config.Classes, err 
 		return nil, loadErr
 	}
 	err = settings.Validate()
-	conf, _ := settings.Core() // the error is one of Validate, as those that follow
+	conf, _ := settings.Core() // Validate reports this error too
 	rules, _ := settings.AlertRules()
 	targets, _ := settings.NotifyTargets()
 	steps, _ := settings.Steps()
@@ -92,7 +92,7 @@ func (c *checkCmd) checkConfiguration(con console) (classes config.Classes, err 
 	settings.FillAlertDefaults(rules.Rules, targets)
 	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
 	settings.NATS.Answers.URL = broker.Redacted(settings.NATS.Answers.URL)
-	// whoever has the path may post: Slack and Teams have no other password
+	// the path is the secret: Slack and Teams have no other password
 	for i := range settings.Notify.Webhooks {
 		hook := &settings.Notify.Webhooks[i]
 		hook.URL = afterHost.ReplaceAllString(hook.URL, "$1/xxxxx")

@@ -164,7 +164,7 @@ func (c *communitiesCmd) write(
 	return err
 }
 
-// summarise prints what was found, and what was left out.
+// summarise prints the communities found, and the vertices left out.
 func (c *communitiesCmd) summarise(
 	w io.Writer,
 	view graphstore.View,
@@ -200,8 +200,8 @@ func (c *communitiesCmd) summarise(
 	return t.Flush()
 }
 
-// hubsOf returns the names of the three members of the highest degree, by which people recognise
-// a community.
+// hubsOf returns the names of the three members of the highest degree: people recognise a
+// community by them.
 func hubsOf(view graphstore.View, members []graphstore.Vertex) string {
 	byDegree := slices.Clone(members)
 	slices.SortStableFunc(byDegree,

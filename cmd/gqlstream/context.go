@@ -34,8 +34,9 @@ type natsContext struct {
 	Proxy  string `json:"socks_proxy"`
 }
 
-// unread returns an error if the context needs what is not read: without it, a server would refuse
-// the connection for another reason. Credentials of a flag replace those of the context.
+// unread returns an error if the context has a field that is not supported: without it, a server
+// would refuse the connection for another reason. Credentials of a flag replace those of the
+// context.
 func (n *natsContext) unread(credentials bool) error {
 	for _, x := range []struct {
 		needed bool
@@ -73,7 +74,7 @@ func (n *natsContext) addresses() string {
 	return strings.Join(list, ",")
 }
 
-// inHome returns a path whose ~ is the home directory, as the command nats reads it.
+// inHome replaces ~ by the home directory, as the command nats reads it.
 func inHome(path string) string {
 	home, err := os.UserHomeDir()
 	if rest, is := strings.CutPrefix(path, "~/"); is && err == nil {
@@ -82,8 +83,8 @@ func inHome(path string) string {
 	return path
 }
 
-// applyContext makes a connection that of a context of the command nats. What is configured besides
-// wins.
+// applyContext fills the connection from a context of the command nats. Other configuration
+// takes precedence.
 func applyContext(name string, c *broker.ConnectConfig) error {
 	dir, err := os.UserHomeDir()
 	if dir = filepath.Join(dir, ".config"); os.Getenv("XDG_CONFIG_HOME") != "" {

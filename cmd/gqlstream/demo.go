@@ -51,7 +51,7 @@ const (
 	demoPaintEvery   = 250 * time.Millisecond
 	demoReportEvery  = 10 * time.Second // where there is no terminal
 	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
-	demoJumpWindow   = 10 * time.Second // for which a community is shown to have jumped
+	demoJumpWindow   = 10 * time.Second // a community is marked as jumped for so long
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
 	demoEmitEvery    = 500 * time.Millisecond
@@ -65,8 +65,8 @@ const (
 	demoPlain = "pcc"
 )
 
-// demo holds what is published against what is true at that moment: the time that the pipeline
-// takes counts as an error of the method, as it does for whoever watches.
+// demo compares each published share with the truth of the moment of its arrival, so delay
+// counts as error, as for a user.
 type demo struct {
 	cmd        *demoCmd
 	simulation *simulate.Network
@@ -92,7 +92,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	s.Vertices = c.Vertices
 	s.Communities = c.Communities
 	s.Duration = c.Duration
-	s.Start = time.Now() // labels have ages by the log, whose times are those of arrival
+	s.Start = time.Now() // ages of labels follow the log's times, which are those of arrival
 	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
 	simulation, err := simulate.New(s)
 	if err != nil {

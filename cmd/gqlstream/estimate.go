@@ -45,7 +45,8 @@ Examples:
       --config rules.yaml`
 }
 
-// settingsFlags are a configuration and what wins over it, of commands that need no pipeline.
+// settingsFlags are a configuration and the flags that override it, for commands without a
+// pipeline.
 type settingsFlags struct {
 	Config string `short:"c" type:"existingfile" placeholder:"FILE" help:"${settings_config}"`
 	config.ResultFlags
@@ -105,8 +106,8 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// setOneShotDefaults fills in what differs where everything is computed once, on the user's
-// own files: a tight certificate, no privacy floor, and the kernel of the preset.
+// setOneShotDefaults fills in the defaults of a single computation on the user's own files: a tight
+// certificate, no privacy floor, and the kernel of the preset.
 func setOneShotDefaults(c *config.Settings) {
 	none := 0
 	c.Privacy.MembersMin = &none
@@ -121,7 +122,7 @@ func setOneShotDefaults(c *config.Settings) {
 	}
 }
 
-// drain runs files through a core, which it returns with the last estimates of what there is.
+// drain runs files through a core, and returns it with the last estimates.
 func (f *fileFlags) drain(
 	ctx context.Context,
 	settings *config.Settings,
@@ -234,7 +235,7 @@ func namedFlags(flags, classes []string) []string {
 	return named
 }
 
-// explainFlags says what the flags of estimates mean and what to do, each once.
+// explainFlags prints the meaning and remedy of each flag once.
 func explainFlags(w io.Writer, estimates []quant.Estimate) {
 	seen := map[string]bool{}
 	for _, e := range estimates {
@@ -249,7 +250,7 @@ func explainFlags(w io.Writer, estimates []quant.Estimate) {
 	}
 }
 
-// otherAttributes says what a rule could have meant.
+// otherAttributes lists attributes that a rule could have meant.
 func otherAttributes(view graphstore.View, rule graphstore.Rule) string {
 	for v := range graphstore.Vertex(view.Vertices()) {
 		switch x := view.Attribute(v, rule.Key); x.Kind {
@@ -268,7 +269,7 @@ func otherAttributes(view graphstore.View, rule graphstore.Rule) string {
 	return ": " + event.Nearest(rule.Key, view.AttributeKeys())
 }
 
-// warnOfRules warns of communities that may not be what somebody thinks they are: their rules met
+// warnOfRules warns of communities with doubtful members: their rules met
 // values that they cannot compare, or they are ego networks that were cut short or have no root.
 func warnOfRules(w io.Writer, view graphstore.View) {
 	for c := range graphstore.Community(view.Communities()) {

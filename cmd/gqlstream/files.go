@@ -43,7 +43,7 @@ type readingFlags struct {
 	EdgesSum  bool              `help:"${reading_edges_sum}"`
 }
 
-// apply adds the flags to what is read.
+// apply adds the flags to the files.
 func (f *readingFlags) apply(conf *files.Config) error {
 	conf.Columns, conf.Header = map[string]string{}, f.Columns
 	conf.Words, conf.Sum = f.NullWords, f.EdgesSum
@@ -85,7 +85,7 @@ func (o outFile) beside(con console) io.Writer {
 // any reports whether a file was given.
 func (f *fileFlags) any() bool { return len(f.inputs()) > 0 }
 
-// inputs returns the files in the order in which a log holds what has no time.
+// inputs returns the files in log order for rows without a time.
 func (f *fileFlags) inputs() (inputs []files.Input) {
 	for _, table := range []struct {
 		kind  event.Kind
@@ -144,8 +144,8 @@ func (f *fileFlags) openFiles(
 	return source, nil
 }
 
-// refusals are what was refused of a log: how many by reason, with the first examples, and how many
-// of them by who read it.
+// refusals count the refused rows of a log: by reason, with the first examples, and by the stage
+// that refused them.
 type refusals struct {
 	byReason map[event.Reason]int
 	examples []event.Refusal
@@ -187,8 +187,8 @@ func readLog(
 	}
 }
 
-// readFiles does readLog, and says what was read, unless it is to be quiet, and what the files held
-// that was not used: warnings, self-loops, and refused rows by reason with the first examples. The
+// readFiles does readLog and prints a summary of the rows, unless it is to be quiet, and of
+// unused rows: warnings, self-loops, and refused rows by reason with the first examples. The
 // error refused says that more rows were refused than the flags allow.
 func (f *refusedFlags) readFiles(
 	ctx context.Context,
@@ -257,8 +257,8 @@ func (f *refusedFlags) allowed(rows int) (int, error) {
 	return int(min(x, float64(rows))), nil
 }
 
-// check returns the error of files of which too many rows were refused; further is how
-// many of them a later stage refused.
+// check returns an error if too many rows were refused; further is the number refused by a later
+// stage.
 func (f *refusedFlags) check(log *files.Source, further int) error {
 	rows, refused := 0, further
 	for _, t := range log.Tallies() {

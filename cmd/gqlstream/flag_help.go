@@ -2,7 +2,7 @@ package main
 
 import "github.com/alecthomas/kong"
 
-// flagHelp has the help of flags whose text is too long for the tag of their field.
+// flagHelp has help texts that are too long for the tag of a flag's field.
 var flagHelp = kong.Vars{
 	"ask_community":    "The community to label members of (repeatable).",
 	"ask_target_width": "Draw enough vertices for a widest interval of X to either side.",

@@ -19,8 +19,8 @@ import (
 // isGEXF reports whether a file is to hold the graph as Gephi reads it.
 func isGEXF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gexf") }
 
-// exportGEXF writes the graph with what is known of its vertices as GEXF 1.3, and returns how many
-// vertices and edges it has. The file appears whole or not at all.
+// exportGEXF writes the graph with the data of its vertices as GEXF 1.3, and returns the numbers
+// of vertices and edges. The file appears whole or not at all.
 func exportGEXF(path string, view graphstore.View, classes event.ClassSet) (v, e int, err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".gexf-*")
 	if err != nil {
@@ -46,7 +46,7 @@ type gexf struct {
 	err             error
 }
 
-// gexfAttributes are what is known of a vertex, with their types in GEXF.
+// gexfAttributes are the attributes of a vertex, with their types in GEXF.
 var gexfAttributes = [][2]string{
 	{"label", "string"},
 	{"predicted", "string"},
@@ -79,7 +79,7 @@ func (g *gexf) empty(name string, pairs ...string) {
 	g.end(name)
 }
 
-// plainText leaves out what XML cannot hold.
+// plainText leaves out characters that XML does not allow.
 func plainText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xFFFE || r == 0xFFFF {

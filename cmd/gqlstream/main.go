@@ -43,10 +43,10 @@ type console struct {
 	In       io.Reader
 	Out, Err io.Writer
 
-	closers *[]func() error // of what the command has opened
+	closers *[]func() error // of everything the command has opened
 }
 
-// atEnd lets something be closed when the command has ended, what was opened last first.
+// atEnd registers a function that closes something when the command ends, in reverse order.
 func (c console) atEnd(closer func() error) { *c.closers = append(*c.closers, closer) }
 
 type cli struct {
@@ -105,7 +105,7 @@ var words = kong.Vars{
 	"sorts":   "name,members,share,width,coverage,certificate,flags,updated",
 }
 
-// helpTexts fills in what the help of commands and flags names. Every parser of commands needs it.
+// helpTexts fills in the variables of the help texts. Every parser of commands needs it.
 var helpTexts = kong.OptionFunc(func(k *kong.Kong) error {
 	for _, texts := range []kong.Vars{
 		words, flagHelp, config.FlagHelp, evaluate.FlagHelp, simulate.FlagHelp,
@@ -161,7 +161,7 @@ func execute(ctx context.Context, args []string, con console) int {
 	return exitFine
 }
 
-// listed names what a flag may be.
+// listed names the values of a flag.
 func listed[T any](all []T) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",")
 }
@@ -184,7 +184,7 @@ func (versionCmd) Run(con console) error {
 	return err
 }
 
-// recordedVersion returns what Go recorded of the checkout, for builds that no Makefile made.
+// recordedVersion returns Go's record of the checkout, for builds without the Makefile.
 func recordedVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" &&
 		info.Main.Version != "(devel)" {

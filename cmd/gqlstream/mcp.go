@@ -206,7 +206,7 @@ type apiCall struct {
 	query      url.Values
 }
 
-// addTool adds a tool that answers with what the API says to the calls.
+// addTool adds a tool that answers with the API's response.
 func addTool[A any](
 	server *mcp.Server, page *watch, name, description string, calls func(A) []apiCall,
 ) {

@@ -188,8 +188,8 @@ func (r *privateRun) estimated(after uint64) {
 	}
 }
 
-// delivered waits until the worker has applied the whole log, every follower has what it published,
-// and a webhook was called.
+// delivered waits until every follower has what the worker published after a community fell, but
+// for the open step, and a webhook was called.
 func (r *privateRun) delivered() {
 	r.t.Helper()
 	for begun := time.Now(); ; pause(r.t.Context(), 10*time.Millisecond) {
@@ -198,14 +198,14 @@ func (r *privateRun) delivered() {
 			Sinks    []struct{ Behind uint64 }
 		}
 		fetch(r.t, r.p, "/api/v1/status", &status)
-		behind := uint64(0) // one position without records may be open
+		behind := uint64(0) // the open step
 		for _, sink := range status.Sinks {
 			behind = max(behind, sink.Behind)
 		}
 		r.mu.Lock()
 		called := strings.Contains(r.said.String(), `"rule":"many"`)
 		r.mu.Unlock()
-		if called && status.Position >= r.last && behind <= 1 {
+		if called && status.Position > r.fell && behind <= 1 {
 			return
 		}
 		if time.Since(begun) > crashStartMax {

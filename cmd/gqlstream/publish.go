@@ -171,7 +171,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 	return nil
 }
 
-// fileConfig checks the flags and says what to read.
+// fileConfig checks the flags and returns the files to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
 		Version: c.ModelVersion,
@@ -239,7 +239,7 @@ type rejected struct {
 	Original string         `json:"original"`
 }
 
-// flushLate waits until what was sent is stored, a moment longer than ctx.
+// flushLate waits until the sent messages are stored, a moment longer than ctx.
 func (p *publishing) flushLate(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return p.out.publisher.Flush(ctx)
@@ -249,7 +249,7 @@ func (p *publishing) flushLate(ctx context.Context) error {
 	return p.out.publisher.Flush(late)
 }
 
-// summary prints what was published.
+// summary prints the numbers of published rows.
 func (p *publishing) summary(w io.Writer, log *files.Source, stream, where string) {
 	refused := 0
 	for _, t := range log.Tallies() {

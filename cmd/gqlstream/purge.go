@@ -41,7 +41,7 @@ type purge struct {
 	upTo    uint64 // position of the first message that stays
 }
 
-// Run deletes what no checkpoint needs.
+// Run deletes the messages that no checkpoint needs.
 func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	c.settings.State = cmp.Or(c.settings.State, config.StateDefault)
 	state := c.settings.State
@@ -100,7 +100,7 @@ func (p *purge) tellGraph() {
 	}
 }
 
-// questions deletes what ask --publish asked about people whom the log erases.
+// questions deletes the questions of ask --publish about people erased by the log.
 func (p *purge) questions(ctx context.Context) error {
 	n, err := forgetQuestions(ctx, p.broker.JS, p.command.names, p.command.DryRun)
 	if err != nil {
@@ -189,5 +189,5 @@ func (p *purge) tellErased() {
 	}
 }
 
-// brokerFileBytes is the size at which a broker begins the next file of a log.
+// brokerFileBytes is the maximum size of one file of a broker's log.
 const brokerFileBytes = 8 << 20

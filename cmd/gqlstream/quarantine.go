@@ -206,7 +206,7 @@ func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 	return correction, nil
 }
 
-// entries looks up what is to be retried, all of it before anything is published.
+// entries looks up all entries to retry before anything is published.
 func (c *quarantineRetryCmd) entries(
 	ctx context.Context, q *ingest.Quarantine,
 ) (entries []ingest.QuarantineEntry, err error) {

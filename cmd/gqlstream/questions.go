@@ -20,7 +20,7 @@ func questionSubject(log string) string { return strings.ToLower(log) + "ask" }
 
 // forgetQuestions deletes the questions about vertices that the log erases, as far as it still has
 // the erasures, and returns how many there are. Where dry is set it deletes none. The broker
-// overwrites what is deleted.
+// overwrites deleted messages.
 func forgetQuestions(
 	ctx context.Context, js jetstream.JetStream, names broker.StreamNames, dry bool,
 ) (n int, err error) {

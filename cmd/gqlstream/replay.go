@@ -225,8 +225,8 @@ func (c *replayCmd) begin(
 	return from, nil
 }
 
-// step takes a batch through the core and returns what that refuses, or io.EOF behind the place
-// where the replay ends.
+// step takes a batch through the core and returns the refused events, or io.EOF after the end of
+// the replay.
 func (r *replay) step(b *event.Batch) ([]event.Refusal, error) {
 	if r.to.Passed(b) {
 		return nil, io.EOF
@@ -291,8 +291,8 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	return err
 }
 
-// write prints what a step published if it is asked for: estimates and notes, or in their place
-// the alerts that began and ended.
+// write prints the output of a step if it is asked for: estimates and notes, or instead
+// beginnings and ends of alerts.
 func (r *replay) write(b *event.Batch, estimates []quant.Estimate, shown bool) error {
 	if r.alerts == nil {
 		if !shown {

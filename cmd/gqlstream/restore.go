@@ -126,8 +126,7 @@ func (c *restoreCmd) restoreStream(
 	return nil
 }
 
-// checkBackup verifies every file of a backup, and returns their names in the order in which they
-// were written.
+// checkBackup verifies every file of a backup, and returns their names in the order of writing.
 func checkBackup(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, backupSums))
 	if err != nil {

@@ -41,7 +41,7 @@ Examples:
 
 // Run follows the stream until it is drained, if asked to, or interrupted.
 func (c *runCmd) Run(ctx context.Context, con console) error {
-	if settings, err := c.configure(); err == nil { // else the pipeline says what is wrong
+	if settings, err := c.configure(); err == nil { // else the pipeline reports the error
 		noteSilentAlerts(con.Err, &settings)
 	}
 	skip, ok := ingest.ParseRange(c.Skip)

@@ -37,7 +37,7 @@ func terminalSize(w io.Writer) (width, height int, ok bool) {
 	return width, height, err == nil
 }
 
-// harmless replaces what could steer a terminal: names come from outside.
+// harmless replaces control characters of a terminal: names come from outside.
 func harmless(text string) string { return strings.Map(printed, text) }
 
 func printed(r rune) rune {
@@ -60,7 +60,7 @@ func (p printer) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// newTable returns a table whose cells are separated by tabs.
+// newTable returns a writer for a table; tabs separate cells.
 func newTable(
 	w io.Writer,
 ) *tabwriter.Writer {
@@ -78,7 +78,7 @@ func cut(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// tabled returns the lines of a table, whose cells write separates by tabs.
+// tabled returns the lines of a table; write separates cells by tabs.
 func tabled(write func(table io.Writer)) []string {
 	var text strings.Builder
 	table := newTable(&text)
@@ -92,7 +92,7 @@ type communityRow struct {
 	name     string
 	members  int
 	estimate *quant.Estimate // nil: there is none yet
-	class    int             // whose share is shown
+	class    int             // class of the shown share
 	further  string          // cells after the share and its interval
 }
 
@@ -134,9 +134,8 @@ func fitted(lines []string, width, height int) []string {
 	return lines
 }
 
-// showUntil shows what next returns, again and again, until something ends, ctx does, or next says
-// that there is no more. It paints over the whole terminal, which it gives back whatever happens,
-// and prints the lines where there is none.
+// showUntil shows the results of next until next or ctx ends. It paints over the whole terminal
+// and always restores it. Without a terminal it prints lines.
 func showUntil(
 	ctx context.Context,
 	w io.Writer,
@@ -198,7 +197,7 @@ func (m *meter) add(n int) {
 	}
 }
 
-// show says what was counted so far, or in all if it is called at the end.
+// show prints the count so far, or the total at the end.
 func (m *meter) show() {
 	elapsed := time.Since(m.begun)
 	fmt.Fprintf(m.w, "%s %s in %v, %s a second\n", grouped(m.count), m.what,

@@ -23,7 +23,7 @@ Examples:
   gqlstream scrub --config gqlstream.yaml --nats nats://broker:4222`
 }
 
-// Run reads everything and says what it found.
+// Run reads everything and prints the result.
 func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	b, err := c.openExisting(ctx, con)
 	if err != nil {

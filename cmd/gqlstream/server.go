@@ -64,8 +64,8 @@ func (f *serverFlags) load() (config.Settings, error) {
 }
 
 // open connects to the server, or starts the embedded one of a state directory. It waits a while
-// for a server that takes no connections yet. A run on the directory is named, with what can be
-// done. It is closed when the command ends.
+// for a server that takes no connections yet. If a run uses the directory, the error names it
+// and the remedy. It is closed when the command ends.
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
 	f.settings.NATS.Listen = "" // nobody else shall reach it meanwhile
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -90,7 +90,7 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 	return b, err
 }
 
-// openExisting is open for commands that read what is there: it makes no state directory, and
+// openExisting is open for commands that only read: it makes no state directory, and
 // misses a log that nobody has published to.
 func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Broker, error) {
 	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)

@@ -44,7 +44,7 @@ Examples:
   gqlstream simulate --nats nats://localhost:4222 --rate 2000 --duration 0 --truth truth.csv`
 }
 
-// BeforeReset gives what is no flag its default, before the flags get theirs.
+// BeforeReset sets the defaults of fields without a flag, before those of flags.
 func (c *simulateCmd) BeforeReset() error {
 	c.Config = simulate.DefaultConfig()
 	return nil
@@ -157,7 +157,7 @@ func (c *simulateCmd) answer(s *simulate.Network) error {
 	return os.WriteFile(c.Answers, text, 0o644)
 }
 
-// writeTruth writes the truth of this moment as CSV. What cannot be written shows at the end.
+// writeTruth writes the truth of this moment as CSV. An error of writing shows at the end.
 func (c *simulateCmd) writeTruth(s *simulate.Network) {
 	c.truthDue = s.Now() + event.Time(c.TruthEvery)
 	for _, r := range s.AppendTruth(nil) {

@@ -37,7 +37,7 @@ func newStreamWriter(
 	return streamWriter{publisher, nc.MaxPayload(), limiter}, err
 }
 
-// writeKinds are the kinds of events in the order in which those of a batch are published.
+// writeKinds are the kinds of events in the order of publishing within a batch.
 var writeKinds = event.EachKindOnce(
 	event.KindVertex, event.KindMember, event.KindEdge, event.KindLabel,
 	event.KindPrediction, event.KindPost, event.KindControl,

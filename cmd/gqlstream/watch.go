@@ -63,7 +63,7 @@ type watch struct {
 	problem error // of the last look
 }
 
-// watchData is what the page says at one look.
+// watchData is one reading of the page.
 type watchData struct {
 	info struct {
 		Pipeline string   `json:"pipeline"`
@@ -140,7 +140,7 @@ func (w *watch) look(ctx context.Context) {
 	}
 }
 
-// ask asks for what the pipeline is, how it does, and its communities.
+// ask requests the pipeline's info, status and communities.
 func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 	if err := w.get(ctx, "/api/v1/info", nil, &seen.info); err != nil {
 		return seen, err
@@ -197,7 +197,7 @@ func (w *watch) lines() []string {
 }
 
 // movedCell says by how much the share of a class moved since the record before, with its standard
-// error; what was only learned about the classifier is left out. It is empty for a first record.
+// error; revisions of the classifier are left out. It is empty for a first record.
 func movedCell(e *quant.Estimate, class int) string {
 	if class >= min(len(e.Moved), len(e.SEChange)) {
 		return ""

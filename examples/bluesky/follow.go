@@ -31,10 +31,10 @@ type follower struct {
 	stallMax   time.Duration // a connection that says nothing for so long is given up
 	pauseMin   time.Duration // before the second try to connect; doubled up to pauseMax
 	publish    func(context.Context, *batch) error
-	save       func(cursor int64) error // of the time up to which everything is published
+	save       func(cursor int64) error // everything before this time is published
 	report     func(format string, args ...any)
 
-	cursor  int64 // microseconds; 0 begins with what happens now
+	cursor  int64 // microseconds; 0 begins now
 	begun   bool  // the connection has sent a frame
 	refused int   // frames that could not be read
 }
@@ -42,7 +42,7 @@ type follower struct {
 // errCursor is that of a server which does not take the cursor.
 var errCursor = errors.New("the server rejects the cursor")
 
-// follow reads until the context ends. What could not be published is read again on the
+// follow reads until the context ends. Frames that could not be published are read again on the
 // next connection, because the cursor stays behind it.
 func (f *follower) follow(ctx context.Context) error {
 	pause := f.pauseMin
@@ -101,7 +101,7 @@ func (f *follower) read(ctx context.Context) error {
 		case <-tick.C:
 			full = true
 		case <-ended:
-			for len(frames) > 0 { // what came before the end counts
+			for len(frames) > 0 { // frames before the end count
 				if err := f.add(b, <-frames); err != nil {
 					return err
 				}
@@ -117,8 +117,8 @@ func (f *follower) read(ctx context.Context) error {
 	}
 }
 
-// add translates a frame. The first one of a connection shows whether the server still has
-// what came after the cursor; the first one of all is where to begin if it is lost.
+// add translates a frame. The first one of a connection shows whether the server still has the
+// frames after the cursor; the very first one is the start if the cursor is lost.
 func (f *follower) add(b *batch, received *frame) error {
 	if !f.begun && f.cursor != 0 && received.TimeUS-f.cursor > gapMin.Microseconds() {
 		f.report("nothing between %s and %s is to be had",

@@ -1,5 +1,5 @@
-// Command bluesky publishes who likes, reposts and answers whom on Bluesky, and what a classifier
-// says of posts, to a gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS
+// Command bluesky publishes likes, reposts, answers and classified posts of Bluesky to a
+// gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS
 // and a websocket client.
 //
 //	gqlstream run --classes left,right --listen 127.0.0.1:4222
@@ -8,11 +8,11 @@
 // It reads Jetstream, the JSON form of Bluesky's firehose, by its first wire format
 // (/subscribe, cursors in microseconds). A like, a repost or an answer becomes an edge with
 // a time to live; the first language of a post becomes the attribute lang of its author; an
-// account that is deleted is erased. A like that is taken back only runs out, because
-// Jetstream does not say whose it was.
+// account that is deleted is erased. A like that is taken back only runs out, because Jetstream
+// does not name its author.
 //
-// With -classify URL every post becomes a post event, from which the author's prediction
-// follows: the classifier is yours, an HTTP service that is sent a JSON list of texts and
+// With -classify URL every post becomes a post event, and the author's prediction follows from
+// these: the classifier is yours, an HTTP service that is sent a JSON list of texts and
 // answers with a list of lists of probabilities, one for each class. Texts are not published.
 //
 // Names are behind an HMAC with a key of your own, so that the log and all that follows from
@@ -102,7 +102,7 @@ func run(
 
 // publish stores a batch in the log and returns when it is there. Edges and vertices are
 // assertions, so a batch that is sent again after a crash changes nothing; posts add up, so
-// each is a message with a name, of which the log drops repeats. Edges and posts come first:
+// each is a message with a name, and the log drops repeated names. Edges and posts come first:
 // after the erasure of an account they would bring it back.
 func publish(ctx context.Context, js jetstream.JetStream, b *batch, classifier string) error {
 	if err := publishPosts(ctx, js, b.posts, classifier); err != nil {
@@ -153,7 +153,7 @@ func publishPosts(
 	return nil
 }
 
-// classify returns what the classifier says of each text.
+// classify returns the classifier's probabilities for each text.
 func classify(ctx context.Context, url string, texts []string) ([][]float64, error) {
 	body, err := json.Marshal(texts)
 	if err != nil {
@@ -179,8 +179,8 @@ func classify(ctx context.Context, url string, texts []string) ([][]float64, err
 	return answer, nil
 }
 
-// readKey reads the key of the names, or makes one. Whoever loses it cannot follow the same
-// accounts any further; whoever has it can recognise them.
+// readKey reads the key of the names, or makes one. Without it, nobody can follow the same
+// accounts any further; with it, anybody can recognise them.
 func readKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -193,8 +193,7 @@ func readKey(path string) ([]byte, error) {
 	return key, err
 }
 
-// readCursor returns the time in microseconds up to which everything is published; 0 begins
-// with what happens now.
+// readCursor returns the time in microseconds of the last published frame; 0 begins now.
 func readCursor(path string) (int64, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

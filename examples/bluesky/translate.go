@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The collections that are read, and of which a record names another account.
+// The collections that are read. A record of them names another account.
 const (
 	likes   = "app.bsky.feed.like"
 	reposts = "app.bsky.feed.repost"
@@ -43,7 +43,7 @@ type frame struct {
 	} `json:"account"`
 }
 
-// batch is what is published together: lines of NDJSON by kind of event.
+// batch holds lines of NDJSON by kind of event, published together.
 type batch struct {
 	edges, vertices []byte
 	posts           []postEvent // to be classified
@@ -75,7 +75,7 @@ func (t *translator) name(did string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16]) // 128 bits: no two accounts share one
 }
 
-// add appends what a frame says to the batch.
+// add appends the events of a frame to the batch.
 func (t *translator) add(b *batch, f *frame) error {
 	b.through = max(b.through, f.TimeUS)
 	at := float64(f.TimeUS) / 1e6
@@ -106,7 +106,7 @@ func (t *translator) add(b *batch, f *frame) error {
 		t.addPost(b, f, whom, at)
 		return nil
 	}
-	if whom == "" || whom == f.DID { // who answers oneself says nothing of the network
+	if whom == "" || whom == f.DID { // an answer to oneself is no edge
 		return nil
 	}
 	return b.line(

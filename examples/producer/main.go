@@ -35,7 +35,7 @@ const (
 	formArrow  = "application/vnd.apache.arrow.stream" // one table; the fast one
 )
 
-// batch is what is said in one message: events of one kind.
+// batch holds the events of one message, all of one kind.
 type batch struct {
 	kind   string
 	events []map[string]any
@@ -105,7 +105,7 @@ func batches(now time.Time) []batch {
 		}, table(column("vertex", text), column("language", text), column("age", double),
 			column("time", arrow.FixedWidthTypes.Timestamp_us))},
 		{"control", []map[string]any{
-			{"op": "flush"}, // publish what has changed at once
+			{"op": "flush"}, // publish changed estimates at once
 		}, table(column("op", text))},
 	}
 }
@@ -146,7 +146,7 @@ func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema,
-		bytes.NewReader(text)) // what a row lacks is null, the default
+		bytes.NewReader(text)) // a missing field is null, the default
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
-// Package bench holds Go benchmarks that measure the whole project: what an edge costs, what a
-// byte of it costs, how long a restart takes, how far the true error stays below the
-// certificate. Goals stand beside the benchmarks, in bench_test.go; docs/performance.md says how to
+// Package bench holds Go benchmarks that measure the whole project: time and memory of an edge,
+// time of a restart, and the ratio of the true error to the certificate. Goals stand in
+// bench_test.go; docs/performance.md says how to
 // compare two builds.
 //
-// Every benchmark makes what it needs from a simulated network (package simulate); making it,
+// Every benchmark makes its data from a simulated network (package simulate); making it,
 // and encoding it, is in no figure. One iteration is a whole measurement, so -benchtime 1x is
 // enough, and -count gives benchstat its samples. Time per operation is not reported, because
 // it holds the preparation too. Units that begin with us-cpu or s-cpu are processor time of the

@@ -16,8 +16,7 @@ func Size(t testing.TB, variable string, usual int) int {
 	return number(t, variable, usual, 1)
 }
 
-// Seed returns the number in GQLSTREAM_SEED, at which a campaign is to begin, or the usual
-// one if it is not set.
+// Seed returns the first seed of a campaign: GQLSTREAM_SEED, or the usual one if it is not set.
 func Seed(t testing.TB, usual int) uint64 {
 	t.Helper()
 	return uint64(number(t, "GQLSTREAM_SEED", usual, 0))

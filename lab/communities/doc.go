@@ -9,17 +9,17 @@
 //
 // where W is the sum of all strengths (the weighted degrees), inside(c) counts every
 // edge within c twice, and g is the resolution: a higher one makes more and smaller
-// communities. Leiden was taken rather than Louvain because it splits what it found
-// into well-connected parts before it goes on, and finds better partitions by it.
+// communities. Leiden was taken rather than Louvain because it splits each community into
+// well-connected parts before it goes on, and finds better partitions by it.
 //
 // One level of the search moves vertices between communities while that raises Q,
-// splits every community into well-connected parts, and makes a smaller graph whose
-// vertices are these parts. A pass goes up level by level until nothing moves; later
-// passes begin with what the pass before found.
+// splits every community into well-connected parts, and makes a smaller graph with these parts
+// as vertices. A pass goes up level by level until nothing moves; later passes begin with the
+// result of the pass before.
 //
 // Invariants: the partition covers every vertex once; Q never falls from one pass to
 // the next; the same graph and seed give the same partition on every architecture.
-// Weights are multiples of 2^-20 whose sum is below 2^33, so sums of them are exact;
+// Weights are multiples of 2^-20 with a sum below 2^33, so sums of them are exact;
 // products are rounded one by one, so that no compiler fuses them with a sum.
 //
 // Cost: 12 bytes a directed entry and about 100 a vertex at the first level, and a few

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// gainMin is the share of the total strength by which a move must raise the modularity.
+	// gainMin is the least gain of modularity of a move, as a share of the total strength.
 	// It is above the rounding of a gain, so that no cycle of moves can gain for ever.
 	gainMin = 1e-12
 	// visitsMax bounds the visits of a level, by vertices. Levels end by themselves after
 	// about ten; one that is stopped leaves a valid partition that could be improved.
 	visitsMax = 100
-	// resolutionMax is beyond the resolution at which every vertex is alone, in any graph of use.
+	// resolutionMax is above the resolution where every vertex is alone, in any graph of use.
 	resolutionMax = 1e9
 )
 
@@ -66,8 +66,8 @@ func (s *Search) Communities() [][]graphstore.Vertex {
 	return lists
 }
 
-// Modularity returns Q of the partition. At a resolution of 1 it is what others call
-// modularity, by which partitions of several resolutions can be compared.
+// Modularity returns Q of the partition. At a resolution of 1 it is the usual modularity, a
+// measure to compare partitions of several resolutions.
 func (s *Search) Modularity(resolution float64) (q float64) {
 	g := s.graph
 	inside := make([]float64, s.count)
@@ -87,13 +87,13 @@ func (s *Search) Modularity(resolution float64) (q float64) {
 	return q
 }
 
-// network is a weighted undirected graph whose vertices are those of the store, or parts of the
+// network is a weighted undirected graph. Its vertices are those of the store, or parts of the
 // communities of a level below. The entries of v are those from starts[v] to starts[v+1].
 type network struct {
 	starts   []int
 	ends     []uint32
 	weights  []float64 // parallel to ends
-	strength []float64 // sum of the weights at v, and twice what lies inside v
+	strength []float64 // sum of the weights at v, and twice those inside v
 	total    float64   // sum of strength
 }
 
@@ -118,8 +118,8 @@ func newNetwork(view graphstore.View) *network {
 	return g
 }
 
-// pass improves the partition of, whose communities are numbered from 0 without gaps, at
-// this level and all levels above. scale is the resolution over the total strength.
+// pass improves the partition of, with communities numbered from 0 without gaps, at this level and
+// all levels above. scale is the resolution over the total strength.
 func (g *network) pass(of []uint32, scale float64, random *rand.Rand) {
 	m := &mover{
 		network:  g,
@@ -144,7 +144,7 @@ func (g *network) pass(of []uint32, scale float64, random *rand.Rand) {
 	}
 }
 
-// merge returns the graph whose vertices are the n parts of g. The edges inside a part
+// merge returns the graph of the n parts of g as vertices. The edges inside a part
 // only count in its strength, because nothing else reads them.
 func (g *network) merge(parts []uint32, n int) *network {
 	merged := &network{make([]int, 1, n+1), nil, nil, make([]float64, n), g.total}
@@ -191,7 +191,7 @@ func (m *mover) weigh(v uint32, of []uint32) {
 	}
 }
 
-// forget clears what weigh summed.
+// forget clears the sums of weigh.
 func (m *mover) forget() {
 	for _, c := range m.near {
 		m.weightTo[c] = 0
@@ -207,7 +207,7 @@ func (m *mover) gain(k float64, c uint32) float64 {
 
 // move visits every vertex in a random order and moves it to the community that it
 // fits best; its neighbours in other communities are then visited again. A queue of
-// those makes it fast: after the first round only what lies near a move is looked at.
+// those makes it fast: after the first round only vertices near a move are visited.
 func (m *mover) move(of []uint32, random *rand.Rand) {
 	n := len(of)
 	for v, c := range of {
@@ -309,8 +309,8 @@ func numbers(n int) []uint32 {
 	return list
 }
 
-// renumber replaces the numbers of a list, which are below its length, by 0, 1, ... in
-// the order in which they first appear, and returns how many there are.
+// renumber replaces the numbers of a list, which are below its length, by 0, 1, ... in order of
+// first appearance, and returns their number.
 func renumber(list []uint32) (n int) {
 	fresh := make([]uint32, len(list)) // the new number plus one
 	for i, old := range list {

@@ -15,8 +15,8 @@ import (
 // that package ask draws were labelled.
 const afterAsk = "+ask"
 
-// simulateAsking labels members of each community, one community at a time, and keeps what is
-// estimated then.
+// simulateAsking labels members of each community, one community at a time, and records the
+// estimates after each.
 func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Config) error {
 	var labels []event.Label
 	step := func(emit bool) incremental.Result {

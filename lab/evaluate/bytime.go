@@ -29,7 +29,7 @@ var periods = []time.Duration{
 	7 * 24 * time.Hour, 24 * time.Hour, time.Hour, 10 * time.Minute, time.Minute, 10 * time.Second,
 }
 
-// PeriodOf returns the longest period of which a log of a length has at least four.
+// PeriodOf returns the longest period that fits at least four times into a log of a length.
 func PeriodOf(span time.Duration) time.Duration {
 	for _, p := range periods {
 		if span >= 4*p {
@@ -39,9 +39,9 @@ func PeriodOf(span time.Duration) time.Duration {
 	return max(span/4, time.Second)
 }
 
-// TimeReport says how the labels of each period agreed with what was estimated before they were
-// read. Labels are the only truth that a log holds: of people who were not drawn at random from
-// a community they say what labels of that kind will say, not what the community is.
+// TimeReport compares the labels of each period with the estimates before them. Labels are the
+// only truth in a log. If people were not drawn at random from a community, their labels predict
+// labels of the same kind, not the share of the community.
 type TimeReport struct {
 	Period      time.Duration `json:"period"`
 	Confidence  float64       `json:"confidence"`
@@ -58,7 +58,7 @@ type TimeRow struct {
 	Compared int        `json:"compared"` // communities with enough labels
 	Labels   int        `json:"labels"`   // in these
 	Error    float64    `json:"error"`    // mean difference of the labels' shares and the estimate
-	// what it would be on average if every estimate were right
+	// expected value if every estimate were right
 	Chance   float64 `json:"chance"`
 	Beyond   float64 `json:"beyond"`   // root of the mean squared error beyond that of chance
 	Coverage float64 `json:"coverage"` // of intervals widened by the chance of the labels
@@ -101,8 +101,8 @@ type timeKey struct {
 	community, method string
 }
 
-// RunByTime runs a log through a core. Every label is held against what the core last published
-// of the communities of its vertex, before the core reads the label.
+// RunByTime runs a log through a core. Every label is compared with the last published estimates
+// of its vertex's communities, before the core reads the label.
 func RunByTime(ctx context.Context, config TimeConfig, load Load) (*TimeReport, error) {
 	if config.Period <= 0 {
 		return nil, errors.New("evaluate: the period must be more than 0")

@@ -114,7 +114,7 @@ func timeFormat(period time.Duration) string {
 	return "01-02\n15:04:05"
 }
 
-// line returns what a picture shows of a method, by period.
+// line returns the values of a method in a picture, by period.
 func (r *TimeReport) line(value func(TimeRow) float64) func(method string) plotter.XYs {
 	return func(method string) (points plotter.XYs) {
 		for _, row := range r.Rows {

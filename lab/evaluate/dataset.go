@@ -83,7 +83,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 
 func (d *dataset) release() { d.store.Release() }
 
-// bag is one drawn community, its truth, and what was estimated of it.
+// bag is one drawn community, its truth, and its estimates.
 type bag struct {
 	name     string // with its protocol, unique within a split
 	protocol string
@@ -256,7 +256,7 @@ func (d *dataset) splitBatch(
 	return b
 }
 
-// feed gives the core what every split has in common: predictions, train labels
+// feed gives the core the events that every split has in common: predictions, train labels
 // and edges, and attributes if the kernel reads them. It returns the last position.
 func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 	b := &event.Batch{First: 1}

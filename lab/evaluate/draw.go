@@ -19,8 +19,8 @@ var labelDraws = []string{drawRandom, drawBalanced, drawResponse}
 // responseRate is how often the reluctant class of drawResponse answers, if asked.
 const responseRate = 1. / 3
 
-// drawLabels divides vertices, which stand in random order, into those whose labels calibrate
-// and those whose labels are hidden. The reluctant class of a split is that of drawResponse.
+// drawLabels divides vertices, which stand in random order, into those with calibration labels
+// and those with hidden labels. The reluctant class of a split is that of drawResponse.
 func (d *dataset) drawLabels(
 	shuffled []graphstore.Vertex, config Config, reluctant event.Class, r *rand.Rand,
 ) (calibration, hidden []graphstore.Vertex) {

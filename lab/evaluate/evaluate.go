@@ -87,7 +87,7 @@ func once(list string, names []string, i int) error {
 	return nil
 }
 
-// checkMethods refuses methods whose rows in the report would coincide or could not be compared.
+// checkMethods refuses methods if their rows in the report would coincide or could not be compared.
 func (c Config) checkMethods() error {
 	var errs []error
 	var names []string

@@ -1,6 +1,6 @@
 package evaluate
 
-// FlagHelp has the help of flags whose text is too long for the tag of their field, by the name
+// FlagHelp has help texts that are too long for the tag of a flag's field, by the name
 // that the tag gives it.
 var FlagHelp = map[string]string{
 	"shifts": "Shifts to draw communities under: pps, cov, degree, surest, one, bfs, rw, " +

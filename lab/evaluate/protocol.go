@@ -18,9 +18,9 @@ import (
 // The protocols by name; groups are written "group:KEY".
 const (
 	pps         = "pps"     // prior shift: class shares from a Zipf distribution
-	cov         = "cov"     // covariate shift: the same shares, of what the classifier says
+	cov         = "cov"     // covariate shift: the same shares, of predicted classes
 	byDegree    = "degree"  // covariate shift: in proportion to the degree
-	surest      = "surest"  // covariate shift: of whom the classifier is surest
+	surest      = "surest"  // covariate shift: members with the surest predictions
 	one         = "one"     // the extreme prior shift: members of one class
 	bfs         = "bfs"     // structural shift: breadth-first balls
 	rw          = "rw"      // structural shift: random walks with restart
@@ -97,7 +97,7 @@ func newPool(d *dataset, vertices []graphstore.Vertex) *pool {
 }
 
 // zipf draws communities from vertices that are sorted into classes by something. The shares
-// of the classes are Zipf-distributed, 1/rank over a random order of those that have vertices,
+// of the classes are Zipf-distributed, 1/rank over a random order of the classes with vertices,
 // each class uniformly and without replacement as far as it goes round.
 func (p *pool) zipf(config Config, r *rand.Rand, byClass [][]graphstore.Vertex) []drawn {
 	classes := make([]int, 0, len(byClass))
@@ -152,8 +152,8 @@ func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
 	return out
 }
 
-// surest draws PerClass communities a class, each of the Size vertices of a random half of the
-// hidden ones of whom the classifier is surest.
+// surest draws PerClass communities a class, each of the Size vertices with the surest
+// predictions among a random half of the hidden ones.
 func (p *pool) surest(config Config, r *rand.Rand) (out []drawn) {
 	hidden := slices.Sorted(slices.Values(slices.Concat(p.byClass...)))
 	hidden = slices.DeleteFunc(hidden, func(v graphstore.Vertex) bool {

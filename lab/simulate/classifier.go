@@ -11,12 +11,12 @@ import (
 const simulatedVersion = "simulated-1"
 
 // classifier is fallible in a way that resembles a graph network. For a vertex of class y it draws
-// a confidence c whose mean is the accuracy of y, says y with probability c, else another class,
-// and gives what it says the probability c: confidences are calibrated, up to the shift between
-// communities. A vertex whose contacts agree with it is judged better than average, one among
-// strangers worse, and errors tend towards what the contacts think. Where people are predicted,
-// the draw depends on the seed, the vertex and its class alone, so a vertex that did not change is
-// not judged differently the next time for no reason. Every post has a draw of its own.
+// a confidence c with the accuracy of y as mean, predicts y with probability c, else another class,
+// and gives the predicted class the probability c: confidences are calibrated, up to the shift
+// between communities. A vertex whose contacts agree with it is judged better than average, one
+// among strangers worse, and errors tend towards the opinions of the contacts. Where people are
+// predicted, the draw depends on the seed, the vertex and its class alone, so a vertex that did not
+// change is not judged differently the next time for no reason. Every post has a draw of its own.
 type classifier struct {
 	config   Config
 	accuracy []float64 // by class
@@ -26,8 +26,8 @@ type classifier struct {
 	shares   []float64 // scratch, K
 	worse    bool      // DegradeAt has come
 	posts    uint64    // that were judged
-	seed     uint64    // of what single vertices are taken for
-	source   *rand.PCG // of draw, seeded anew for every judgement
+	seed     uint64    // of the predictions of single vertices
+	source   *rand.PCG // of draw, seeded again for every judgement
 	draw     *rand.Rand
 }
 
@@ -54,8 +54,8 @@ func (c *classifier) retrain(accuracy float64) {
 }
 
 // confidenceMin is the lowest confidence among K classes. The other classes get
-// shares of the rest that differ by a factor of two at most, so above it what the
-// classifier says is also the class of the highest probability.
+// shares of the rest that differ by a factor of two at most, so above it the predicted class
+// also has the highest probability.
 func confidenceMin(classes int) float64 { return 2 / float64(classes+2) }
 
 // judge writes the probabilities of v to units and returns them.
@@ -95,8 +95,8 @@ func (c *classifier) look(n *network, v uint32) int {
 	return contacts
 }
 
-// mistake draws a class other than the true one: half of the time what a contact
-// thinks, where that is another class, else any.
+// mistake draws a class other than the true one: half of the time the opinion of a contact, if
+// that is another class, else any.
 func (c *classifier) mistake(class int) int {
 	if other := 1 - c.nearby[class]; c.draw.Uint32()&1 == 0 && other > 0.1 {
 		r := c.draw.Float64() * other
@@ -113,8 +113,8 @@ func (c *classifier) mistake(class int) int {
 	return (class + 1 + c.draw.IntN(len(c.nearby)-1)) % len(c.nearby)
 }
 
-// spread gives the class said its confidence, and the others the rest, up to twice
-// as much to those that the contacts hold; what rounding leaves over goes to said.
+// spread gives the class said its confidence, and the others the rest, up to twice as much to
+// the contacts' classes; the rest of rounding goes to said.
 func (c *classifier) spread(said int, confidence float64, units []uint32) {
 	sum := 0.0
 	for k := range c.shares {

@@ -27,8 +27,8 @@ func (s *Network) Ask(vertices int) {
 	}
 }
 
-// Retrain replaces the classifier by another one with its own errors, whose predictions of all
-// vertices come within a time.
+// Retrain replaces the classifier by another one with its own errors. It predicts all vertices
+// within a time.
 func (s *Network) Retrain(version string, accuracy float64, within time.Duration) {
 	s.version = version
 	s.expert.retrain(accuracy)

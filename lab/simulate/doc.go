@@ -1,4 +1,4 @@
-// Package simulate makes an evolving social network whose true prevalences are known.
+// Package simulate makes an evolving social network with known true prevalences.
 //
 // A Network is an ingest source without a broker: vertices arrive, edges form and
 // dissolve by group and opinion, opinions drift, churn and jump, a simulated

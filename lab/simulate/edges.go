@@ -10,9 +10,8 @@ func edgeOf(u, v uint32) uint64 {
 	return uint64(min(u, v))<<32 | uint64(max(u, v))
 }
 
-// edgeSet is a set of packed edges from which one can be drawn with equal chances:
-// an open-addressing table with linear probing, at most half full, in which every
-// edge takes exactly one slot. Zero marks a free slot.
+// edgeSet is a set of packed edges with a uniform random draw: an open-addressing table with
+// linear probing, at most half full. Every edge takes exactly one slot. Zero marks a free slot.
 type edgeSet struct {
 	slots []uint64
 	size  int
@@ -20,7 +19,7 @@ type edgeSet struct {
 
 const edgeSlotsMin = 1 << 10
 
-// home is the slot at which the probe for an edge starts. The multiplier is the
+// home is the slot where the probe for an edge starts. The multiplier is the
 // golden ratio (Knuth's multiplicative hashing); the high bits choose.
 func (e *edgeSet) home(edge uint64) uint64 {
 	h := (edge ^ edge>>32) * 0x9e3779b97f4a7c15
@@ -69,7 +68,7 @@ func (e *edgeSet) takeAny(rng *rand.Rand) uint64 {
 	}
 }
 
-// free empties slot i and moves up what its edge had pushed aside.
+// free empties slot i and moves up the edges that were displaced by it.
 func (e *edgeSet) free(i uint64) {
 	mask := uint64(len(e.slots) - 1)
 	e.size--

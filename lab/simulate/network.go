@@ -114,7 +114,7 @@ func (n *network) active(rng *rand.Rand) uint32 {
 	return byActivity(n.byLevel[:], rng.Int64N(total))
 }
 
-// byActivity returns the vertex at r of buckets in which each vertex of level l takes 2^l places.
+// byActivity returns the vertex at place r of the buckets; each vertex of level l takes 2^l places.
 func byActivity(buckets [][]uint32, r int64) uint32 {
 	for l, bucket := range buckets {
 		if width := int64(len(bucket)) << l; r < width {
@@ -195,8 +195,8 @@ func (s *Network) arrive() {
 	}
 }
 
-// change makes or drops an edge, whichever brings the number of edges to its
-// target, or moves a vertex to another community.
+// change makes or drops an edge, to bring the number of edges to its target, or moves a vertex to
+// another community.
 func (s *Network) change() {
 	n := &s.network
 	switch target := s.config.EdgesPerVertex * float64(len(n.vertices)); {

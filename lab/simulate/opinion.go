@@ -11,8 +11,7 @@ import (
 // Everyone names the whole network in Truth.
 const Everyone = "everyone"
 
-// opinionEvery is the number of ticks in which the opinions of every community are
-// visited once, in turn.
+// opinionEvery is the number of ticks of one round over the opinions of all communities.
 const opinionEvery = 10
 
 // baseMin is the share below which a jump leaves no class.
@@ -75,7 +74,7 @@ func (o *opinions) at(g uint32, elapsed time.Duration) []float64 {
 	return normalise(o.target)
 }
 
-// draw returns the opinion of somebody who joins community g.
+// draw returns the opinion of a new member of community g.
 func (o *opinions) draw(g uint32, elapsed time.Duration, rng *rand.Rand) uint16 {
 	r := rng.Float64()
 	for k, share := range o.at(g, elapsed) {
@@ -87,8 +86,8 @@ func (o *opinions) draw(g uint32, elapsed time.Duration, rng *rand.Rand) uint16 
 	return uint16(len(o.target) - 1)
 }
 
-// moveOpinions lets the jumps of this tick happen, and the communities whose turn
-// it is follow their targets.
+// moveOpinions applies the jumps of this tick, and moves the communities of this turn towards
+// their targets.
 func (s *Network) moveOpinions() {
 	o, elapsed := &s.opinion, s.elapsed()
 	if every := o.config.JumpEvery; every > 0 && int64(elapsed/every) > o.last {
@@ -167,8 +166,8 @@ func (s *Network) swap(g uint32) {
 	}
 }
 
-// changeMind gives v another opinion. Its label stays what it said when it was asked, unless
-// LabelRenew has it tell in this tick; the classifier sees the change when v posts.
+// changeMind gives v another opinion. Its label stays as it was when it was asked, unless
+// LabelRenew renews it in this tick; the classifier sees the change when v posts.
 func (s *Network) changeMind(v uint32, class uint16) {
 	s.network.take(v)
 	p := &s.network.vertices[v]

@@ -6,16 +6,16 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// due is a vertex and what is to be reported of it.
+// due is a vertex and the kind of report that is due.
 type due uint32
 
-// What can fall due.
+// Kinds of reports.
 const (
 	dueLabel      = 0
 	duePrediction = 1
 )
 
-// queue holds what falls due in this tick and in those to come, by tick.
+// queue holds the reports due in this and later ticks, by tick.
 type queue struct {
 	due  map[int64][]due
 	tick int64
@@ -58,7 +58,7 @@ func (s *Network) report() bool {
 	return true
 }
 
-// label emits what v says when it is asked now.
+// label emits the answer of v to a question now.
 func (s *Network) label(v uint32) {
 	p := &s.network.vertices[v]
 	p.labelled = true
@@ -69,7 +69,7 @@ func (s *Network) label(v uint32) {
 	})
 }
 
-// predict emits what the classifier says of v now: a prediction, or a post of v, which may
+// predict emits the classifier's output for v now: a prediction, or a post of v, which may
 // answer another vertex.
 func (s *Network) predict(v uint32, answers event.Reference) {
 	id := event.NumberID(uint64(v))
@@ -91,8 +91,8 @@ func (s *Network) predict(v uint32, answers event.Reference) {
 	})
 }
 
-// edgeLife draws how long an edge lasts: half of the changes drop one of those that there
-// are. It is 0, for ever, where nothing changes.
+// edgeLife draws how long an edge lasts: half of the changes drop one of the existing edges. It is
+// 0, for ever, where nothing changes.
 func (s *Network) edgeLife() time.Duration {
 	if s.config.Activity == 0 {
 		return 0

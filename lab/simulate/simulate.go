@@ -146,17 +146,17 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Network is an evolving social network whose true prevalences are known. Contacts are in
+// Network is an evolving social network with known true prevalences. Contacts are in
 // network.go, opinions in opinion.go, predictions in classifier.go, labels in report.go.
 //
 // Time advances in ticks. A tick moves opinions, lets vertices arrive, makes and
-// drops edges, lets vertices post and be asked, and reports what falls due. Nothing
+// drops edges, lets vertices post and be asked, and emits the reports that are due. Nothing
 // in a tick costs the size of the network. One goroutine owns it.
 //
-// Labels are what people said when they were asked. Some are asked once, some time after
-// they arrive, others later; whoever changes the mind afterwards does not tell, unless
-// LabelRenew says so. Predictions lag person by person: one is made of everybody who arrives,
-// and then of those who post.
+// A label is the answer of a person when asked. Some are asked once, some time after they
+// arrive, others later. A person with a new opinion does not renew the label unless LabelRenew
+// says so. Predictions lag person by person: a person is predicted on arrival and after each
+// post.
 type Network struct {
 	config  Config
 	rng     *rand.Rand
@@ -181,8 +181,8 @@ type Network struct {
 // owed are the fractions of events that are left over from earlier ticks.
 type owed struct{ changes, posts, labels float64 }
 
-// take returns the whole number of events that a rate makes due in a tick, with what was
-// left over.
+// take returns the whole number of events that a rate makes due in a tick, and keeps the
+// fraction.
 func take(owed *float64, rate float64, tick time.Duration) int {
 	*owed += rate * tick.Seconds()
 	n := int(*owed)
@@ -221,7 +221,7 @@ func (s *Network) population() int {
 
 // Next resets b and fills it with the next step: a tick, or as much of one as StepEventsMax allows.
 // A batch that ends a tick has Emit set. It returns io.EOF after the last tick. Every event is a
-// position of its own. What b holds stays valid until the next call.
+// position of its own. The contents of b stay valid until the next call.
 func (s *Network) Next(ctx context.Context, b *event.Batch) error {
 	b.Reset()
 	b.First = s.position + 1
@@ -257,7 +257,7 @@ func (s *Network) Elapsed() time.Duration {
 	return time.Duration(s.now - event.Time(s.config.Start.UnixNano()))
 }
 
-// elapsed is the simulated time at which tick begins.
+// elapsed is the simulated time of the beginning of tick.
 func (s *Network) elapsed() time.Duration {
 	return time.Duration(s.tick) * s.config.StepEvery
 }

@@ -23,8 +23,8 @@ const (
 	Resolved State = "resolved" // only of a transition: firing has ended
 )
 
-// Transition is the beginning or the end of a firing alert. Its JSON form is what
-// is delivered, and holds nothing that a replay would not give again.
+// Transition is the beginning or the end of a firing alert. Followers deliver its JSON form. A
+// replay gives the same bytes.
 type Transition struct {
 	ID string `json:"id"` // of this transition, for receivers to drop repeats
 	// of pipeline, rule, community and class: the same at beginning and end
@@ -96,12 +96,11 @@ type alert struct {
 
 const dueNever = math.MaxInt64
 
-// goneAfter is how long an alert in which nothing is under way is kept when its community has no
-// data and is not named by the rule. Without an end those of communities that are gone would leave
-// no room for new ones.
+// goneAfter is how long the engine keeps an inactive alert of a community without data that the
+// rule does not name. Without this bound, alerts of deleted communities would fill alertsMax.
 const goneAfter = 7 * 24 * time.Hour
 
-// forgottenAt returns the time from which on the alert is forgotten.
+// forgottenAt returns the time when the engine deletes the alert.
 func (a *alert) forgottenAt() int64 {
 	switch {
 	case a.rule == nil:
@@ -156,7 +155,7 @@ func (a *alert) enter(v verdict, now int64) State {
 	return ""
 }
 
-// due returns the time at which the alert must be evaluated although no estimate comes.
+// due returns when the alert must be evaluated even if no estimate comes.
 func (a *alert) due(now int64) int64 {
 	r, due := a.rule, int64(dueNever)
 	if r.Every > 0 {
@@ -207,7 +206,7 @@ func (a *alert) transition(c *Config, t *tail, often float64, state State, m Mom
 	return out
 }
 
-// identity names what fields describe in 32 hexadecimal digits.
+// identity returns a name of 32 hexadecimal digits for the fields.
 func identity(fields ...string) string {
 	var text []byte
 	for _, f := range fields {

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// A rule whose threshold follows from the budget watches the plain count of the members'
-// predictions, Estimate.Counted. Nothing but members and their own predictions moves it, so it
-// stands still where an estimate goes up and down by what is learned, or by one neighbour of many.
+// A rule with a threshold from the budget watches the plain count of the members'
+// predictions, Estimate.Counted. Only members and their own predictions move it. Labels,
+// coefficients and neighbours move an estimate but not this count.
 //
-// The score of a movement is minus the logarithm of a chance: that of as much evidence in so short
-// a time, times that of so one-sided a movement. The first is learned from all series of the rule:
-// in what part of the windows did the squares of what members moved, as a part of the
-// members, sum to as much. The second is that of a normal distribution for the movement in
-// standard errors. So people who all speak at once and say what they always said do not
-// fire a rule, and the less usual it is that they all speak, the less one-sided they need be.
+// The score of a movement is minus the logarithm of a product of two probabilities. The first is
+// the probability of this much evidence in a window. It is learned from all series of the rule:
+// the share of windows with at least this sum of squared movements of members, per member. The
+// second is the tail of a normal distribution for the movement in standard errors. A burst of
+// unchanged opinions therefore fires no rule, and in a rare burst a smaller movement suffices.
 
 // spanEvaluations lists over how many evaluations a CUSUM without a number looks back.
 var spanEvaluations = []int{1, 2, 4, 8}
@@ -34,9 +33,9 @@ const (
 	evidenceLevel = 8
 )
 
-// spansShape and windowShape are how the score of a CUSUM and of a change behave where nothing but
-// chance moves a count. The rates were measured on simulated networks. A threshold is never lower
-// than they say: what makes many people speak at once comes too seldom for a tail to learn it.
+// spansShape and windowShape describe the scores of a CUSUM and of a change when only chance
+// moves a count. The rates were measured on simulated networks. They are the lower bound
+// of a threshold, because bursts of many people are too rare for the learned tail.
 var (
 	spansShape  = shape{level: evidenceLevel, rate: 1e-3, mean: 1, least: 1}
 	windowShape = shape{level: evidenceLevel, rate: 2e-2, mean: 1, least: 1}
@@ -74,7 +73,7 @@ func (e *evidence) learn(bin int, part float64) {
 	}
 }
 
-// above returns in what part of the windows there was at least as much evidence. Windows overlap:
+// above returns the share of windows with at least this much evidence. Windows overlap:
 // so many of them show the same movement.
 func (e *evidence) above(bin int, overlap float64) float64 {
 	sum := 0.0

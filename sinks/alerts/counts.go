@@ -11,7 +11,7 @@ type Counts struct {
 	Inactive   int       `json:"inactive"`
 	Pending    int       `json:"pending"`
 	Firing     int       `json:"firing"`
-	Suppressed int       `json:"suppressed"` // of all, those whose newest estimate decides nothing
+	Suppressed int       `json:"suppressed"` // part of all: the newest estimate decides nothing
 	NoData     int       `json:"no_data"`
 	Silent     []Silence `json:"silent"` // why these two decide nothing, most alerts first
 
@@ -33,7 +33,7 @@ type Silence struct {
 	last string // community that was counted
 }
 
-// WhyNoData is the reason of a silence in which the newest estimate holds no data.
+// WhyNoData is the reason of an alert that stays silent because its newest estimate has no data.
 const WhyNoData = "no-data"
 
 const silenceExamplesMax = 5

@@ -61,8 +61,8 @@ type detector struct {
 	Peak   float64 `json:"peak,omitempty"` // height of the present peak, 0 where there is none
 }
 
-// sample holds the sums at a time: for a change, those that held when a cell of the grid ended,
-// for a CUSUM those of an evaluation, whose log time is Cell.
+// sample holds the sums at a time: for a change, at the end of a cell of the grid; for a CUSUM,
+// at an evaluation with the log time Cell.
 type sample struct {
 	Cell     int64   `json:"cell"`
 	Total    float64 `json:"total"`
@@ -74,7 +74,7 @@ type sample struct {
 // sum is one side of a CUSUM.
 type sum struct {
 	S     float64 `json:"s"`
-	Since int64   `json:"since"` // log time of the evaluation at which it was last zero
+	Since int64   `json:"since"` // log time of the last evaluation with a sum of zero
 	From  float64 `json:"from"`  // the total then
 }
 
@@ -89,21 +89,22 @@ func (s *sum) add(step, most float64, then sample) {
 const (
 	// floorPart is the part of the standard error of a share below which a movement is never news.
 	floorPart = 0.03
-	// cusumWarm is the number of evaluations from which a CUSUM learns before it sums.
+	// cusumWarm is the number of evaluations that a CUSUM learns from before it sums.
 	cusumWarm = 30
 	// cusumMemory and changeMemory are how many windows a spread remembers.
 	cusumMemory  = 1000
 	changeMemory = 30
 )
 
-// observe takes the newest estimate of the class. Only what moved counts as a change: what labels,
-// coefficients or a model version revised does not. Neither does what moved while a flag
-// suppressed, or after a time without data, whose records say nothing of where a share was.
+// observe takes the newest estimate of the class. Only the moved part of a record counts as a
+// change, not the part that labels, coefficients or a model version revised. Movements under a
+// suppressing flag and the first one after a time without data do not count, because the share
+// before them is unknown.
 func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	linked := d.Standing == standingGood || d.Standing == standingSuppressed
 	d.At = now
 	if d.Standing, d.Flag = standingOf(r, e, class); d.Standing == standingNone {
-		if e.Suppressed { // no alert may tell what the estimates do not
+		if e.Suppressed { // an alert must not reveal a suppressed estimate
 			d.Point = 0
 			d.Low = 0
 			d.High = 0
@@ -172,7 +173,7 @@ func (d *detector) remember(r *Rule, now int64) {
 	d.forget(r, now)
 }
 
-// forget drops what no later evaluation can read: all before the newest sample
+// forget drops the samples that no later evaluation reads: all before the newest sample
 // that ended by the time looked back to.
 func (d *detector) forget(r *Rule, now int64) {
 	until := (now - int64(r.Over)) / width(r)
@@ -195,7 +196,7 @@ func (d *detector) change(r *Rule, now int64) (moved, variance float64, known bo
 	return d.Total - d.Past[0].Total, d.Variance - d.Past[0].Variance, true
 }
 
-// changesAt returns the time from which on a change is compared with another past.
+// changesAt returns when a change will be compared with another sample.
 func (d *detector) changesAt(r *Rule, now int64) int64 {
 	for _, s := range d.Past[:min(2, len(d.Past))] {
 		if at := (s.Cell+1)*width(r) + int64(r.Over); at > now {
@@ -221,7 +222,7 @@ func (d *detector) value(r *Rule, now int64) (float64, bool) {
 	return d.Point, true
 }
 
-// scale returns what the rule takes for a usual movement, given the variance by the records.
+// scale returns the usual movement of the series, given the variance in the records.
 func (d *detector) scale(variance float64) float64 {
 	return math.Hypot(d.Spread.scale(variance), floorPart*d.SE)
 }
@@ -300,7 +301,7 @@ func (d *detector) watch(t *tail, s shape, height, threshold float64) {
 	}
 }
 
-// evaluateCUSUM adds what moved since the last evaluation to the sums, in units of what is usual.
+// evaluateCUSUM adds the movement since the last evaluation to the sums, in usual movements.
 func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64) verdict {
 	if fresh {
 		moved := d.Total - d.Then.Total
@@ -326,7 +327,7 @@ func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64
 	return verdictNo
 }
 
-// restart forgets what only makes sense under the rule that gathered it.
+// restart resets the state that depends on the parameters of the rule.
 func (d *detector) restart() {
 	*d = detector{
 		Standing: d.Standing, Flag: d.Flag, Point: d.Point, Low: d.Low, High: d.High, SE: d.SE,

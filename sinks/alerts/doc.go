@@ -1,14 +1,14 @@
 // Package alerts decides which alerts fire: a fold over published estimates.
 //
 // An Engine keeps, for every rule, community and class that the rule names, one
-// alert with its state (inactive, pending, firing) and what its detector needs. At
+// alert with its state (inactive, pending, firing) and the state of its detector. At
 // every emission of the log Evaluate takes the estimates that were published and
 // returns the transitions into firing and out of it.
 //
 // Detectors. A threshold compares one end of the interval, or the point, with a number. A
 // change with a number compares the point with the one that held a while ago, kept on a grid of
 // changeCells cells. A CUSUM with a number is the two-sided cumulative sum of Page (Biometrika
-// 41, 1954) over the movements z in units of what is usual for the series:
+// 41, 1954) over the movements z in units of the usual movement of the series:
 //
 //	S+ <- max(0, S+ + z - k),  S- <- max(0, S- - z - k),  alarm when either is above h
 //
@@ -25,7 +25,7 @@
 //
 // Units: shares are between 0 and 1, times are nanoseconds of log time. Cost of an
 // emission: O(rules) for each estimate, and one pass over all alerts when one of
-// them is due by time alone. There are at most alertsMax; what is beyond is counted.
+// them is due by time alone. There are at most alertsMax; further ones are only counted.
 //
 // It reads no clock, does no I/O and delivers nothing. One goroutine owns an Engine.
 package alerts

@@ -28,7 +28,7 @@ type Engine struct {
 	quietings   []Quieting      // in force, oldest first
 }
 
-// Ends are kept for those who tell them again for some time.
+// Ends are kept for a while, for targets that deliver them again.
 const (
 	endedKept = 15 * time.Minute // of log time
 	endedMax  = 10_000
@@ -55,7 +55,7 @@ type Moment struct {
 	Notes    []string
 }
 
-// New returns an engine in which nothing fires.
+// New returns an engine without firing alerts.
 func New(c Config) (*Engine, error) {
 	e := &Engine{}
 	return e, e.Configure(c)
@@ -63,8 +63,8 @@ func New(c Config) (*Engine, error) {
 
 // Configure replaces the rules, from the next emission on. An alert of a rule that has not changed
 // stays as it is. Where a rule of the same name is another now, firing stays firing until the new
-// rule says otherwise, and detectors that compare with the past begin again. What no rule is about
-// any more is resolved at the next emission. A configuration that is not valid changes nothing.
+// rule says otherwise, and detectors that compare with the past begin again. Alerts without a
+// rule are resolved at the next emission. A configuration that is not valid changes nothing.
 func (e *Engine) Configure(c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (e *Engine) Configure(c Config) error {
 	return nil
 }
 
-// index forgets which rules are about which community, to be matched anew.
+// index clears the table of rules by community; the next estimates fill it again.
 func (e *Engine) index() {
 	e.of = map[string][]*alert{}
 	e.there = map[string][]*alert{}
@@ -117,7 +117,7 @@ func (e *Engine) index() {
 	}
 }
 
-// keepTails takes over what rules that stay have learned.
+// keepTails keeps the learned tails of the rules that stay.
 func (e *Engine) keepTails(rules []Rule) {
 	tails := make([]*tail, len(rules))
 	for i := range rules {
@@ -277,8 +277,8 @@ func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Tr
 	return out
 }
 
-// step moves one alert and returns the state that it enters, or "". A silence ends what fires, and
-// holds back what would.
+// step moves one alert and returns the state that it enters, or "". A silence ends a firing
+// alert and prevents others.
 func (e *Engine) step(a *alert, t *tail, often float64, fresh bool, now int64) State {
 	silence := e.quieted(a, false, now)
 	if a.quiet = silence; silence != nil && a.State == Firing {
@@ -294,8 +294,8 @@ func (e *Engine) step(a *alert, t *tail, often float64, fresh bool, now int64) S
 	return entered
 }
 
-// evaluateDue moves the alerts that are due by time alone, and those whose rule has
-// gone. It forgets these, and those of communities that are gone; then others may find room.
+// evaluateDue moves the alerts that are due by time alone, and those without a rule. It deletes
+// these, and those of deleted communities, so that there is space for others.
 func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	if m.Time < e.due {
 		return out

@@ -48,8 +48,8 @@ func (c Config) Expected() []string {
 	return out
 }
 
-// falseAlarms returns how many false alarms a month a rule is expected to make, from what its
-// series have done so far, and its threshold. Both are 0 for a rule on a level.
+// falseAlarms returns how many false alarms a month a rule is expected to make, given its series
+// so far, and its threshold. Both are 0 for a rule on a level.
 func (e *Engine) falseAlarms(at int) (perMonth, threshold float64) {
 	r, t := &e.config.Rules[at], e.tails[at]
 	if r.When.Quantity != CUSUM && r.When.Quantity != Change {

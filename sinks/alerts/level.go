@@ -1,6 +1,6 @@
 package alerts
 
-// Level is the share at which a rule begins to fire, for a chart. Rules on changes have none.
+// Level is the share where a rule begins to fire, for a chart. Rules on changes have none.
 type Level struct {
 	Quantity Quantity `json:"quantity"`
 	Above    bool     `json:"above"`

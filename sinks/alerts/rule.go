@@ -23,17 +23,17 @@ const (
 	High   Quantity = "high"   // high end of the interval
 	Point  Quantity = "point"  // the estimate itself
 	Change Quantity = "change" // how far the share moved since Rule.Over ago
-	CUSUM  Quantity = "cusum"  // of the movements in units of what is usual
+	CUSUM  Quantity = "cusum"  // of the movements in units of the usual one
 )
 
-// quantities in the order in which messages name them.
+// quantities in the order of messages.
 var quantities = []Quantity{Low, High, Point, Change, CUSUM}
 
 // NoData decides the state of an alert without data: its community has no estimate, is below the
 // privacy floor, has no members, labels or predictions, or published nothing for Rule.NoDataAfter.
 type NoData string
 
-// What can become of an alert without data.
+// Choices for an alert without data.
 const (
 	noDataKeep  NoData = "keep"  // firing stays firing, nothing begins to fire
 	noDataAlert NoData = "alert" // as if the condition held
@@ -60,8 +60,8 @@ type Condition struct {
 	Budgeted bool   `json:"budgeted,omitempty"`
 }
 
-// String is the form that ParseWhen reads, but for what a change is over and the parameters of a
-// CUSUM.
+// String is the form that ParseWhen reads, without the period of a change and the parameters of
+// a CUSUM.
 func (c Condition) String() string {
 	left := string(c.Quantity)
 	if c.Of != "" {
@@ -191,7 +191,7 @@ func (r Rule) WithDefaults() Rule {
 	return r
 }
 
-// recovery is the value at which a firing alert stops to hold.
+// recovery is the value that ends a firing alert.
 func (r *Rule) recovery() float64 {
 	if r.Recover != nil {
 		return *r.Recover
@@ -212,7 +212,7 @@ func (r *Rule) shape() shape {
 	return changeShape
 }
 
-// window is the time in which a change or a CUSUM looks once at a series.
+// window is the time between two evaluations of a series by a change or a CUSUM.
 func (r *Rule) window() time.Duration {
 	if r.When.Quantity == CUSUM {
 		return r.Every
@@ -238,14 +238,14 @@ func (p Patterns) Match(name string) bool {
 	return slices.ContainsFunc(p, func(pattern string) bool { return Matches(pattern, name) })
 }
 
-// In patterns of path.Match a slash is special, and so is what stands in brackets.
+// In patterns of path.Match, a slash and brackets are special.
 var (
 	plainName    = strings.NewReplacer("/", "\x00")
 	plainPattern = strings.NewReplacer("/", "\x00", `\\`, `\\`, `\[`, `\[`, "[", `\[`)
 )
 
 // Matches reports whether a pattern describes a name: * stands for any text, ? for one
-// character, and a backslash takes the meaning from what follows.
+// character, and a backslash quotes the next character.
 func Matches(pattern, name string) bool {
 	matches, err := path.Match(plainPattern.Replace(pattern), plainName.Replace(name))
 	return matches && err == nil // a pattern that ends in a backslash describes nothing

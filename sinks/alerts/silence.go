@@ -18,7 +18,7 @@ type Quieting struct {
 	Until     string `json:"until"`     // log time, RFC 3339
 	By        string `json:"by"`
 	Why       string `json:"why,omitempty"`
-	// Acknowledge leaves the alerts firing, and says who sees to them.
+	// Acknowledge leaves the alerts firing, and names the person in charge.
 	Acknowledge bool `json:"acknowledge,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func ParseQuieting(note string) (q Quieting, ok bool) {
 	return q, q.Validate() == nil
 }
 
-// Validate reports what is missing.
+// Validate reports missing or wrong fields.
 func (q Quieting) Validate() error {
 	if q.Rule == "" || q.Community == "" || q.Class == "" {
 		return fmt.Errorf("rule, community and class: want a name or a pattern such as * for each")
@@ -71,7 +71,7 @@ func (q Quieting) Validate() error {
 	return nil
 }
 
-// until returns the log time at which the decision ends.
+// until returns the log time when the decision ends.
 func (q *Quieting) until() int64 {
 	at, _ := time.Parse(time.RFC3339Nano, q.Until) // it was validated
 	return at.UnixNano()
@@ -83,7 +83,7 @@ func (q *Quieting) about(a *alert, class string) bool {
 }
 
 // note takes a note of the log. A decision replaces an earlier one of its kind about the same
-// patterns, so that one whose end has passed takes it back.
+// patterns; one that has already ended cancels it.
 func (e *Engine) note(text string, now int64) {
 	q, ok := ParseQuieting(text)
 	if !ok {
@@ -95,7 +95,7 @@ func (e *Engine) note(text string, now int64) {
 	}
 	e.quietings = append(slices.DeleteFunc(e.quietings, over), q)
 	e.quietings = e.quietings[max(0, len(e.quietings)-quietingsMax):]
-	e.due = 0 // those that fire end now
+	e.due = 0 // firing ones end now
 }
 
 // quieted returns the newest decision of a kind that is in force for an alert, or nil.
@@ -110,7 +110,7 @@ func (e *Engine) quieted(a *alert, acknowledged bool, now int64) *Quieting {
 	return nil
 }
 
-// text says who silenced an alert, and until when.
+// text names the person who silenced an alert, and the end.
 func (q *Quieting) text() string {
 	text := "silenced until " + clock(q.until()) + " by " + q.By
 	if q.Why != "" {

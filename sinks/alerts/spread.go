@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spread learns how far one series moves by itself, beside what the standard errors of the
-// records give for it. News must not widen it: the windows are divided into blocks, and the
+// spread learns the usual movement of one series, in addition to the standard errors of its
+// records. News must not widen it: the windows are divided into blocks, and the
 // spread is the median of their mean squares (median of means). A few movements are in a few
 // blocks, and so are the first records of a log, when everything comes at once.
 type spread struct {
@@ -29,8 +29,7 @@ const (
 	// blocksMost is the number of blocks; then two become one, up to the memory of a
 	// spread.
 	blocksMost = 16
-	// blocksLeast is the number of blocks from which on their median counts; of fewer it
-	// is the mean.
+	// blocksLeast is the number of blocks that a median needs; with fewer, the mean is used.
 	blocksLeast = 3
 	// burstPart is the part of the errors of the records, as far as they have proved
 	// right, that a spread is at least: where predictions of many members are made again
@@ -40,7 +39,7 @@ const (
 	ratioMax = 1e6
 )
 
-// scale returns the spread of a movement whose variance by the records is given.
+// scale returns the spread of a movement, given its variance in the records.
 func (s *spread) scale(variance float64) float64 {
 	square, expected := s.typical()
 	if s.Windows == 0 {
@@ -52,7 +51,7 @@ func (s *spread) scale(variance float64) float64 {
 	return math.Sqrt(max(square, burstPart*burstPart*min(1, proved)*max(variance, 0)))
 }
 
-// known returns the number of windows of the blocks in which anything can have moved.
+// known returns the number of windows in blocks with a variance above zero.
 func (s *spread) known() (windows float64) {
 	for _, b := range s.Blocks {
 		if b.Variance > 0 {
@@ -62,8 +61,8 @@ func (s *spread) known() (windows float64) {
 	return windows
 }
 
-// proved returns how the squares of movements compare with their variances by the records: the
-// median of the blocks in which anything can have moved, 0 where there are none. Most of the
+// proved returns the ratio of squared movements to their variances in the records: the median
+// over blocks with a variance above zero, 0 if there are none. Most of the
 // time nothing moves in a community about which few people post.
 func (s *spread) proved() float64 {
 	ratios := make([]float64, 0, blocksMost)
@@ -182,8 +181,8 @@ const (
 var changeShape = shape{level: 3, rate: 0.0266, mean: 0.27}
 
 const (
-	cusumPeaks = 1e-3  // about, a window: those that are learned from
-	cusumEdge  = 1.166 // what Siegmund adds to a threshold for the steps being whole ones
+	cusumPeaks = 1e-3  // about, per window: peaks that are learned from
+	cusumEdge  = 1.166 // Siegmund's correction of a threshold for discrete steps
 )
 
 // cusumShape is that of a CUSUM with a drift, by Siegmund's approximation of its run length

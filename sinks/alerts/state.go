@@ -42,8 +42,7 @@ func encode(v any) []byte {
 // JSON is the transition as it is delivered, and as files have it.
 func (t *Transition) JSON() []byte { return encode(t) }
 
-// PlainJSON returns the JSON of a value in which texts are as people read them: <, > and & stand
-// for themselves.
+// PlainJSON returns the JSON of a value without escapes of <, > and &.
 func PlainJSON(v any) ([]byte, error) {
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)

@@ -46,7 +46,7 @@ func (d *detector) side() *sum {
 	return &d.Up
 }
 
-// story returns what is to be said of the alert as it enters a state, or, of Pending, as it stands.
+// story returns the text of an alert that enters a state, or that is Pending.
 func (a *alert) story(t *tail, often float64, state State, now int64) (s story) {
 	d := &a.Detector
 	s = story{detector: d, shares: d.Standing == standingGood || d.Standing == standingSuppressed}
@@ -79,7 +79,7 @@ func (a *alert) story(t *tail, often float64, state State, now int64) (s story) 
 	return s
 }
 
-// ending says why a firing alert ends whose condition does not hold.
+// ending explains the end of a firing alert when its condition no longer holds.
 func (a *alert) ending(moved float64) End {
 	d, r := &a.Detector, a.rule
 	switch {
@@ -149,7 +149,7 @@ func (d *detector) score(threshold float64, now int64) string {
 		fixed(math.Abs(m.Moved)/math.Sqrt(m.Variance)), fixed(m.Score), fixed(threshold))
 }
 
-// asks says what the rule asks for, or, of an end, where it ends.
+// asks returns the condition of the rule, or, for an end, the value that ends it.
 func (r *Rule) asks(state State, unit func(float64) string) string {
 	side := map[bool]string{true: "above", false: "below"}
 	value := r.When.Value

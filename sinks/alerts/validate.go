@@ -14,7 +14,7 @@ import (
 const (
 	rulesMax    = 1000
 	nameMax     = 128     // bytes of a rule's name
-	changeCells = 60      // cells of the grid on which a change remembers the past
+	changeCells = 60      // cells in the grid of past shares of a change
 	alertsMax   = 100_000 // rule, community and class together
 )
 
@@ -95,7 +95,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 	}
 }
 
-// validateCondition checks what the detector of the rule needs, and that it gets nothing else.
+// validateCondition checks that the rule has the parameters of its detector and no others.
 func (r Rule) validateCondition(bad func(string, ...any)) {
 	value := r.When.Value
 	switch r.When.Quantity {

@@ -10,7 +10,7 @@ import (
 	"gqlstream/sinks/notify"
 )
 
-// Bounds of what is kept and answered of alerts.
+// Bounds of the alerts that are kept and listed.
 const (
 	transitionsMax = 2_000 // the newest, for marks in the charts
 	NotesMax       = 1_000 // the same
@@ -66,19 +66,19 @@ type alertsAnswer struct {
 	Firing      int                 `json:"firing"` // altogether, of all communities
 	Pending     int                 `json:"pending"`
 	Transitions []alerts.Transition `json:"transitions"` // newest first
-	// what the log says to people, oldest first
+	// messages of the log for people, oldest first
 	Notes  []sinks.Note `json:"notes"`
 	Levels []alertLevel `json:"levels"` // that rules watch in the community, for its chart
 }
 
-// alertLevel is the share at which a rule on a class of a community begins to fire.
+// alertLevel is the share where a rule on a class of a community begins to fire.
 type alertLevel struct {
 	Rule  string `json:"rule"`
 	Class string `json:"class"`
 	alerts.Level
 }
 
-// levels returns what rules watch in a community.
+// levels returns the thresholds of the rules on a community.
 func levels(rules []alerts.Counts, community string, classes []string) []alertLevel {
 	out := []alertLevel{}
 	for _, r := range rules {

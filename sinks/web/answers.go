@@ -12,7 +12,7 @@ import (
 // answersMax bounds the bytes of labels that are published at once.
 const answersMax = 4 << 20
 
-// published says what became of labels that a reader sent.
+// published is the result of labels that a reader sent.
 type published struct {
 	Published int `json:"published"` // labels; rows without one are passed over
 }

@@ -22,7 +22,7 @@ type info struct {
 	Display  Display    `json:"display"`
 	Flags    []flagInfo `json:"flags"`
 	Quiet    float64    `json:"quiet_seconds"`
-	Public   []string   `json:"public"`   // communities whose chart anybody may embed
+	Public   []string   `json:"public"`   // communities with a chart that anybody may embed
 	Answers  bool       `json:"answers"`  // the page takes labels
 	Silences bool       `json:"silences"` // the page takes silences and acknowledgements
 	State    string     `json:"state"`    // directory, for commands that the page shows
@@ -83,8 +83,8 @@ type changedAnswer struct {
 	Estimates []*quant.Estimate `json:"estimates"`
 }
 
-// askChanged answers what has changed after a position. Of a record that was published several
-// times since, it has the newest.
+// askChanged answers with the records after a position: the newest one of each community and
+// method.
 func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
 	after := q.number("after", 0, 0, math.MaxInt)
@@ -111,7 +111,7 @@ const (
 	estimatesMax     = 10_000
 )
 
-// historyAnswer is a part of what was published of a community by a method.
+// historyAnswer is a part of the records of a community by a method.
 type historyAnswer struct {
 	Community string           `json:"community"`
 	Method    string           `json:"method"`

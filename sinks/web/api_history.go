@@ -155,8 +155,7 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 const rollupsBack = 7 * 24 * time.Hour
 
 // inForce returns the record of a community that was in force at a log time, or the latest one
-// at none: that of the log out, or what roll-ups say where the log out does not
-// reach back so far.
+// at none: that of the log out, or a roll-up if the log out does not reach back so far.
 func inForce(
 	ctx context.Context,
 	s *Server,
@@ -233,7 +232,8 @@ func askExplain(ctx context.Context, s *Server, q *params) (any, error) {
 	return s.inTurn(ctx, func(ctx context.Context) (any, error) { return s.config.Explain(ctx, e) })
 }
 
-// askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
+// askWhom answers with people to label. It takes turns with explanations, because both need a graph
+// of their own.
 func askWhom(ctx context.Context, s *Server, q *params) (any, error) {
 	question := ask.Question{
 		Communities: []string{q.query.Get("community")},

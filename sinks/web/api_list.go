@@ -75,10 +75,10 @@ func readListQuery(s *Server, p *params) (q listQuery) {
 // listAnswer is a page of communities.
 type listAnswer struct {
 	Total       int       `json:"total"`   // communities there are
-	Matched     int       `json:"matched"` // those that the search and the method leave
+	Matched     int       `json:"matched"` // rows that match the search and the method
 	Offset      int       `json:"offset"`
 	Position    uint64    `json:"position"`
-	Now         time.Time `json:"now"` // the server's clock, to which Updated belongs
+	Now         time.Time `json:"now"` // the server's clock, also that of Updated
 	Communities []listRow `json:"communities"`
 }
 
@@ -196,7 +196,7 @@ func (o *orderCache) get(s *store, key listOrder) []*community {
 type rank struct {
 	community *community
 	value     float64
-	missing   bool // nothing to sort by: last, whatever the direction
+	missing   bool // no value to sort by: last in both directions
 }
 
 // ordered returns the communities that match, sorted. Ties are in order of name.

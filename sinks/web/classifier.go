@@ -16,7 +16,7 @@ type judgement struct {
 	Accuracy []*float64 `json:"accuracy"` // by class; null where no label of it was judged
 }
 
-// judgementsMost bounds what is kept. Where there are more, every second one goes.
+// judgementsMost bounds the history. Beyond it, every second judgement is deleted.
 const judgementsMost = 1_000
 
 // classifierLog keeps how right each model version was since the process began.

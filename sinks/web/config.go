@@ -30,7 +30,7 @@ type HTTP struct {
 
 	// MetricsCommunities bounds the communities in the metrics; nil: MetricsCommunitiesDefault.
 	MetricsCommunities *int `yaml:"metrics_communities"`
-	// communities whose chart anybody may embed, without a token
+	// communities with a chart that anybody may embed, without a token
 	Public   []string `yaml:"public"`
 	Answers  bool     `yaml:"answers"`  // readers of the page may publish labels
 	Silences bool     `yaml:"silences"` // readers of the page may silence and acknowledge alerts
@@ -58,8 +58,8 @@ const (
 	ListenOff     = "off"
 )
 
-// Config configures a Server. The comment of a field says what its zero value means. Classes has
-// none, and neither have the functions that answer questions.
+// Config configures a Server. The comment of a field gives the meaning of its zero value. Classes
+// has none, and neither have the functions that answer questions.
 type Config struct {
 	HTTP
 
@@ -76,8 +76,8 @@ type Config struct {
 	Classes  []string // K names; required
 
 	CommunitiesMax int // further communities are counted, not kept; 0 is 100,000
-	RequestsMax    int // requests that are answered at a time, beside probes; 0 is 256
-	// of log time, after which what moved at all is published; 0: each emission has it
+	RequestsMax    int // requests that are answered at a time, not counting probes; 0 is 256
+	// of log time until the smallest change is published; 0: each emission
 	Quiet time.Duration
 
 	// Records returns the newest that were published of a community by a method, oldest first.
@@ -96,7 +96,7 @@ type Config struct {
 	// time, and ends when its context does. An error that is a *Refusal is shown, any
 	// other is logged.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
-	Ask     func(ask.Question) (*ask.Answer, error) // draws whom to label
+	Ask     func(ask.Question) (*ask.Answer, error) // draws people to label
 	// Quarantine returns the newest entries of the quarantine, newest first, at most limit, and
 	// only those with the reason unless it is empty.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)

@@ -8,15 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// idleMax is the number of connections, beside those of the requests that are answered at a time,
-// that wait for the next question of a page or a probe.
+// idleMax is the number of idle connections: they wait for the next request of a page or a
+// probe, and come on top of those with a request.
 const idleMax = 1_000
 
-// connections bounds the connections that are open. The server says through http.Server.ConnState
-// what becomes of each. A new one beyond the bound has the server close all that wait for a
-// request, but for those that are younger than five seconds, after which a half request ends by
-// itself. Beyond twice the bound the one that has waited longest is closed, so that a flood ends
-// somewhere, and a probe that has just come is answered.
+// connections bounds the connections that are open. The server reports their states through
+// http.Server.ConnState. A new one beyond the bound makes the server close every idle connection
+// older than five seconds; a half request times out in this time. Beyond twice the bound the
+// server closes the oldest idle connection. So a flood is bounded, and a new probe is answered.
 type connections struct {
 	server *http.Server
 	most   atomic.Int64 // connections; tests lower it

@@ -7,11 +7,11 @@ import (
 	"gqlstream/internal/request"
 )
 
-// Deployment says how a run is deployed: what its streams hold, the group that it works in, and its
-// configuration. It does not hang on steps. Zero values are unknown.
+// Deployment describes a run: the contents of its streams, its group and its configuration.
+// Steps do not change it. Zero values are unknown.
 type Deployment struct {
-	// LastEvents is when the broker took the newest event of a kind, of those that the log still
-	// holds.
+	// LastEvents is when the broker received the newest event of each kind that is still in the
+	// log.
 	LastEvents map[string]time.Time
 	Streams    []Stream
 	Lacks      []Lack

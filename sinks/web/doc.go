@@ -1,15 +1,14 @@
 // Package web shows a running pipeline: a page, an HTTP API and Prometheus
 // metrics, all on one address.
 //
-// It keeps, per community and method, the latest estimate and what a list shows of
-// the day before, and the last Status that the run loop pushed. Its sources are
-// Write (it is a sink like the others) and Status; it asks the pipeline for nothing,
-// so a slow reader can never hold up a step. Write copies and returns; whoever wants
-// to know what is new asks for what changed after a position, which costs what
-// changed. Records of the past are read from the log out, by Config.Records.
+// It keeps, per community and method, the latest estimate and the list's figures of the day before,
+// and the last Status that the run loop pushed. Its sources are Write (it is a sink like the
+// others) and Status; it asks the pipeline for nothing, so a slow reader can never hold up a step.
+// Write copies and returns; a reader asks for the changes after a position, which costs O(changes).
+// Records of the past are read from the log out, by Config.Records.
 //
 // Invariants. Readers see whole records: a stored record is never changed, only
-// replaced. The position of what is shown never decreases.
+// replaced. The position of the page never decreases.
 //
 // Security. Community names, flags and versions come from the stream and are
 // hostile: they leave as JSON or through textContent, under a content security
@@ -22,6 +21,6 @@
 // RFC 3339. "Updated" is the wall clock at Write; Estimate.Time is the log's.
 //
 // Reading the source: server.go starts and ends it; store.go and series.go keep
-// records, status.go and alerts.go what else is told; api*.go answer; guard.go and
+// records, status.go and alerts.go the rest of the state; api*.go answer; guard.go and
 // connections.go refuse.
 package web

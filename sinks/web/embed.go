@@ -9,7 +9,7 @@ import (
 )
 
 // A chart to embed is one page with one picture of one community that http.public lists. Anybody
-// may read it and any site may frame it. It shows what is published of that community, no more.
+// may read it and any site may frame it. It shows the published records of that community, no more.
 
 const embedPath = "/embed/"
 
@@ -28,14 +28,14 @@ func (s *Server) isEmbed(path string) bool {
 		(strings.HasPrefix(path, embedPath) || slices.Contains(embedFiles, path))
 }
 
-// embedded is what a chart to embed shows.
+// embedded is the content of a chart to embed.
 type embedded struct {
 	Name       string       `json:"name"`
 	Display    string       `json:"display"` // name for people
 	Classes    []string     `json:"classes"` // names for people
 	Pipeline   string       `json:"pipeline"`
 	Confidence float64      `json:"confidence"`
-	LogTime    *time.Time   `json:"log_time"` // up to which the value is in force
+	LogTime    *time.Time   `json:"log_time"` // the value is in force until then
 	Headline   Headline     `json:"headline"`
 	History    rollupAnswer `json:"history"`
 }
@@ -68,8 +68,8 @@ func askEmbedded(ctx context.Context, s *Server, q *params) (any, error) {
 	return out, nil
 }
 
-// serveEmbed answers with the page of a chart to embed. What the address says after the name is
-// read by the page alone.
+// serveEmbed answers with the page of a chart to embed. The page alone reads the rest of the
+// address after the name.
 func (s *Server) serveEmbed(w http.ResponseWriter, r *http.Request) {
 	if !slices.Contains(s.config.Public, r.PathValue("name")) {
 		fail(w, http.StatusNotFound, "this community is not public; see http.public")

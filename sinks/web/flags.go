@@ -12,11 +12,11 @@ const (
 	information Severity = "information"
 )
 
-// readersFlag explains a flag to a reader who knows nothing of the methods.
+// readersFlag explains a flag to a reader without knowledge of the methods.
 type readersFlag struct {
 	name     string
 	severity Severity
-	title    string // what a chip says
+	title    string // text of a chip
 	meaning  string
 	action   string
 }
@@ -156,7 +156,7 @@ type flagInfo struct {
 	Title    string   `json:"title"`
 	Meaning  string   `json:"meaning"`
 	Action   string   `json:"action"`
-	Exactly  string   `json:"exactly"` // what the method says
+	Exactly  string   `json:"exactly"` // explanation in terms of the method
 }
 
 // flagInfos returns every flag, the gravest first. A flag without reader's words is weak.

@@ -154,7 +154,7 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// admit sets the headers that every answer has, and refuses what no route takes.
+// admit sets the headers of every answer, and refuses requests without a route.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, post bool) bool {
 	h, allowed := w.Header(), []string{http.MethodGet, http.MethodHead}
 	if post {
@@ -241,7 +241,7 @@ func plainPath(escaped string) bool {
 }
 
 // authorized checks the token, if there is one: as a bearer token, or as the
-// password of any user, which is what a browser can send for a page.
+// password of any user, as a browser sends it.
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	if s.token == nil {
 		return true
@@ -267,7 +267,7 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if !ready {
 		code = http.StatusServiceUnavailable
 	}
-	http.Error(w, why, code) // plain text, whatever the code
+	http.Error(w, why, code) // plain text for every code
 }
 
 // secrets are the contents of the secret files.

@@ -114,7 +114,7 @@ func (s *Server) runningHeadline(status *Status, now time.Time) Headline {
 	return Headline{levelLive, "Live: the estimates follow the log."}
 }
 
-// waitingFor says what a pipeline waits for, and what helps where that is known.
+// waitingFor names the cause of a pipeline's wait, and the remedy if it is known.
 func waitingFor(sink request.State) string {
 	text := sentence(fmt.Sprintf("the pipeline waits for %s%s", sink.Name, after(sink.Reason)))
 	low := strings.ToLower(sink.Reason)

@@ -21,10 +21,10 @@ const (
 	mismatchesShown = 1_000 // communities, at most
 )
 
-// newMetrics returns what gathers the metrics. It reads the store and the journal when Prometheus
-// asks, so that the number of communities costs nothing in between. Only durations of steps are
-// counted as they come. The help of a metric is its reference: docs/metrics.md shows how to read
-// it.
+// newMetrics returns the collector of the metrics. It reads the store and the journal when
+// Prometheus asks, so that the number of communities costs nothing in between. Only durations of
+// steps are counted as they come. The help of a metric is its reference: docs/metrics.md shows how
+// to read it.
 func newMetrics(s *Server) prometheus.Gatherer {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	s.step = prometheus.NewHistogram(prometheus.HistogramOpts{

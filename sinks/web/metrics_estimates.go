@@ -163,7 +163,7 @@ func (f *families) family(name, help string, kind dto.MetricType) *dto.MetricFam
 	return family
 }
 
-// label returns a label, whose value is made valid: any other would fail the whole scrape.
+// label returns a label with a valid value: an invalid one would fail the whole scrape.
 func label(name, value string) *dto.LabelPair {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	return &dto.LabelPair{Name: &name, Value: &value}

@@ -122,8 +122,8 @@ func (p *params) time(name string) time.Time {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9))
 }
 
-// question answers what is asked. It reads the parameters first, and says with a Refusal
-// what the client can mend.
+// question answers a request. It reads the parameters first; a Refusal names the client's
+// mistake.
 type question func(ctx context.Context, s *Server, q *params) (any, error)
 
 // questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
@@ -227,8 +227,8 @@ func at(list []float64, k int) string {
 	return strconv.FormatFloat(list[k], 'g', -1, 64)
 }
 
-// inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
-// their turn. It ends with the server as well.
+// inTurn makes one answer at a time if answers need a graph of their own, and lets few requests
+// wait. It ends with the server as well.
 func (s *Server) inTurn(
 	ctx context.Context,
 	answer func(context.Context) (any, error),

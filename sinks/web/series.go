@@ -18,7 +18,7 @@ type record struct {
 
 // newRecord takes over an estimate and its lists. Where received is zero, it came at its log time.
 func newRecord(e quant.Estimate, received time.Time) *record {
-	if e.Suppressed { // whatever else it holds is not for the public
+	if e.Suppressed { // the other fields are not public
 		e = quant.Estimate{
 			Pipeline:     e.Pipeline,
 			Community:    e.Community,
@@ -57,7 +57,7 @@ func fits(e *quant.Estimate, k int) bool {
 	return len(e.Prevalence) == k || e.Suppressed && len(e.Prevalence) == 0
 }
 
-// series holds what the lists show of one community by one method. Charts read the log out.
+// series holds the list's figures of one community by one method. Charts read the log out.
 type series struct {
 	method  string
 	latest  *record
@@ -72,7 +72,7 @@ type series struct {
 	published uint64 // records that came since the server began
 }
 
-// point is what a list shows of a record that may have gone.
+// point holds the list's figures of a record that may be deleted.
 type point struct {
 	at time.Time
 	// at in nanoseconds since 1970, or where the log has no times the position in 1e9
@@ -87,7 +87,7 @@ type point struct {
 const (
 	pastMax      = 2 * trendMax
 	pastBytesMax = 64 << 20
-	pointBytes   = 80 // besides the shares
+	pointBytes   = 80 // without the shares
 	pastStepMin  = time.Second
 )
 
@@ -222,7 +222,7 @@ func (s *series) moved(class int) (m movement, ok bool) {
 	return m, true
 }
 
-// news is what moved a share since the first record that says so.
+// news is the sum of moved of a share since the first record with that field.
 type news struct{ sum, variance float64 }
 
 // addNews returns the news after a record with such parts. Without parts there are none from then

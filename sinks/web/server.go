@@ -38,16 +38,16 @@ type Server struct {
 	alertBoard
 
 	config   Config
-	instance string // differs after a restart, so that pages know to read anew
+	instance string // differs after a restart, so that pages reload
 	started  time.Time
 	hosts    map[string]bool
 	secrets
 
 	orders  orderCache
 	pages   chan struct{} // large ones that are being made
-	waiting chan struct{} // explanations, and whom to label: one in turn, and those that wait
+	waiting chan struct{} // explanations and draws: the current one, and requests that wait
 	turn    chan struct{}
-	life    context.Context //nolint:containedctx // of what is made in turn
+	life    context.Context //nolint:containedctx // of explanations and draws
 	end     context.CancelFunc
 
 	listener  net.Listener // nil: nothing is listened on

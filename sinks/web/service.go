@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// serviceName and serviceVersion are what tools for NATS services show.
+// serviceName and serviceVersion are shown by tools for NATS services.
 const (
 	serviceName    = "gqlstream"
 	serviceVersion = "1.0.0" // of the questions, not of the program
@@ -30,14 +30,14 @@ const queueGroup = "q"
 
 // service answers questions on NATS, as the micro library does: tools that list and ask services
 // find it. It is not made with that library, because a service of it writes an answer to any
-// subject that the question names. Whoever may ask could have a run write on the subjects of its
-// own log that way.
+// subject that the question names. A client with the right to ask could make a run write on the
+// subjects of its own log.
 type service struct {
 	server   *Server
 	nc       *nats.Conn
 	identity micro.ServiceIdentity
 	started  time.Time
-	inboxes  []string        // what the subjects of replies must begin with, dots included
+	inboxes  []string        // prefixes of reply subjects, dots included
 	ctx      context.Context //nolint:containedctx // of answers that take long
 	slow     sync.WaitGroup  // answers that take longer than others of their endpoint may wait
 	subs     []*nats.Subscription
@@ -48,8 +48,8 @@ type service struct {
 	warned    time.Time  // when a refused reply was last reported
 }
 
-// Inboxes that every service replies to: those of clients by default, and those that a server makes
-// for a question from another account, which clients cannot name.
+// Inboxes that every service replies to: the default ones of clients, and those of a server for
+// questions from another account, which clients cannot name.
 const (
 	inboxDefault = "_INBOX"
 	accountInbox = "_R_"
@@ -126,8 +126,8 @@ func (v *service) addEndpoint(rt *route, subject string) error {
 	return err
 }
 
-// addVerb answers what tools ask of services: of all of them, of those of our name, and of this
-// one.
+// addVerb answers tools that query services: all services, services of this name, and this
+// instance.
 func (v *service) addVerb(verb micro.Verb) error {
 	subjects := [][2]string{{}, {serviceName, ""}, {serviceName, v.identity.ID}}
 	for _, of := range subjects {

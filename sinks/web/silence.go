@@ -62,7 +62,7 @@ func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, q)
 }
 
-// decision completes what was asked, or says what is wrong with it.
+// decision completes a request, or explains its mistake.
 func (a silenceAsked) decision(now time.Time) (q alerts.Quieting, problem string) {
 	q = a.Quieting
 	q.Community, q.Class = cmp.Or(q.Community, "*"), cmp.Or(q.Class, "*")

@@ -18,7 +18,7 @@ type Status struct {
 	// "starting", "replaying", "running", "waiting", "stopping"; "running" is ready
 	State    string `json:"state"`
 	Message  string `json:"message"`  // one line for people, such as why it is not running
-	Progress string `json:"progress"` // what a long step is doing now; see Server.Progress
+	Progress string `json:"progress"` // current work of a long step; see Server.Progress
 
 	Position uint64 `json:"position"` // applied last
 	// last in the stream; 0 unknown. The lag is End - Position.
@@ -37,7 +37,7 @@ type Status struct {
 	// values that the rule of a community cannot compare, by community
 	Mismatches map[string]uint64 `json:"-"`
 
-	// What people must know of though it keeps nothing from running; /readyz repeats Warning.
+	// Warnings that do not stop the run; /readyz repeats Warning.
 	Warning    string        `json:"-"`
 	LogAhead   time.Duration `json:"-"` // of the log's time before the clocks
 	LeftOut    uint64        `json:"-"` // refusals without an entry of their own in the quarantine
@@ -76,15 +76,14 @@ type Checkpoint struct {
 	Failed   uint64    `json:"failed"` // attempts that failed, ever
 }
 
-// Graph counts what the store holds, without what was erased.
+// Graph counts the vertices and edges of the store, without erased ones.
 type Graph struct {
 	Vertices uint64 `json:"vertices"`
 	Edges    uint64 `json:"edges"`
 }
 
-// Evidence counts the vertices of which something is known, as of Position, and how many of them
-// have an edge: labels, predictions or members that hardly ever have one carry other ids than the
-// edges.
+// Evidence counts the vertices with labels, predictions and communities at Position, and those
+// of them with an edge. If few have an edge, their ids probably differ from those of the edges.
 type Evidence struct {
 	Position      uint64            `json:"position"` // 0: not counted yet
 	Labels        Meeting           `json:"labels"`   // without audit labels
@@ -127,7 +126,7 @@ type journal struct {
 	stages *prometheus.HistogramVec
 }
 
-// Status stores what the run loop says of itself. It is cheap: call it after
+// Status stores the report of the run loop. It is cheap: call it after
 // every step. Maps and lists become the server's.
 func (j *journal) Status(status Status) {
 	j.mu.Lock()
@@ -143,8 +142,8 @@ func (j *journal) Status(status Status) {
 	j.judgements.take(&status, j.classes)
 }
 
-// Progress says in one line what a long step is doing, "" when it has ended, and where the stream
-// ends now, 0 if that is not known: what waits behind the step is lag. A step that reports it is
+// Progress reports a long step in one line, "" when it has ended, and the end of the stream, 0
+// if unknown: messages behind the step are lag. A step that reports it is
 // not stalled. Any goroutine calls it, once a second say, while the run loop cannot report.
 func (j *journal) Progress(text string, end uint64) {
 	j.mu.Lock()
@@ -163,7 +162,7 @@ func (j *journal) Explaining(text string) {
 	j.explaining = text
 }
 
-// progressOfExplanation returns what Explaining was told last.
+// progressOfExplanation returns the last argument of Explaining.
 func (j *journal) progressOfExplanation() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

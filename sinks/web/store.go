@@ -21,7 +21,7 @@ type community struct {
 	name    string
 	folded  string // lower case, for search: the name for people and that of the log
 	natural string // key of its place in a list
-	look    string // what its name looks like: equal for names that people cannot tell apart
+	look    string // shape of its name: equal for names that people cannot tell apart
 	series  []*series
 }
 
@@ -90,7 +90,7 @@ func newStore(c Config) *store {
 	}
 }
 
-// Write stores the estimates of a position, whose lists become the server's. It never waits for a
+// Write stores the estimates of a position and takes over their slices. It never waits for a
 // reader. Estimates with another number of classes are left out, and counted.
 func (s *store) Write(estimates []quant.Estimate) { s.write(estimates, time.Now()) }
 
@@ -102,8 +102,8 @@ func (s *store) Load(estimates []quant.Estimate) {
 	s.write(estimates, time.Time{})
 }
 
-// Recall tells what roll-ups of a community by a method, oldest first, say of the day before the
-// estimates of Load, for the trend and the change of the list. Call it after Load and before the
+// Recall adds roll-ups of a community by a method, oldest first, of the day before the estimates
+// of Load. The list takes its trend and change from them. Call it after Load and before the
 // first Write.
 func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 	s.mu.Lock()
@@ -204,7 +204,7 @@ func (s *store) community(name string) *community {
 }
 
 // looksLike returns the name of another community that looks like that of c, empty if there is
-// none: anybody who may make communities can give one a name that people take for another's.
+// none: a client that may create communities can choose a deceptive name.
 func (s *store) looksLike(c *community) string {
 	for _, other := range s.byLook[c.look] {
 		if other != c {
@@ -248,8 +248,8 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 }
 
 // changed returns the newest records that came after a position, of the communities named or of
-// all, by community and method, and the position up to which that is so. It looks at no series of
-// others than those named, and of all at no more than those that changed.
+// all, by community and method, and the position of that state. It reads only the named series,
+// or only the changed ones.
 func (s *store) changed(names []string, after uint64) (list []*record, position uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -290,7 +290,7 @@ func compareNames(a, b *community) int {
 
 var numbers = regexp.MustCompile("[0-9]+")
 
-// naturalKey returns a text whose byte order is the natural order of lower-case names:
+// naturalKey returns a text that sorts by bytes in the natural order of lower-case names:
 // before the digits of a number, without zeros in front, it says how many they are.
 func naturalKey(folded string) string {
 	return numbers.ReplaceAllStringFunc(folded, func(n string) string {

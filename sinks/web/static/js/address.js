@@ -1,4 +1,4 @@
-// The address holds what is shown, so that it can be shared: "#/c/NAME?method=auto&class=1".
+// The address holds the state of a view, so that it can be shared: "#/c/NAME?method=auto&class=1".
 
 // read returns the page and its parameters; the page "unknown" is none of ours.
 export function read(hash = location.hash) {

@@ -1,4 +1,4 @@
-// Alerts: what fires now, what began and ended, who is told.
+// Alerts: firing ones, beginnings and ends, rules, and delivery.
 
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";

@@ -1,4 +1,4 @@
-// Talks to the server: questions, and what has changed, once a second.
+// Talks to the server: requests, and the changes once a second.
 
 // apiURL returns the address of a path of the API, below the address of the page: a proxy may serve
 // both under a path of its own, such as /gql/.
@@ -35,7 +35,7 @@ export class Live {
     });
   }
 
-  // follow replaces what is asked about; names none: no estimates.
+  // follow replaces the communities to follow; without names it asks for no estimates.
   follow(names, handlers) {
     Object.assign(this, { names, handlers, after: 0 });
     this.#begin();

@@ -1,4 +1,4 @@
-// The page: reads the address, shows one of its views, asks what is new.
+// The page: reads the address, shows one of its views, asks for changes.
 
 import { get, Live } from "./api.js";
 import { h, setText } from "./dom.js";
@@ -52,7 +52,7 @@ function show() {
   if (!current.follows) follow(current);
 }
 
-// follow asks for what a view shows.
+// follow asks for the estimates of a view.
 function follow(current) {
   current.follows = true;
   live.follow(current.names, {
@@ -62,7 +62,7 @@ function follow(current) {
   });
 }
 
-// hello notices a server that was started anew: its classes may be others.
+// hello notices a restarted server: its classes may differ.
 async function hello(status, current) {
   if (status.instance !== info.instance) {
     try { await load(); } catch { return; }

@@ -5,8 +5,8 @@ import { h, css } from "./dom.js";
 // chart returns an element and set(data). options() is asked for series, bands,
 // scales and axes each time the chart is built: at first, when shape changes and
 // when the theme does. onHover and onPick get a place on the x axis, under the pointer
-// (or null) and where it was clicked; onZoom, if given, gets the two ends of what was
-// dragged over, or null for all, in place of the chart's own zoom.
+// (or null) and where it was clicked; onZoom, if given, replaces the chart's own zoom: it gets
+// the two ends of the dragged range, or null for all.
 export function chart(options, { height = 260, onHover, onPick, onZoom, onKey, label } = {}) {
   const el = h("div", {
     class: "chart", role: onKey ? "application" : "img", "aria-label": label,

@@ -151,7 +151,7 @@ class Charts {
     );
   }
 
-  // load reads the list; anew reads every chart in sight again as well.
+  // load reads the list; with anew it also reads every chart in sight again.
   async load(anew) {
     clearTimeout(this.timer);
     const { k, sort } = this.state;

@@ -1,5 +1,5 @@
-// The classifier: how right it is by class, how that changed, which communities it has predicted,
-// and what to label next.
+// The classifier: how right it is by class, how that changed, which communities it has
+// predicted, and where labels are needed next.
 
 import { get } from "./api.js";
 import { h, css, setText } from "./dom.js";
@@ -150,7 +150,7 @@ export function classifier(info) {
       h("td", { "data-head": "Flags" }, chips(e.flags, info)))));
   }
 
-  // drawAdvice names communities whose number may be wrong or is old, and classes with few labels.
+  // drawAdvice names communities with doubtful or old estimates, and classes with few labels.
   function drawAdvice(models, grave) {
     const weak = models.at(-1)?.classes.filter((c) => c.judged < judgedFew) ?? [];
     const rows = [

@@ -24,7 +24,7 @@ const columns = [
   { key: "updated", label: "Evidence", down: true, title: "Sort by the time of the last change" },
 ];
 
-// What the user chose survives going to a community and back; it is in the address.
+// The user's choices survive a visit to a community; they are in the address.
 const kept = { q: "", flag: "", method: "", sort: "name", order: "asc", class: 0, top: 0 };
 
 const chosen = () => ({
@@ -35,7 +35,7 @@ const chosen = () => ({
 // listAddress leads back to the list as it was left.
 export const listAddress = () => linkTo("/", chosen());
 
-// readAddress takes the choices from the address; what it does not name is as at first.
+// readAddress takes the choices from the address, and the defaults for the rest.
 function readAddress(query, info) {
   const before = listAddress(), sort = query.get("sort");
   Object.assign(kept, {
@@ -169,7 +169,7 @@ class List {
     this.method.value = kept.method;
   }
 
-  // drawAround draws what stands around the rows.
+  // drawAround draws the head and foot of the list.
   drawAround() {
     const { matched } = this.rows, narrowed = kept.q || kept.flag || kept.method;
     setAttr(this.table, "aria-rowcount", String(matched + 1));

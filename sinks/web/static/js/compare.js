@@ -15,8 +15,8 @@ export function read(text) {
   return cut < 0 ? null : { method: text.slice(0, cut), name: text.slice(cut + 1) };
 }
 
-// compare returns the chips of the lines, and a form to add one. onChange gets the other
-// lines anew.
+// compare returns the chips of the lines, and a form to add one. onChange gets the new list of
+// other lines.
 export function compare(name, onChange) {
   let others = [], methods = [];
   const options = h("datalist", { id: "names" });

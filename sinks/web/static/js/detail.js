@@ -1,4 +1,4 @@
-// One community: its figures, its chart, why it moved, whom to label, its flags.
+// One community: its figures, chart, explanation, draws of people to label, and flags.
 
 import { h, setText } from "./dom.js";
 import { percent, interval, named } from "./format.js";
@@ -21,7 +21,7 @@ const redrawEvery = 250;
 const classesFirst = 3; // lines shown at first when there are many classes
 const day = 86400;
 
-// readState takes what is shown from the address.
+// readState takes the state of the view from the address.
 function readState({ query }, k) {
   const list = (query.get("show") || "").split(",").filter((x) => /^\d+$/.test(x)).map(Number);
   const shown = list.filter((i) => i < k);
@@ -128,7 +128,7 @@ class Detail {
     });
   }
 
-  // changed draws what the user chose, after reading more if need be.
+  // changed draws the user's choice, after reading more if need be.
   changed(more) {
     this.address();
     if (more) this.load();
@@ -306,7 +306,7 @@ class Detail {
     this.timer = setTimeout(() => { this.timer = 0; this.draw(); }, redrawEvery);
   }
 
-  // refresh reads what was published while nothing was asked.
+  // refresh reads the records since the last request.
   async refresh() {
     this.alerts.refresh();
     const first = !this.state.loaded;

@@ -1,5 +1,5 @@
-// By how much a community exceeds others, or itself at an earlier time: the server says it
-// with the error of the difference, in which what both have in common cancels.
+// The difference between a community and others, or itself at an earlier time. The server gives
+// the error of the difference; errors that both have in common cancel.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -9,7 +9,7 @@ import { iso } from "./address.js";
 
 const askEvery = 2000;
 
-// differences returns a list; set asks anew for what has changed, but not more often than askEvery.
+// differences returns a list; set asks again after a change, but not more often than askEvery.
 export function differences(name) {
   const el = h("ul", { class: "gaps", "aria-label": "Differences", hidden: true });
   let asked = "", timer = 0, stopped = false;

@@ -1,4 +1,4 @@
-// A chart to embed. The address says what it shows:
+// A chart to embed. The address has its options:
 // /embed/NAME?class=yes&range=30d&title=...&note=...&source=...&colors=c0392b,2f62a8&theme=dark
 
 import { get } from "./api.js";

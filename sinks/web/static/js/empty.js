@@ -1,4 +1,4 @@
-// What there is not must be said, and what to do about it.
+// Texts for empty lists, with advice.
 
 import { h } from "./dom.js";
 import { count } from "./format.js";
@@ -10,7 +10,7 @@ export const noEvents = (status) =>
   status.graph.edges === 0 &&
   Object.values(status.events).every((n) => n === 0);
 
-// emptyWords returns what to say where no community is listed.
+// emptyWords returns the text of an empty list of communities.
 export function emptyWords(kept, state, info) {
   const s = state.status;
   if (kept.q)

@@ -1,5 +1,5 @@
-// The figures of a community: its share in large type, what it is based on, the table
-// of classes, and what its flags mean.
+// The figures of a community: its share in large type, its evidence, the table of classes, and
+// the meaning of its flags.
 
 import { h, setText } from "./dom.js";
 import {
@@ -17,7 +17,7 @@ import { cards } from "./flags.js";
 import { bar } from "./marks.js";
 import { colour } from "./palette.js";
 
-// meanings say what the figures are; people who cannot point at them open the list.
+// meanings explain the figures, in tooltips and in a list.
 const meanings = {
   Members: "total multiplicity of the community; the page does not name members",
   Predicted:

@@ -26,7 +26,8 @@ export function chip({ name, detail, doc }) {
   return h("span", { class: `chip ${doc.severity}`, title, "data-flag": name }, doc.title);
 }
 
-// chips returns up to so many flags, and how many more there are. What is only to know is counted.
+// chips returns up to so many flags, and how many more there are. Flags that are only information
+// are counted.
 export function chips(flags, info, most = 2) {
   const list = explained(flags, info);
   const grave = list.filter((f) => f.doc.severity !== "information").slice(0, most);
@@ -36,7 +37,7 @@ export function chips(flags, info, most = 2) {
     rest > 0 && h("span", { class: "chip more", title: others }, `+${rest}`)].filter(Boolean);
 }
 
-// cards explain every flag of an estimate, with what to do.
+// cards explain every flag of an estimate, with advice.
 export function cards(flags, info) {
   return explained(flags, info).map(({ name, detail, doc }) =>
     h("div", { class: `card flag ${doc.severity}` },

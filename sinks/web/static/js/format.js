@@ -81,7 +81,7 @@ export function namer(info) { names = new Map(Object.entries(info.display.commun
 // named is the name of a community for people: the configuration's, or that of the log.
 export const named = (community) => names.get(community) || community;
 
-// label is what people read for a class: a bare number says nothing beside others.
+// label returns the name of a class for people: a bare number becomes "class 1".
 export const label = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);
 
 // tick is a number at an axis.

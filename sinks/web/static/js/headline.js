@@ -23,7 +23,7 @@ export function connection(state) {
   setText(clock, "");
 }
 
-// headline shows what the server says of itself. The level alone is read aloud, when it changes:
+// headline shows the state of the server. The level alone is read aloud, when it changes:
 // the sentence has figures that move every second.
 export function headline(status) {
   line.dataset.level = status.headline.level;

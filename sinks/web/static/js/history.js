@@ -1,5 +1,5 @@
-// What the page of a community knows: its series by method, those that it is compared with, and the
-// part of time that is shown.
+// The data of the page of a community: its series by method, the compared series, and the shown
+// part of time.
 
 import { get } from "./api.js";
 import { iso } from "./address.js";
@@ -38,7 +38,7 @@ export class History {
     }
   }
 
-  // span returns what to ask of the history.
+  // span returns the time parameters of a request for history.
   span(latest) {
     const { from, to, range } = this.state;
     const text = (x) => (x === null ? "" : iso(x));

@@ -1,4 +1,4 @@
-// What is marked in the chart of a community: beginnings and ends of its alerts, levels that rules
+// Marks in the chart of a community: beginnings and ends of its alerts, levels that rules
 // watch, notes of the log, versions of the classifier, and revisions.
 
 import { get } from "./api.js";
@@ -44,7 +44,7 @@ export class Alerts {
   stop() { this.gone = true; clearTimeout(this.timer); }
 }
 
-// marksOf returns what is marked at a time or position: {at, kind, text}, the most important last.
+// marksOf returns the marks, each {at, kind, text}, the most important last.
 // main is the series that the chart shows, classes the names of the classes shown.
 export function marksOf(alerts, main, timed, classes, k) {
   const at = (x) => (timed ? Date.parse(x.time) / 1000 : x.position);
@@ -135,7 +135,7 @@ export function drawLevels(u, levels) {
   ctx.restore();
 }
 
-// drawDots draws what labels of members who were drawn at random say, each with its interval.
+// drawDots draws shares among labels of members drawn at random, each with its interval.
 export function drawDots(u, dots) {
   const ratio = devicePixelRatio, { ctx } = u;
   ctx.save();

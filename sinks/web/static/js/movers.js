@@ -17,7 +17,7 @@ function isNews(row) {
   return moved >= sharesLeast && row.moved_se > 0 && moved >= errorsLeast * row.moved_se;
 }
 
-// movers returns a line; draw reads it anew for a class and a method.
+// movers returns a line; draw reads it again for a class and a method.
 export function movers(info) {
   const el = h("p", { class: "movers", hidden: true });
   async function draw(k, method) {

@@ -23,8 +23,8 @@ export function slots(count, shares) {
   return out;
 }
 
-// distinct gives classes that are drawn as lines a colour each, also those that have
-// none of their own.
+// distinct gives classes that are drawn as lines a colour each, also classes without one of
+// their own.
 export function distinct(own, classes) {
   const taken = new Set(classes.map((k) => own[k]).filter((slot) => slot >= 0));
   const free = [...Array(tints).keys()].filter((slot) => !taken.has(slot));

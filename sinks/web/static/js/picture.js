@@ -79,7 +79,7 @@ function curves(o, box, x, y) {
   return [...bands, ...lines.filter(Boolean)];
 }
 
-// dots draws what labels that were drawn at random say, each with its interval.
+// dots draws shares among labels drawn at random, each with its interval.
 function dots(o, box, x, y) {
   return (o.dots ?? []).filter((p) => p.at >= box.from && p.at <= box.to).map((p) => svg("g",
     { stroke: p.stroke, fill: o.colours.back, "stroke-width": 1.5 },
@@ -112,7 +112,7 @@ function marks(o, box, x, y) {
   return out;
 }
 
-// heading draws title, words about what is shown, and a row for each line.
+// heading draws the title, a description, and a row for each line.
 function heading(o) {
   const out = [];
   let y = 24;
@@ -129,7 +129,7 @@ function heading(o) {
   return { nodes: out, height: y + 12 };
 }
 
-// legendWords say what lines, bands and marks mean.
+// legendWords explain lines, bands and marks.
 export function legendWords(o) {
   const plain = o.lines.some((l) => l.plain), revised = o.lines.some((l) => l.revised);
   return [`Line: estimate, in force until the next. Band: ${o.confidence ?? 90} % interval.`,

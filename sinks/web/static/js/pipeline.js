@@ -1,4 +1,4 @@
-// The pipeline: what goes in, how far behind it is, what was refused.
+// The pipeline: incoming events, lag, and refused events.
 
 import { get } from "./api.js";
 import { h, setText, css } from "./dom.js";

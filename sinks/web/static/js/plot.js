@@ -1,5 +1,5 @@
 // The chart of a community: lines with their intervals, of several classes or of several
-// communities and methods, and what is marked in it. A value is drawn as a step: it is in force
+// communities and methods, and marks. A value is drawn as a step: it is in force
 // until the next one.
 
 import { h, css, setText } from "./dom.js";
@@ -13,9 +13,9 @@ const keyHelp = "Arrow keys go through the estimates, plus and minus zoom, Enter
 
 const pointRoom = 30; // seconds on both sides of a point that is alone
 
-// Plot draws; set({lines, timed, from, to, until, marks, levels, dots, confidence}) gives it what
-// is to be drawn. A line is {label, value, stroke, points, k, plain, revised}: points are its
-// estimates, plain those of the plain count, revised the points by what was learned since. The
+// Plot draws; set({lines, timed, from, to, until, marks, levels, dots, confidence}) replaces the
+// data. A line is {label, value, stroke, points, k, plain, revised}: points are its
+// estimates, plain those of the plain count, revised the points shifted by later revisions. The
 // first line's points are the ones that can be picked.
 export class Plot {
   constructor({ label, overlay, onZoom, onPick }) {
@@ -32,7 +32,7 @@ export class Plot {
 
   at(p) { return this.state.timed ? p.at : p.position; }
 
-  // ends returns what the x axis spans.
+  // ends returns the two ends of the x axis.
   ends() {
     const { lines, from, to, until, timed } = this.state;
     const all = lines.flatMap((l) => l.points.map((p) => this.at(p)));
@@ -112,7 +112,7 @@ export class Plot {
     if (!this.hovered) this.showHover(null);
   }
 
-  // words say what is in force at a place on the x axis.
+  // words describe the values in force at a place on the x axis.
   words(x) {
     const { timed } = this.state;
     const known = this.state.lines.filter((l) => l.points.length);
@@ -157,7 +157,7 @@ export class Plot {
     this.chart.redraw();
   }
 
-  // zoom shows half or twice as much around a point; beyond what there is, all.
+  // zoom shows half or twice as much around a point, at most all.
   zoom(factor, index) {
     const [from, to] = this.ends(), { timed, lines } = this.state;
     if (!timed) return;

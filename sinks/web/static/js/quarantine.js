@@ -1,4 +1,4 @@
-// What was refused last, why, and what to do about it.
+// The last refused events, with reason and remedy.
 
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
@@ -6,8 +6,8 @@ import { bytes, count, time } from "./format.js";
 
 const shown = 10;
 
-// quarantine returns a list; set(n) gets how many were refused, and reads it anew when
-// that is another number.
+// quarantine returns a list; set(n) gets the number of refused events, and reads the list again
+// when it has changed.
 export function quarantine(info) {
   const list = h("div", { class: "entries" }), note = h("p", { class: "quiet", hidden: true });
   const el = h(

@@ -21,7 +21,7 @@ export const reasons = {
 
 const manyJoined = 20;
 const waveShare = 0.5; // of the members of before
-const newShare = 0.8; // of those who joined
+const newShare = 0.8; // of joined members
 const oneSided = 0.9;
 
 // oddities returns sentences about new members that an editor should look at: a wave of them, such

@@ -20,7 +20,7 @@ export function movement(row) {
   };
 }
 
-// evidence says how old the newest change of the figures is, and how fresh what they rest on is.
+// evidence gives the age of the newest change of the figures, and of their evidence.
 export function evidence(row, now) {
   const since = Date.parse(row.evident ?? row.updated);
   const heard = row.estimate.evidence_age;

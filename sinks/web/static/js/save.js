@@ -1,4 +1,4 @@
-// Saves what a chart shows: its rows as CSV, and the chart as PNG or SVG with a title, a source and
+// Saves a chart: its rows as CSV, and the chart as PNG or SVG with a title, a source and
 // a note; and says how to embed it.
 
 import { apiURL } from "./api.js";
@@ -28,7 +28,8 @@ async function csvOf(lines, span) {
 }
 
 // saver returns a button and a form. shown() returns {lines, span, chart, name, title, source}:
-// lines are {name, method}, span what to ask of the history, chart the options of a picture.
+// lines are {name, method}, span the time parameters of the history, chart the options of a
+// picture.
 export function saver(info, shown) {
   const field = (label) => h("input", { type: "text", "aria-label": label, maxlength: 200 });
   const title = field("Title"), note = field("Note"), source = field("Source");

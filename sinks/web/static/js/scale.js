@@ -6,7 +6,7 @@ export function linear(from, to, start, end) {
   return (x) => start + (end - start) * (x - from) / width;
 }
 
-// shareRange returns a range of shares around those that are shown, with some room.
+// shareRange returns a range of shares around the shown ones, with a margin.
 export function shareRange(values) {
   const known = values.filter(Number.isFinite);
   if (known.length === 0) return [0, 1];

@@ -1,6 +1,6 @@
 // Keeps one community's series by method, merged by position. A value is in force until the next
-// one: where nothing was published, nothing moved, and a pipeline that was down reads what it has
-// missed. So only a community that was not published, for the privacy floor, leaves a gap.
+// one: where nothing was published, nothing moved, and a pipeline that was down catches up. So only
+// a community that was not published, for the privacy floor, leaves a gap.
 
 const pointsMax = 4000;
 const periods = { minute: 60, hour: 3600, day: 86400 };
@@ -60,8 +60,8 @@ function pointsOf(r, answer, period, next) {
   return points;
 }
 
-// table returns columns for a chart: where the points are, and what each field says
-// there. A last row holds the newest values up to a time, if one is given.
+// table returns columns for a chart: the x values of the points, and a column for each field. A
+// last row holds the newest values up to a time, if one is given.
 export function table(points, timed, until, fields) {
   const columns = [[], ...fields.map(() => [])];
   for (const p of points) {
@@ -89,20 +89,20 @@ export function inForce(points, timed, x) {
   return Math.max(0, points.findLastIndex((p) => (timed ? p.at : p.position) <= x));
 }
 
-// switches returns the points at which the model version changed.
+// switches returns the points where the model version changed.
 export function switches(points) {
   return points.filter((p, i) => i > 0 && p.e.model_version && points[i - 1].e.model_version &&
     p.e.model_version !== points[i - 1].e.model_version);
 }
 
-// revisions returns the points at which what was learned, rather than news, moved a class by more
-// than a reader overlooks: records that say how their change divides into moved and revised.
+// revisions returns the points where a revision, rather than news, moved a class by a visible
+// amount, among records with the fields moved and revised.
 export function revisions(points, k, least = 0.01) {
   return points.filter((p) => Math.abs(p.e.revised?.[k] ?? 0) >= least);
 }
 
-// revised returns the points shifted by what was learned after each of them: the published line is
-// what was known then, this one is what is known now. Null where records do not divide changes.
+// revised returns the points shifted by the revisions after each of them: the published line is
+// the knowledge of its time, this one is today's. Null where records do not divide changes.
 export function revised(points) {
   if (!points.some((p) => p.e.revised?.length)) return null;
   const k = points.at(-1).e.prevalence?.length ?? 0, later = new Array(k).fill(0), out = [];
@@ -115,7 +115,7 @@ export function revised(points) {
 }
 
 // rests reports whether the estimate of a point rests on a label: the first of a log may not, and
-// whatever comes after it has not moved.
+// the record after it has not moved.
 export const rests = (p) => !p.e.flags?.includes("no-labels");
 
 // change returns by how much a class moved between two points: the moved parts of the records in
@@ -137,7 +137,7 @@ export function settled(points, k) {
 }
 
 // largestChange returns the two points of the largest move of a class that took a short part of
-// the series, after the warm-up; until, if given, is the index at which it must end. Of changes
+// the series, after the warm-up; until, if given, is the index of its end. Of changes
 // almost as large the one that took the fewest points is meant.
 export function largestChange(points, k, until = null) {
   const reach = Math.max(1, Math.floor(points.length / 12));

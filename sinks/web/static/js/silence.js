@@ -6,7 +6,7 @@ import { label, named, time } from "./format.js";
 
 const lengths = [["1h", "1 hour"], ["8h", "8 hours"], ["24h", "1 day"], ["168h", "1 week"]];
 
-// post sends a decision, or throws what the server says.
+// post sends a decision, or throws the server's message.
 async function post(decision) {
   const reply = await fetch(apiURL("/api/v1/alerts/silence"), { method: "POST",
     headers: { "Content-Type": "application/json" }, body: JSON.stringify(decision) });
@@ -23,8 +23,8 @@ function whose(s) {
     `${about(s.community, "all communities", named)}, ${about(s.class, "all classes", label)}`;
 }
 
-// silences returns the card, pick, which fills the form in for an alert, and draw, which lists what
-// is in force.
+// silences returns the card, pick, which fills the form in for an alert, and draw, which lists
+// the decisions in force.
 export function silences(info) {
   const text = (name, attrs) => h("input",
     { type: "text", "aria-label": name, placeholder: name, ...attrs });

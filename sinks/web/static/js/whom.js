@@ -1,5 +1,5 @@
-// Whom to label: what a number of labels buys, the draw as a file to fill in, and the way back for
-// the answers.
+// Draws of people to label: the gain of a number of labels, the draw as a file to fill in, and
+// the upload of the answers.
 
 import { apiURL, get } from "./api.js";
 import { h, setText, download } from "./dom.js";
@@ -18,7 +18,7 @@ function csv(rows) {
 
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// table shows the first of the people who were drawn.
+// table shows the first of the drawn people.
 function table(list) {
   const more = list.length - shown;
   return [
@@ -30,7 +30,7 @@ function table(list) {
   ];
 }
 
-// gains say what the draw buys, and what other numbers of labels would.
+// gains describe the gain of the draw, and of other numbers of labels.
 function gains(list) {
   const width = (o) => `± ${one.format(100 * o.half_width)} points`;
   return [

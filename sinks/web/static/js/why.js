@@ -1,4 +1,4 @@
-// Why it moved: two points of a series, and what contributed to the difference.
+// Why it moved: two points of a series, and the causes of their difference.
 
 import { get } from "./api.js";
 import { h, setText, setAttr, css } from "./dom.js";
@@ -97,7 +97,7 @@ export class Why {
     return i;
   }
 
-  // byDefault chooses the change that ended in the last alert of what is shown, else the largest
+  // byDefault chooses the change before the last alert in the chart, else the largest
   // that news made.
   byDefault(firings) {
     const list = this.points, last = list.at(-1).position;
@@ -144,7 +144,7 @@ export class Why {
     const asking = this.asking = new AbortController();
     const [from, to] = [this.at(0), this.at(1)].map((i) => this.points[i].position);
     this.ends = [from, to];
-    this.choice(); // what is explained stays so
+    this.choice(); // the explained change stays
     this.ask.disabled = true;
     const stop = this.progress(asking);
     try {
@@ -163,7 +163,7 @@ export class Why {
     this.draw();
   }
 
-  // progress says what the server does, until it is stopped.
+  // progress shows the server's work, until it is stopped.
   progress(asking) {
     const begun = performance.now();
     let ended = false;
@@ -181,7 +181,7 @@ export class Why {
     return () => { ended = true; clearInterval(timer); };
   }
 
-  // row is a cause, or what is left: its words, a bar from the middle, the number.
+  // row is a cause, or the rest: its words, a bar from the middle, the number.
   row(label, value, widest, detail, title) {
     const half = Math.min(50, widest > 0 ? 50 * Math.abs(value) / widest : 0);
     const fill = h("i", { class: value < 0 ? "down" : "up" });
