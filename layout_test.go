@@ -99,6 +99,7 @@ var mayImport = map[string][]string{
 		"graphstore",
 		"incremental/diffusion",
 		"incremental/neighborhood",
+		"incremental/pairs",
 		"incremental",
 		"quant",
 	},

@@ -12,6 +12,8 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/pairs"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -31,6 +33,7 @@ type dataset struct {
 	ids      []event.ID          // by vertex
 	labelled []graphstore.Vertex // that may calibrate or be drawn, sorted
 	ageing   bool                // labels count less as they age
+	fresh    float64             // how far the labels still say what their vertices are, on average
 }
 
 // read loads the graph.
@@ -48,15 +51,18 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	d := &dataset{
 		store: store, classes: config.Core.Classes, ageing: config.Core.HalfLife > 0,
 	}
+	sums, paired := neighborhood.New(d.classes, false), pairs.New(d.classes, false)
 	err = load(ctx, func(b *event.Batch) ([]event.Refusal, error) {
-		_, refused := store.Apply(b)
+		delta, refused := store.Apply(b)
+		sums.Update(store.View(), delta)
+		paired.Update(store.View(), delta, sums)
 		return refused, nil
 	})
 	if err != nil {
 		d.release()
 		return nil, err
 	}
-	d.view = store.View()
+	d.view, d.fresh = store.View(), paired.Freshness()
 	for v := range graphstore.Vertex(d.view.Vertices()) {
 		d.ids = append(d.ids, d.view.ID(v))
 		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {

@@ -38,6 +38,9 @@ func (r *Report) markdown(w io.Writer) error {
 		fmt.Fprintf(out, "| `%s` | %.4f | %.4f | %.3f | %.1f %% | %.1f | %.3f |\n", row.Method,
 			row.AE, row.AEError, row.RAE, 100*row.Coverage, 100*row.CoverageError, row.Width)
 	}
+	if text := r.warning(); text != "" {
+		fmt.Fprintf(out, "\n%s\n", text)
+	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()
 }

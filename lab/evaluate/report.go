@@ -22,7 +22,8 @@ type Report struct {
 	Kernel      string  `json:"kernel"`
 	Confidence  float64 `json:"confidence"` // nominal, of the intervals
 	MembersMin  int     `json:"members_min"`
-	Rows        []Row   `json:"rows"` // by protocol, then by mean AE
+	Freshness   float64 `json:"label_freshness"` // of the labels when the log ends, on average
+	Rows        []Row   `json:"rows"`            // by protocol, then by mean AE
 	Advice      string  `json:"advice"`
 
 	Outcomes []Outcome `json:"outcomes"` // every community and method, in the order drawn
@@ -70,6 +71,7 @@ func newReport(config Config, d *dataset) *Report {
 		Seed:        config.Seed,
 		Kernel:      config.Core.Kernel,
 		MembersMin:  config.MembersMin,
+		Freshness:   d.fresh,
 		Confidence:  cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
 	}
 }
@@ -192,6 +194,20 @@ func (r *Report) advice() string {
 	return text + fmt.Sprintf(". Its %.0f %% interval is too short under %s, "+
 		"where it held the truth in only %.1f %% of the cases.",
 		100*r.Confidence, least.Protocol, 100*least.Coverage)
+}
+
+// freshnessLeast is the mean freshness of the labels below which the truth of a report is doubtful.
+const freshnessLeast = 0.9
+
+// warning says that labels are older than the predictions of now; "" where they are not.
+func (r *Report) warning() string {
+	if r.Freshness >= freshnessLeast {
+		return ""
+	}
+	return fmt.Sprintf("Warning: predictions have changed since the labels were given "+
+		"(label freshness %.2f of 1). This report takes the labels for the truth of now, "+
+		"so its errors are too large. Use --by-time, which holds each label against the "+
+		"estimate of its time.", r.Freshness)
 }
 
 // standing is one method over all protocols.

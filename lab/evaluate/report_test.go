@@ -27,7 +27,7 @@ func sample() *Report {
 	r := &Report{
 		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7,
 		Kernel:     "ppr",
-		Confidence: 0.9, MembersMin: 11,
+		Confidence: 0.9, MembersMin: 11, Freshness: 1,
 	}
 	r.add(0, []*bag{
 		{
@@ -177,6 +177,20 @@ func TestReportsCanBeReadBack(t *testing.T) {
 	for i, row := range r.Rows {
 		if back.Rows[i] != row {
 			t.Errorf("row %d from JSON is %v, want %v", i, back.Rows[i], row)
+		}
+	}
+}
+
+// A report warns where predictions have changed since the labels were given.
+func TestOldLabelsAreWarnedOf(t *testing.T) {
+	for freshness, want := range map[float64]bool{1: false, 0.95: false, 0.6: true} {
+		r, out := sample(), &strings.Builder{}
+		r.Freshness = freshness
+		if err := r.Write(out, "markdown"); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "--by-time") != want {
+			t.Errorf("freshness %v: %s", freshness, out)
 		}
 	}
 }
