@@ -44,6 +44,9 @@ func (s *Store) begin(b *event.Batch) {
 	s.step.delta.FirstVertex = Vertex(s.ids.len())
 	s.step.delta.FirstCommunity = Community(len(s.members.communities))
 	s.edges.begin()
+	if b.SetsClock() {
+		s.labelling.setClock(s.step.now)
+	}
 	s.labelling.begin(s.step.now)
 	s.members.begin()
 }

@@ -153,7 +153,7 @@ func compareEdges(a, b EdgeChange) int {
 // applyEvent applies the last edge event of a key.
 func (g *edges) applyEvent(p *step, entry entry) {
 	e := &p.batch.Edges[entry.at]
-	weight, end := e.Weight, endOf(e.Time, p.now, e.TTL, g.window)
+	weight, end := e.Weight, p.endOf(e.Time, e.TTL, g.window)
 	if e.Remove || end <= p.clock { // it is removed, or has ended already
 		weight, end = 0, forever
 	}

@@ -135,6 +135,21 @@ func (c *evidenceColumns) set(v Vertex, e Evidence) {
 	c.observations.data[v] = e.Observations
 }
 
+// setClock makes log time the time of all that is later: the broker's clock had leapt ahead when it
+// came. An observation of such a time weighs as one of log time does.
+func (c *evidenceColumns) setClock(now event.Time, config *EvidenceConfig) {
+	for v, at := range c.times.data {
+		c.changed.data[v] = min(c.changed.data[v], now)
+		if at <= now {
+			continue
+		}
+		c.times.data[v] = now
+		if c.weights.data[v] > 0 && c.epochs.data[v] != ageless {
+			c.weights.data[v], c.epochs.data[v] = config.weighPost(now)
+		}
+	}
+}
+
 // clone returns a read-only copy.
 func (c *evidenceColumns) clone() evidenceColumns {
 	return evidenceColumns{

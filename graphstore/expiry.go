@@ -64,14 +64,11 @@ func (h *endings) takeLowest() ending {
 	return lowest
 }
 
-// endOf returns the end of an assertion made at time t (now if t is zero): after its own time to
+// endOf returns the end of an assertion made at time t: after its own time to
 // live, or else after the window of its kind.
-func endOf(t, now event.Time, ttl, window time.Duration) event.Time {
+func endOf(t event.Time, ttl, window time.Duration) event.Time {
 	if ttl == 0 {
 		ttl = window
-	}
-	if t == 0 {
-		t = now
 	}
 	if ttl == 0 || t > 0 && int64(ttl) > math.MaxInt64-int64(t) {
 		return forever

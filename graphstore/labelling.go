@@ -55,6 +55,16 @@ func (l *labelling) begin(now event.Time) {
 	l.lapse(now)
 }
 
+// setClock makes log time the time of all labels and predictions that are later.
+func (l *labelling) setClock(now event.Time) {
+	for v, at := range l.times.data {
+		l.times.data[v] = min(at, now)
+	}
+	l.evidence.setClock(now, &l.config.Evidence)
+	l.models.evidence.setClock(now, &l.config.Evidence)
+	l.models.seen = min(l.models.seen, now)
+}
+
 // grow extends the columns to n vertices, of which only the last is new.
 func (l *labelling) grow(n int) {
 	l.classes.append(int32(event.NoClass))
@@ -136,7 +146,7 @@ func (l *labelling) asserts(
 	e *event.Label,
 	p *step,
 ) (label Label, drawn Audit, at, end event.Time) {
-	end = endOf(e.Time, p.now, e.TTL, l.config.Windows.Labels)
+	end = p.endOf(e.Time, e.TTL, l.config.Windows.Labels)
 	if e.Class == event.NoClass || end <= p.clock { // withdrawn, or ended already
 		return noLabel, noAudit, 0, forever
 	}

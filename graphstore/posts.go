@@ -33,7 +33,7 @@ func (s *Store) assertPosts(b *event.Batch) {
 		}
 		author, _ := s.vertex(e.Author)
 		s.labelling.assertPost(&s.step, author, i)
-		end := s.labelling.postEdgeEnd(e, s.step.now)
+		end := s.labelling.postEdgeEnd(&s.step, e)
 		for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
 			if other.Given && other.ID != e.Author && end > s.step.clock {
 				v, _ := s.vertex(other.ID)
@@ -78,9 +78,9 @@ func (l *labelling) assertPost(p *step, v Vertex, at int) {
 }
 
 // postEdgeEnd returns when the edges of a post end.
-func (l *labelling) postEdgeEnd(e *event.Post, now event.Time) event.Time {
+func (l *labelling) postEdgeEnd(p *step, e *event.Post) event.Time {
 	ttl := cmp.Or(e.TTL, l.config.Evidence.EdgeTTL)
-	return endOf(e.Time, now, max(ttl, 0), 0)
+	return p.endOf(e.Time, max(ttl, 0), 0)
 }
 
 // fold returns the prediction of a vertex after the assertions of a batch, in log order: the last
@@ -121,7 +121,7 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 		held.evidence.Time = max(held.evidence.Time, t)
 		held.evidence.Changed = p.now
 		held.evidence.Observations++
-		end := endOf(post.Time, p.now, 0, l.config.Windows.Predictions)
+		end := p.endOf(post.Time, 0, l.config.Windows.Predictions)
 		if held.end = max(held.end, end); held.units == nil && m.first {
 			held.end = end
 		}
@@ -148,7 +148,7 @@ func (s eventPrediction) after(held eventPrediction) eventPrediction {
 // the window.
 func (l *labelling) counts(p *step, e entry) bool {
 	post := p.post(e)
-	return endOf(post.Time, p.now, 0, l.config.Windows.Predictions) > p.clock &&
+	return p.endOf(post.Time, 0, l.config.Windows.Predictions) > p.clock &&
 		!slices.Contains(p.overLimitPosts, e.at-uint32(len(p.batch.Predictions)))
 }
 

@@ -111,7 +111,7 @@ func (l *labelling) predicts(p *step, at entry) eventPrediction {
 		return noEventPrediction
 	}
 	e := &p.batch.Predictions[at.at]
-	end := endOf(e.Time, p.now, e.TTL, l.config.Windows.Predictions)
+	end := p.endOf(e.Time, e.TTL, l.config.Windows.Predictions)
 	if e.Units == nil || end <= p.clock { // withdrawn, or ended already
 		return noEventPrediction
 	}

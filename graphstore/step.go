@@ -3,6 +3,7 @@ package graphstore
 import (
 	"cmp"
 	"iter"
+	"time"
 
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
@@ -31,6 +32,9 @@ type step struct {
 // begin empties the step for a batch.
 func (p *step) begin(b *event.Batch) {
 	p.batch, p.now = b, max(p.now, b.Time)
+	if b.SetsClock() {
+		p.now = b.Time
+	}
 	p.clock = cmp.Or(b.Clock, p.now)
 	d := &p.delta
 	*d = Delta{
@@ -70,6 +74,15 @@ func (p *step) ownTime(t event.Time) event.Time {
 		return p.now
 	}
 	return t
+}
+
+// endOf returns the end of an assertion made at time t. While log time stands still, one without a
+// time of its own has that of the log, and holds from the broker's clock on.
+func (p *step) endOf(t event.Time, ttl, window time.Duration) event.Time {
+	if t == 0 || t == p.now {
+		t = p.clock
+	}
+	return endOf(t, ttl, window)
 }
 
 // sorted sorts assertions by key. Assertions with one key stay in their order.

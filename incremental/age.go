@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -15,6 +16,15 @@ func massesAt(view graphstore.View, now event.Time) event.Time {
 		return 0
 	}
 	return now - now%step
+}
+
+// setClock follows the store to an earlier log time: no pair is later than that. Everything else is
+// computed anew, as after a configure event.
+func (c *Core) setClock(view graphstore.View, now event.Time) {
+	hard := c.config.families().HardPair
+	c.sums = neighborhood.Recount(view, c.config.Classes, hard, massesAt(view, now))
+	c.pairs.SetClock(now)
+	c.live = live{}
 }
 
 // age gives predictions the masses that they have at the log's time, if another step of age has

@@ -108,6 +108,9 @@ func (c *Core) Step(b *event.Batch) Result {
 func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
 	incoming := incomingVersion(view)
 	delta, refused := c.store.Apply(b)
+	if b.SetsClock() && b.Time < c.time {
+		c.setClock(view, b.Time)
+	}
 	c.position, c.time = b.Last, b.Time
 	if incomingVersion(view) != incoming {
 		c.republishAll()

@@ -249,3 +249,84 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 		}
 	}
 }
+
+// A clock event that is published once the clock is right again sets log time to its own receipt, in
+// a step of its own that emits. From there on log time is the broker's, also after a restart behind
+// any step.
+func TestAClockEventSetsLogTime(t *testing.T) {
+	const event1 = 2100 // of 3,000; the clock is right again from 2,000 on
+	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {
+		received := leapingClock(wrong)
+		unit := func(clock *logClock, i int) Unit {
+			u := Unit{
+				Position: event.Position(i + 1), Time: clock.advance(received[i]),
+				Received: event.Time(received[i].UnixNano()),
+			}
+			if i == event1 {
+				u.Alone, u.SetClock, u.Flush = true, true, true
+			}
+			return u
+		}
+		steps := func(from Resume, at time.Time) (list []event.Batch) {
+			clock := logClock{time: from.Time}
+			clock.begin(at)
+			c := NewCutter(StepConfig{}, from)
+			var b event.Batch
+			c.Begin(&b)
+			for i := int(from.Position); i < len(received); i++ {
+				u := unit(&clock, i)
+				for {
+					taken, complete := c.Offer(u)
+					if taken && u.SetClock {
+						clock.set(received[i])
+					}
+					if complete {
+						list = append(list, event.Batch{First: b.First, Last: b.Last, Time: b.Time, Clock: b.Clock, Emit: b.Emit})
+						c.Begin(&b)
+					}
+					if taken {
+						break
+					}
+				}
+			}
+			return list
+		}
+		whole := steps(Resume{}, time.Time{})
+		for i, b := range whole {
+			at := event.Time(received[b.Last-1].UnixNano())
+			switch {
+			case b.Last > event1 && (b.Time != at || b.Clock != 0):
+				t.Fatalf("clock wrong by %v: log time is %v (%v) after the clock event, want %v", wrong, b.Time, b.Clock, at)
+			case b.Last == event1+1 && (b.First != b.Last || !b.Emit):
+				t.Fatalf("clock wrong by %v: the step of the event is %d to %d, emits %v", wrong, b.First, b.Last, b.Emit)
+			}
+			if i%37 == 0 || b.Last == event1 || b.Last == event1+1 {
+				rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock}, received[b.Last-1])
+				if diff := cmp.Diff(whole[i+1:], rest, cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
+					t.Fatalf("clock wrong by %v, after step %d: %s", wrong, i, diff)
+				}
+			}
+		}
+	}
+}
+
+// Where log time is event time, a clock event sets it to the event's own time, and needs one.
+func TestAClockEventInEventTime(t *testing.T) {
+	b := startBroker(t, "")
+	now := time.Now().Unix()
+	b.publish(event.KindEdge, fmt.Sprintf(`{"src":1,"dst":2,"time":%d}`, now+3000))
+	b.publish(event.KindControl, `{"op":"clock"}`)
+	b.publish(event.KindControl, fmt.Sprintf(`{"op":"clock","time":%d}`, now))
+	b.publish(event.KindEdge, fmt.Sprintf(`{"src":2,"dst":3,"time":%d}`, now+1))
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})
+	var times []event.Time
+	refused := 0
+	var batch event.Batch
+	for s.Next(testContext(t), &batch) == nil {
+		times = append(times, batch.Time/1e9-event.Time(now))
+		refused += len(batch.Refused)
+	}
+	if want := []event.Time{3000, 0, 1}; !slices.Equal(slices.Compact(times), want) || refused != 1 {
+		t.Errorf("log times %v, %d refused; want %v and 1", times, refused, want)
+	}
+}

@@ -111,7 +111,8 @@ type Unit struct {
 	Received   event.Time // time that cuts steps while the log's time stands still; 0: Time
 	Events     int        // accepted and refused; a unit without events counts as one
 	Bytes      int        // of payload that the batch keeps alive
-	Alone      bool       // has an erasure, which gets a step of its own
+	Alone      bool       // has an erasure or sets the clock, and gets a step of its own
+	SetClock   bool       // log time becomes that of the unit, even if it is earlier
 	Flush      bool
 	Checkpoint bool
 	Configure  bool
@@ -122,7 +123,7 @@ type Unit struct {
 //
 //   - before a unit whose log time lies in a later multiple of Every; this emits
 //     if a multiple of EmitEvery lies between as well;
-//   - before and after a unit that holds an erasure;
+//   - before and after a unit that holds an erasure or sets the clock (the latter emits);
 //   - after a unit with a flush (emits), a checkpoint or a configure;
 //   - after the unit that brings it to EventsMax events or BytesMax bytes;
 //   - at the end of a finite source (emits).
@@ -228,12 +229,15 @@ func (c *Cutter) Finish() bool {
 
 func (c *Cutter) take(u Unit) {
 	if at := u.cut(); at != 0 {
-		if !c.started || at > c.clock || u.Received != 0 {
+		if !c.started || at > c.clock || u.Received != 0 || u.SetClock {
 			c.clock = at
 		}
 		c.time = max(c.time, u.Time)
 		if !c.started {
 			c.time = u.Time // may be before 1970
+		}
+		if u.SetClock {
+			c.time = at
 		}
 		c.started = true
 		c.received = u.Received
@@ -285,7 +289,9 @@ func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 		u.Alone = u.Alone || v.Erase
 	}
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
-		u.Flush = u.Flush || c.Op == event.Flush || c.Op == event.Note
+		u.SetClock = u.SetClock || c.Op == event.SetClock
+		u.Alone = u.Alone || u.SetClock
+		u.Flush = u.Flush || u.SetClock || c.Op == event.Flush || c.Op == event.Note
 		u.Checkpoint = u.Checkpoint || c.Op == event.Checkpoint
 		u.Configure = u.Configure || c.Op == event.Configure || c.Op == event.Recompute
 	}

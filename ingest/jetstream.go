@@ -283,6 +283,9 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 		return complete, nil
 	}
 	s.taken = m
+	if u.SetClock {
+		s.clock.set(m.Time)
+	}
 	s.behind.Store(m.Behind)
 	if s.mode == EventTime {
 		s.ahead.Store(int64(max(s.cutter.time-event.Time(m.Time.UnixNano()), 0)))

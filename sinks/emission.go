@@ -43,6 +43,7 @@ type Heartbeats struct {
 // the newest mark is a second or more old (longer after a long silence). Call it for every
 // emission, in order.
 func (h *Heartbeats) Publishes(e *Emission) bool {
+	h.last, h.active = min(h.last, e.Time), min(h.active, e.Time) // a clock event went back
 	says := len(e.Estimates) > 0 || len(e.Notes) > 0 || e.Cut
 	if h.active == 0 || says {
 		h.active = e.Time

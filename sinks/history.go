@@ -227,8 +227,9 @@ type stored[T any] struct {
 	value    T
 }
 
-// lastUpTo returns the last message of the first subject whose key is at most a bound; keys never
-// decrease. If there is none, the sequence is that of the last foreign message. It bisects the
+// lastUpTo returns the last message of the first subject whose key is at most a bound; keys decrease
+// only where a clock event set log time back, and then it may return an earlier one, but not if the
+// newest is the one. If there is none, the sequence is that of the last foreign message. It bisects the
 // stream. Interpolation would need a quarter of the look-ups but as much time, since the broker has
 // the first look-ups in memory.
 func (r reading[T]) lastUpTo(
@@ -242,6 +243,9 @@ func (r reading[T]) lastUpTo(
 	}
 	if err != nil {
 		return last, false, fmt.Errorf("sinks: stream %s: %w", r.stream, err)
+	}
+	if last, ok, err = r.newestUpTo(ctx, stream, key, bound); ok || err != nil {
+		return last, ok, err
 	}
 	state := stream.CachedInfo().State
 	// from high on keys are beyond the bound
@@ -260,6 +264,29 @@ func (r reading[T]) lastUpTo(
 		}
 	}
 	return last, ok, nil
+}
+
+// newestUpTo returns the newest message of the first subject if its key is at most a bound.
+func (r reading[T]) newestUpTo(
+	ctx context.Context,
+	stream jetstream.Stream,
+	key func(*T) int64,
+	bound int64,
+) (s stored[T], ok bool, err error) {
+	m, err := stream.GetLastMsgForSubject(ctx, r.subjects[0])
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, fmt.Errorf("sinks: a message of %s: %w", r.subjects[0], err)
+	}
+	s.sequence = m.Sequence
+	ok = m.Header.Get(headerLog) == r.log && unpack(m.Data, &s.value) == nil &&
+		key(&s.value) <= bound
+	if !ok {
+		return stored[T]{}, false, nil
+	}
+	return s, true, nil
 }
 
 // first returns the first message of the first subject from a sequence on. It skips damaged

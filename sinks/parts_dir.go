@@ -55,6 +55,7 @@ type partsDir struct {
 	table   *partTable // rows of the next part
 	bytes   int64      // of JSON, of the rows
 	ends    int64      // log time of the end of the next part; 0: another part has just ended
+	begins  int64      // log time before which no record is in that part
 	after   uint64     // the next part begins after this position
 	until   uint64     // position of the newest row
 	taken   Cursor
@@ -119,7 +120,7 @@ func (s *partsDir) Take(ctx context.Context, e *Stored) error {
 
 // add takes in the records of an emission, which may begin another part.
 func (s *partsDir) add(ctx context.Context, e *Stored) error {
-	if e.Time >= s.ends || e.Missed {
+	if e.Time >= s.ends || e.Time < s.begins || e.Missed {
 		if err := s.cut(ctx); err != nil {
 			return err
 		}
@@ -131,6 +132,7 @@ func (s *partsDir) add(ctx context.Context, e *Stored) error {
 			every = min(every, int64(partFirstEvery))
 		}
 		s.ends = (e.Time/every + 1) * every
+		s.begins = s.ends - every
 	}
 	estimates, err := e.Estimates()
 	if err != nil {

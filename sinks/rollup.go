@@ -159,6 +159,33 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 	}
 }
 
+// setClock drops the roll-ups of periods that begin later.
+func (s *rolled) setClock(now int64) {
+	for i := range s.Rollups {
+		kept := s.Rollups[i]
+		for len(kept) > 0 && kept[len(kept)-1].Time.UnixNano() > now {
+			kept = kept[:len(kept)-1]
+		}
+		if len(kept) == len(s.Rollups[i]) {
+			continue
+		}
+		if s.Rollups[i] = slices.Clone(kept); len(kept) > 0 {
+			s.Sums[i] = kept[len(kept)-1].sums()
+		}
+	}
+}
+
+// sums returns the sums over the records of a period, to the precision of the roll-up.
+func (r *Rollup) sums() periodSums {
+	sums := newPeriodSums(len(r.Last))
+	for k := range r.Mean {
+		sums.Shares[k] = r.Mean[k] * float64(r.Count)
+	}
+	addTo(sums.Moved, r.Moved)
+	addTo(sums.Revised, r.Revised)
+	return sums
+}
+
 // chunkSharesMax keeps a chunk with many classes within the size of a message.
 const chunkSharesMax = 8192
 

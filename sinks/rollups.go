@@ -140,6 +140,9 @@ func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 // method.
 func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, err error) {
 	minute := begin(now, resolutions[0].period)
+	if minute < r.state.Minute {
+		r.setClock(now)
+	}
 	if minute <= r.state.Minute {
 		return messages, nil
 	}
@@ -166,6 +169,15 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 		},
 	)
 	return messages, nil
+}
+
+// setClock follows log time to an earlier time, after a clock event: roll-ups of later periods that
+// are in no chunk yet are dropped.
+func (r *Rollups) setClock(now int64) {
+	r.state.Minute = begin(now, resolutions[0].period)
+	for _, s := range r.state.Series {
+		s.setClock(now)
+	}
 }
 
 // pack returns a chunk as JSON compressed with gzip: a broker reads a whole block to find a

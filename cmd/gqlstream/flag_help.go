@@ -81,6 +81,8 @@ var flagHelp = kong.Vars{
 		"publishes again within two minutes.",
 	"publish_note": "Publish this note, a line in every chart, after the files or " +
 		"without files.",
+	"publish_clock": "Set log time to the broker's clock, after a leap of that clock. Publish this " +
+		"once the clock is right again.",
 	"publish_rejects": "Write the refused rows to this file, as lines of JSON.",
 	"entry_reason":    "Only entries with this reason, such as self-loop.",
 	"entry_kind":      "Only entries of this kind of event, or unknown.",

@@ -30,6 +30,7 @@ type publishCmd struct {
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions without one."`
 	Producer     string  `placeholder:"ID" help:"${publish_producer}"`
 	Note         string  `placeholder:"TEXT" help:"${publish_note}"`
+	Clock        bool    `help:"${publish_clock}"`
 	Rejects      string  `placeholder:"FILE" help:"${publish_rejects}"`
 }
 
@@ -43,13 +44,14 @@ Examples:
   gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv \
       --predictions p.parquet --classes left,right
   gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee \
-      --rejects bad.ndjson`
+      --rejects bad.ndjson
+  gqlstream publish --nats nats://localhost:4222 --clock`
 }
 
 // publishFlushMax bounds the wait for the server after an interrupt.
 const publishFlushMax = 10 * time.Second
 
-// Run publishes the files, and then the note.
+// Run publishes the files, then the clock event, then the note.
 func (c *publishCmd) Run(ctx context.Context, con console) error {
 	conf, err := c.fileConfig()
 	if err != nil {
@@ -68,8 +70,15 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	if c.Note != "" {
-		err = c.publishNote(ctx, con, b)
+	if c.Clock {
+		err = c.publishControl(ctx, con, b, "clock event", map[string]string{
+			"op": event.SetClock.String(),
+		})
+	}
+	if c.Note != "" && err == nil {
+		err = c.publishControl(ctx, con, b, "note", map[string]string{
+			"op": event.Note.String(), "text": c.Note,
+		})
 	}
 	return errors.Join(err, refused)
 }
@@ -158,16 +167,18 @@ func (c *publishCmd) publishFiles(
 	return refused, err
 }
 
-func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Broker) error {
-	payload, err := json.Marshal(map[string]string{"op": event.Note.String(), "text": c.Note})
+func (c *publishCmd) publishControl(
+	ctx context.Context, con console, b *broker.Broker, what string, fields map[string]string,
+) error {
+	payload, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
 	ack, err := b.JS.Publish(ctx, broker.Subject(c.names.Log, event.KindControl), payload)
 	if err != nil {
-		return fmt.Errorf("publish the note: %w", err)
+		return fmt.Errorf("publish the %s: %w", what, err)
 	}
-	fmt.Fprintf(con.Out, "published the note at position %d\n", ack.Sequence)
+	fmt.Fprintf(con.Out, "published the %s at position %d\n", what, ack.Sequence)
 	return nil
 }
 
@@ -182,10 +193,10 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	case len(c.Note) > event.IDBytesLimit:
 		return conf, config.Usagef("publish: --note has %d bytes, at most %d",
 			len(c.Note), event.IDBytesLimit)
-	case !c.any() && c.Note == "":
+	case !c.any() && c.Note == "" && !c.Clock:
 		return conf, config.Usagef(
 			"publish: no files; give --edges, --labels, --predictions, --members, " +
-				"--vertices or --log, or --note",
+				"--vertices or --log, or --note or --clock",
 		)
 	case c.settings.NATS.URL == "" && c.settings.State == "":
 		return conf, config.Usagef(

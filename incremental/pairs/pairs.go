@@ -100,6 +100,17 @@ func (p *Pairs) Hold(v Vertex, pair *Pair) {
 	p.touched = append(p.touched, v)
 }
 
+// SetClock makes log time the time of all frozen pairs that are later.
+func (p *Pairs) SetClock(now event.Time) {
+	for v, pair := range p.frozen {
+		if pair.Time > now {
+			earlier := *pair
+			earlier.Time = now
+			p.frozen[v] = &earlier
+		}
+	}
+}
+
 // Same reports whether two frozen pairs, nil for none, say the same, however fresh they are.
 func (a *Pair) Same(b *Pair) bool {
 	if a == nil || b == nil {

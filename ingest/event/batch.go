@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -152,6 +153,11 @@ func (b *Batch) Rollback(m Mark) {
 	}
 	(*list[Refusal])(&b.Refused).cut(m.Refused)
 	b.Late = m.Late
+}
+
+// SetsClock reports whether the batch, which then holds nothing else, sets log time to its own.
+func (b *Batch) SetsClock() bool {
+	return slices.ContainsFunc(b.Controls, func(c Control) bool { return c.Op == SetClock })
 }
 
 // Notes returns the texts of the notes, which stay valid after a Reset.

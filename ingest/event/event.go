@@ -266,9 +266,10 @@ const (
 	Configure            // replaces the core's configuration
 	Note                 // flushes, and draws a line with a text in every chart
 	Recompute            // computes again all that follows from the graph
+	SetClock             // sets log time to the time of this event, also backwards
 )
 
-var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note", "recompute"}
+var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note", "recompute", "clock"}
 
 // String returns the operation as it is written in events.
 func (o Op) String() string {
@@ -294,7 +295,8 @@ type Control struct {
 // strings in them are valid until the next Reset.
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
-	Time        Time     // the log's time at the end of the batch, never decreasing
+	// Time is the log's time at the end of the batch. It decreases only where SetsClock.
+	Time Time
 	// Clock is the time by which assertions end: that of the last receipt, while the log's time
 	// stands still because the broker's clock leapt ahead and was set right; 0: Time
 	Clock      Time

@@ -60,6 +60,7 @@ var (
 	controlOps = []string{
 		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(),
 		event.Configure.String(), event.Note.String(), event.Recompute.String(),
+		event.SetClock.String(),
 	}
 	roles = []string{event.Calibrate.String(), event.Train.String(), event.Audit.String()}
 )

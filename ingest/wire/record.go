@@ -124,6 +124,8 @@ func (d *Decoder) complete(r *record) *event.Problem {
 			return event.Problemf(event.BadValue, "only configure has a config, not %v", op)
 		case op == event.Note && !r.has(fieldText):
 			return missing(r.kind, "text, which note needs")
+		case op == event.SetClock && b.Controls[r.at].Time == 0:
+			return missing(r.kind, "time, which clock needs where step.time is event")
 		case op != event.Note && r.has(fieldText):
 			return event.Problemf(event.BadValue, "only note has a text, not %v", op)
 		}

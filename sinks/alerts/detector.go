@@ -327,6 +327,27 @@ func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64
 	return verdictNo
 }
 
+// setClock follows log time to an earlier time: what is later becomes that old.
+func (d *detector) setClock(r *Rule, now int64) {
+	d.At, d.Looked = min(d.At, now), min(d.Looked, now)
+	d.Up.Since, d.Down.Since = min(d.Up.Since, now), min(d.Down.Since, now)
+	d.Then.Cell = min(d.Then.Cell, now)
+	for i := range d.Recent {
+		d.Recent[i].Cell = min(d.Recent[i].Cell, now)
+	}
+	if r == nil || r.When.Quantity != Change {
+		return
+	}
+	past, cell := d.Past[:0], now/width(r)
+	for i, s := range d.Past {
+		if s.Cell < cell || i+1 == len(d.Past) { // of one cell the last one stands
+			s.Cell = min(s.Cell, cell)
+			past = append(past, s)
+		}
+	}
+	d.Past = past
+}
+
 // restart resets the state that depends on the parameters of the rule.
 func (d *detector) restart() {
 	*d = detector{

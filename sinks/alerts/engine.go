@@ -18,6 +18,7 @@ type Engine struct {
 	of      map[string][]*alert // by community, once matched; empty: no rule is about it
 	there   map[string][]*alert // by community, of list, where not matched yet
 	due     int64               // the earliest of all
+	now     int64               // log time of the last emission
 	Dropped uint64              // alerts that there was no room for
 
 	differences difference.Fold // that rules are about
@@ -182,6 +183,10 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 	if len(e.config.Rules) == 0 && len(e.list) == 0 {
 		return nil
 	}
+	if m.Time < e.now {
+		e.setClock(m.Time)
+	}
+	e.now = m.Time
 	for _, text := range m.Notes {
 		e.note(text, m.Time)
 	}
@@ -204,6 +209,16 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 		estimates = estimates[n:]
 	}
 	return e.finish(e.evaluateDue(out, m))
+}
+
+// setClock follows log time to an earlier time, after a clock event: what is later becomes that old,
+// and every alert is evaluated.
+func (e *Engine) setClock(now int64) {
+	for _, a := range e.list {
+		a.Since, a.Base.Cell, a.Due = min(a.Since, now), min(a.Base.Cell, now), 0
+		a.Detector.setClock(a.rule, now)
+	}
+	e.due = 0
 }
 
 // pick returns the estimate that the alert is about; a community that is

@@ -28,6 +28,7 @@ type saved struct {
 	Ended  []Transition `json:"ended,omitempty"`
 
 	Quietings []Quieting `json:"quietings,omitempty"`
+	Now       int64      `json:"now,omitempty"` // log time of the last emission
 }
 
 // encode writes rules, state and transitions as JSON; plain fields cannot fail.
@@ -62,6 +63,7 @@ func (e *Engine) Save() []byte {
 		Tails:       e.tails,
 		Ended:       e.ended,
 		Quietings:   e.quietings,
+		Now:         e.now,
 		Alerts: slices.DeleteFunc(slices.Clone(e.list),
 			func(a *alert) bool { return a.rule == nil && a.State != Firing }),
 	})
@@ -84,6 +86,7 @@ func Restore(c Config, data []byte) (*Engine, error) {
 		tails:       s.Tails,
 		ended:       s.Ended,
 		quietings:   s.Quietings,
+		now:         s.Now,
 	}
 	e.config = Config{
 		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,

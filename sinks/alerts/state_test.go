@@ -133,8 +133,50 @@ func history(t testing.TB, seed uint64, n int) []emission {
 	return out
 }
 
+// leaping gives emissions 100 to 149 the times of a clock that is a day ahead, and lets log time stand
+// up to emission 250, at which a clock event sets it right.
+func leaping(list []emission) []emission {
+	for i := range list[:250] {
+		if i >= 150 {
+			list[i].at.Time = list[149].at.Time
+		} else if i >= 100 {
+			list[i].at.Time += int64(24 * time.Hour)
+		}
+	}
+	return list
+}
+
+// After a clock event no alert may hold a time of the leap, or wait for one.
+func TestAlertsFollowAClockEvent(t *testing.T) {
+	for seed := range uint64(4) {
+		e, err := New(config(everyRule(t)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range leaping(history(t, seed, 400)) {
+			if x.rules != nil {
+				_ = e.Configure(config(x.rules...))
+			}
+			e.Evaluate(x.at, x.estimates)
+			for _, a := range e.list {
+				now, d := x.at.Time, &a.Detector
+				latest := max(a.Since, d.At, d.Looked, d.Up.Since, d.Down.Since, d.Then.Cell)
+				for _, s := range d.Recent {
+					latest = max(latest, s.Cell)
+				}
+				for _, s := range d.Past {
+					latest = max(latest, s.Cell*width(a.rule))
+				}
+				if i >= 250 && (latest > now || a.Due > now+int64(time.Hour) && a.Due != dueNever) {
+					t.Fatalf("seed %d, emission %d at %d: %+v", seed, i, now, a)
+				}
+			}
+		}
+	}
+}
+
 // An engine that is saved and restored at any moment must give the transitions of
-// one that never stopped, and hold the same bytes afterwards.
+// one that never stopped, and hold the same bytes afterwards, also if the broker's clock leaps.
 func TestRestartChangesNothing(t *testing.T) {
 	transitions := 0
 	for seed := range uint64(10) {
@@ -144,7 +186,11 @@ func TestRestartChangesNothing(t *testing.T) {
 		}
 		broken, _ := New(config(everyRule(t)...))
 		random := rand.New(rand.NewPCG(seed, 32))
-		for i, e := range history(t, seed, 400) {
+		list := history(t, seed, 400)
+		if seed%2 == 1 {
+			list = leaping(list)
+		}
+		for i, e := range list {
 			if e.rules != nil {
 				for _, x := range []*Engine{whole, broken} {
 					if err := x.Configure(config(e.rules...)); err != nil {

@@ -147,6 +147,9 @@ func (s *series) lastNews() []news {
 func (s *series) keep(p point, limit int) {
 	if !p.at.IsZero() {
 		p.cell = p.at.UnixNano()
+		for n := len(s.past); n > 0 && s.past[n-1].at.After(p.at); n-- {
+			s.past = s.past[:n-1] // log time was set back
+		}
 		old := func(q point) bool { return !q.at.IsZero() && !q.at.After(p.at.Add(-day)) }
 		for len(s.past) > 1 && old(s.past[1]) {
 			s.past = s.past[1:]
