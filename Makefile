@@ -130,7 +130,7 @@ SOAK      ?= 10000000
 SOAKSECONDS ?= 7200
 
 faults:
-	.ci/bent-clock bin/.clock
+	.ci/clock-test
 	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json -count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
 	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
 		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestDamages|TestADamagedHeader|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest

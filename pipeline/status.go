@@ -113,8 +113,8 @@ func sum(counts map[string]uint64) (all uint64) {
 // events arrive.
 func (p *Pipeline) warned(s web.Status) web.Status {
 	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
-		why := "the broker's clock leapt: it stands until that has caught up, and nothing " +
-			"expires meanwhile"
+		why := "the broker's clock leapt: it stands until that has caught up or a clock event " +
+			"(gqlstream publish --clock) sets it right, and nothing expires meanwhile"
 		if p.settings.Step.Time == "event" {
 			why = "an event carries that time: nothing is estimated until others do"
 		} else if s.LogAhead > aheadReady {

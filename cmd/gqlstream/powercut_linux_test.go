@@ -105,7 +105,7 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 		t.Skipf("%s names no LazyFS; .ci/lazyfs builds it, for make faults", lazyVariable)
 	}
 	disk := mountLazyFS(t, program)
-	d := &drill{history: newHistory(t, rand.NewPCG(7, 3), crashConfig)}
+	d := &drill{history: newHistory(t, rand.NewPCG(campaign.Seed(t, 7), 3), crashConfig)}
 	d.dir = filepath.Join(disk.path, "state")
 	address := freeAddress(t)
 	d.url = "nats://" + address
@@ -190,15 +190,7 @@ func (d *drill) holds(cut int, stored map[uint64][]byte) {
 func (d *drill) publishUntilCut(stored map[uint64][]byte) {
 	d.t.Helper()
 	js := d.broker()
-	for deadline := time.Now().Add(crashStartMax); ; time.Sleep(50 * time.Millisecond) {
-		_, err := js.Stream(d.t.Context(), broker.DefaultStreamNames().Log)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			d.t.Fatal(err)
-		}
-	}
+	awaitLog(d.t, js)
 	for range 3 + d.rand.IntN(40) {
 		data := fmt.Appendf(nil, `{"src":%d,"dst":%d}`, d.rand.IntN(50), 50+d.rand.IntN(50))
 		ack, err := js.Publish(d.t.Context(), "gql.edge", data)
@@ -208,6 +200,20 @@ func (d *drill) publishUntilCut(stored map[uint64][]byte) {
 		stored[ack.Sequence] = data
 		if d.rand.IntN(5) == 0 {
 			time.Sleep(time.Duration(d.rand.IntN(100)) * time.Millisecond)
+		}
+	}
+}
+
+// awaitLog waits until a run has made the log.
+func awaitLog(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	for deadline := time.Now().Add(crashStartMax); ; time.Sleep(50 * time.Millisecond) {
+		_, err := js.Stream(t.Context(), broker.DefaultStreamNames().Log)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
 		}
 	}
 }
