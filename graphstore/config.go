@@ -16,7 +16,7 @@ const (
 	ClassesMax         = 1 << 10
 	IDBytesMax         = 256 // of a vertex's name
 	VerticesMaxDefault = 1 << 28
-	EdgesMaxDefault    = 1 << 28
+	EdgesMaxDefault    = 1 << 29
 	NamesMaxDefault    = 1 << 20
 	NamesMaxLimit      = 1 << 28
 	KeysMaxDefault     = 1 << 10
