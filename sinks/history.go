@@ -227,11 +227,11 @@ type stored[T any] struct {
 	value    T
 }
 
-// lastUpTo returns the last message of the first subject whose key is at most a bound; keys decrease
-// only where a clock event set log time back, and then it may return an earlier one, but not if the
-// newest is the one. If there is none, the sequence is that of the last foreign message. It bisects the
-// stream. Interpolation would need a quarter of the look-ups but as much time, since the broker has
-// the first look-ups in memory.
+// lastUpTo returns the last message of the first subject whose key is at most a bound. Keys
+// decrease only where a clock event set log time back; lastUpTo may then return an earlier message,
+// unless the newest is the one. If there is none, the sequence is that of the last foreign message.
+// It bisects the stream. Interpolation would need a quarter of the look-ups but as much time, since
+// the broker has the first look-ups in memory.
 func (r reading[T]) lastUpTo(
 	ctx context.Context,
 	key func(*T) int64,

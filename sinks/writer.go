@@ -172,35 +172,13 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 	if e.Position <= w.Published() {
 		return nil
 	}
-	records, err := w.records(e.Estimates)
-	if err != nil {
-		return err
-	}
-	mark := shardMark{
-		Writer:   w.config.Writer,
-		Position: e.Position,
-		Digest:   e.Digest,
-		Time:     alerts.TimeText(e.Time),
-		Parts:    max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
-		Config:   w.config.Config,
-		Classes:  w.config.Classes,
-		Log:      w.config.Log,
-		Cut:      e.Cut,
-		Active:   e.Active,
-	}
-	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
-		from := (mark.Part - 1) * partRecordsMax
-		part := records[from:min(from+partRecordsMax, len(records))]
-		mark.Records, mark.Notes = len(part), nil
-		if mark.Part == 1 && w.config.Shard == 0 {
-			mark.Notes = e.Notes
-		}
-		if err := w.store(ctx, mark, part); err != nil {
+	return w.parts(&e, func(m *shardMark, records []*nats.Msg) error {
+		if err := w.store(ctx, *m, records); err != nil {
 			return fmt.Errorf("sinks: stream %s: position %d: %w",
 				w.config.Streams.Names.Estimates, e.Position, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // records encodes the estimates of an emission.

@@ -73,6 +73,7 @@ var flagHelp = kong.Vars{
 	"cli_notify":   "Send a sample alert to the targets of a configuration.",
 	"cli_mcp":      "Answer a language model's questions about a running pipeline.",
 	"cli_version":  "Print the version, the Go release and the event schema version.",
+	"scrub_fill":   "Make the records that the estimates lack again, from the log or a checkpoint.",
 	"notify_test": "Send one sample alert to every webhook and Alertmanager, and print each " +
 		"answer.",
 	"publish_classes": "Names of the classes in order, or their number. By default from the " +
@@ -81,8 +82,8 @@ var flagHelp = kong.Vars{
 		"publishes again within two minutes.",
 	"publish_note": "Publish this note, a line in every chart, after the files or " +
 		"without files.",
-	"publish_clock": "Set log time to the broker's clock, after a leap of that clock. Publish this " +
-		"once the clock is right again.",
+	"publish_clock": "Set log time to the broker's clock, after a leap of that clock. Publish " +
+		"this once the clock is right again.",
 	"publish_rejects": "Write the refused rows to this file, as lines of JSON.",
 	"entry_reason":    "Only entries with this reason, such as self-loop.",
 	"entry_kind":      "Only entries of this kind of event, or unknown.",

@@ -3,24 +3,29 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
 )
 
 type scrubCmd struct {
 	serverFlags
+	Fill bool `help:"${scrub_fill}"`
 }
 
 func (*scrubCmd) Help() string {
 	return `Reads the log and the estimates message by message, so that the broker verifies each;
 compares the log with the digests in checkpoints, marks and position files; and verifies every
 checkpoint. Changes nothing, and also works during a run whose broker it can reach. Exits with 1 if
-something is damaged or gone; docs/operations.md explains the repair.
+something is damaged or gone; docs/operations.md explains the repair. With --fill it first makes
+the records that the estimates lack again, from the log; no run may publish meanwhile.
 
 Examples:
   gqlstream scrub --state gqlstream-state
-  gqlstream scrub --config gqlstream.yaml --nats nats://broker:4222`
+  gqlstream scrub --config gqlstream.yaml --nats nats://broker:4222
+  gqlstream scrub --config gqlstream.yaml --state gqlstream-state --fill`
 }
 
 // Run reads everything and prints the result.
@@ -28,6 +33,14 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	b, err := c.openExisting(ctx, con)
 	if err != nil {
 		return err
+	}
+	if c.Fill {
+		log := slog.New(slog.NewTextHandler(con.Err, nil))
+		made, err := pipeline.Fill(ctx, b, c.settings, log)
+		if err != nil {
+			return fmt.Errorf("scrub: %w", err)
+		}
+		fmt.Fprintf(con.Out, "%s: %d emissions were made again\n", c.out.Estimates, made)
 	}
 	faults := 0
 	fault := func(format string, args ...any) {
@@ -57,6 +70,23 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 			"%s: messages %v are gone, and no replay passes: run --skip %v continues without them",
 			c.names.Log, hole, hole)
 	}
+	if err := c.scrubStreams(ctx, con, b, kept, fault); err != nil {
+		return err
+	}
+	if faults > 0 {
+		return fmt.Errorf("scrub: %d faults", faults)
+	}
+	return nil
+}
+
+// scrubStreams reads the log and the estimates.
+func (c *scrubCmd) scrubStreams(
+	ctx context.Context,
+	con console,
+	b *broker.Broker,
+	kept []ingest.Place,
+	fault func(format string, args ...any),
+) error {
 	for _, name := range []string{c.names.Log, c.out.Estimates} {
 		places, check := kept, (func([]byte) error)(nil)
 		if name != c.names.Log {
@@ -75,8 +105,12 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 			fault("%v", err)
 		}
 	}
-	if faults > 0 {
-		return fmt.Errorf("scrub: %d faults", faults)
+	ends, err := pipeline.LostEnds(ctx, b, c.settings)
+	if err != nil {
+		return err
+	}
+	for _, err := range ends {
+		fault("%v", err)
 	}
 	return nil
 }

@@ -257,8 +257,7 @@ type Value struct {
 // Op names the operation that a control event asks for.
 type Op uint8
 
-// Control operations. Each takes effect at the end of the step that holds it,
-// and all but Tick end their step.
+// Control operations. Each takes effect at the end of its step, which all but Tick end.
 const (
 	Tick       Op = iota // puts time into the log
 	Flush                // ends the step and emits every changed estimate
@@ -295,10 +294,9 @@ type Control struct {
 // strings in them are valid until the next Reset.
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
-	// Time is the log's time at the end of the batch. It decreases only where SetsClock.
-	Time Time
-	// Clock is the time by which assertions end: that of the last receipt, while the log's time
-	// stands still because the broker's clock leapt ahead and was set right; 0: Time
+	Time        Time     // the log's at the end of the batch; it decreases only where SetsClock
+	// Clock is the time by which assertions end: that of the last receipt, while log time stands
+	// still after a leap of the broker's clock; 0: Time
 	Clock      Time
 	Emit       bool // an emission boundary follows this batch
 	EmitAll    bool // with Emit: publish every change, however small (a flush, or the end)
