@@ -11,9 +11,9 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// After a leap of the broker's clock and a clock event, nothing that the core holds is later than log
-// time, records have that time, and a core that is restored from any checkpoint before or after the
-// event publishes the same bits.
+// After a leap of the broker's clock and a clock event, nothing that the core holds is later than
+// log time, records have that time, and a core that is restored from any checkpoint before or after
+// the event publishes the same bits.
 func TestAClockEventIsFollowed(t *testing.T) {
 	for seed := range uint64(campaign.Size(t, "GQLSTREAM_RESTARTS", 2)) {
 		r := rand.New(rand.NewPCG(seed, 96))
@@ -37,13 +37,22 @@ func TestAClockEventIsFollowed(t *testing.T) {
 			if i == 40 {
 				*batch = event.Batch{
 					First: batch.First, Last: batch.Last, Time: right, Emit: true, EmitAll: true,
-					Controls: []event.Control{{Op: event.SetClock, Time: right, Position: batch.Last}},
+					Controls: []event.Control{
+						{Op: event.SetClock, Time: right, Position: batch.Last},
+					},
 				}
 			}
 			want := cores[0].Step(batch).Estimates
 			for j, core := range cores[1:] {
 				if got := core.Step(batch).Estimates; len(got) != len(want) {
-					t.Fatalf("seed %d, batch %d: core %d publishes %d records, want %d", seed, i, j, len(got), len(want))
+					t.Fatalf(
+						"seed %d, batch %d: core %d publishes %d records, want %d",
+						seed,
+						i,
+						j,
+						len(got),
+						len(want),
+					)
 				} else {
 					sameEstimates(t, "a restored core", got, want)
 				}
@@ -52,7 +61,13 @@ func TestAClockEventIsFollowed(t *testing.T) {
 				noneLater(t, cores[0], right)
 				for _, e := range want {
 					if e.Time != right.String() {
-						t.Fatalf("seed %d, batch %d: a record of %s, log time is %v", seed, i, e.Time, right)
+						t.Fatalf(
+							"seed %d, batch %d: a record of %s, log time is %v",
+							seed,
+							i,
+							e.Time,
+							right,
+						)
 					}
 				}
 			}
@@ -91,7 +106,14 @@ func noneLater(t *testing.T, c *Core, now event.Time) {
 	view := c.View()
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if e := view.Evidence(v); e.Time > now || e.Changed > now || view.LabelTime(v) > now {
-			t.Fatalf("vertex %d: evidence of %v, changed %v, label of %v; log time is %v", v, e.Time, e.Changed, view.LabelTime(v), now)
+			t.Fatalf(
+				"vertex %d: evidence of %v, changed %v, label of %v; log time is %v",
+				v,
+				e.Time,
+				e.Changed,
+				view.LabelTime(v),
+				now,
+			)
 		}
 	}
 	for _, row := range c.pairs.Rows() {

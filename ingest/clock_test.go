@@ -250,9 +250,9 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 	}
 }
 
-// A clock event that is published once the clock is right again sets log time to its own receipt, in
-// a step of its own that emits. From there on log time is the broker's, also after a restart behind
-// any step.
+// A clock event that is published once the clock is right again sets log time to its own receipt,
+// in a step of its own that emits. From there on log time is the broker's, also after a restart
+// behind any step.
 func TestAClockEventSetsLogTime(t *testing.T) {
 	const event1 = 2100 // of 3,000; the clock is right again from 2,000 on
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {
@@ -281,7 +281,16 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 						clock.set(received[i])
 					}
 					if complete {
-						list = append(list, event.Batch{First: b.First, Last: b.Last, Time: b.Time, Clock: b.Clock, Emit: b.Emit})
+						list = append(
+							list,
+							event.Batch{
+								First: b.First,
+								Last:  b.Last,
+								Time:  b.Time,
+								Clock: b.Clock,
+								Emit:  b.Emit,
+							},
+						)
 						c.Begin(&b)
 					}
 					if taken {
@@ -296,13 +305,29 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 			at := event.Time(received[b.Last-1].UnixNano())
 			switch {
 			case b.Last > event1 && (b.Time != at || b.Clock != 0):
-				t.Fatalf("clock wrong by %v: log time is %v (%v) after the clock event, want %v", wrong, b.Time, b.Clock, at)
+				t.Fatalf(
+					"clock wrong by %v: log time is %v (%v) after the clock event, want %v",
+					wrong,
+					b.Time,
+					b.Clock,
+					at,
+				)
 			case b.Last == event1+1 && (b.First != b.Last || !b.Emit):
-				t.Fatalf("clock wrong by %v: the step of the event is %d to %d, emits %v", wrong, b.First, b.Last, b.Emit)
+				t.Fatalf(
+					"clock wrong by %v: the step of the event is %d to %d, emits %v",
+					wrong,
+					b.First,
+					b.Last,
+					b.Emit,
+				)
 			}
 			if i%37 == 0 || b.Last == event1 || b.Last == event1+1 {
-				rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock}, received[b.Last-1])
-				if diff := cmp.Diff(whole[i+1:], rest, cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
+				rest := steps(
+					Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock},
+					received[b.Last-1],
+				)
+				hidden := cmpopts.IgnoreUnexported(event.Batch{})
+				if diff := cmp.Diff(whole[i+1:], rest, hidden); diff != "" {
 					t.Fatalf("clock wrong by %v, after step %d: %s", wrong, i, diff)
 				}
 			}
@@ -326,7 +351,8 @@ func TestAClockEventInEventTime(t *testing.T) {
 		times = append(times, batch.Time/1e9-event.Time(now))
 		refused += len(batch.Refused)
 	}
-	if want := []event.Time{3000, 0, 1}; !slices.Equal(slices.Compact(times), want) || refused != 1 {
+	if want := []event.Time{3000, 0, 1}; !slices.Equal(slices.Compact(times), want) ||
+		refused != 1 {
 		t.Errorf("log times %v, %d refused; want %v and 1", times, refused, want)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"gqlstream/quant"
 )
 
-// After a clock event the unfinished roll-ups are those of the records that are not later than it, and
-// later records are summarised in the periods in which they lie.
+// After a clock event the unfinished roll-ups are those of the records that are not later than it,
+// and later records are summarised in the periods in which they lie.
 func TestRollupsFollowAClockEvent(t *testing.T) {
 	begun := time.Date(2026, 5, 1, 12, 0, 30, 0, time.UTC).UnixNano()
 	r := NewRollups(RollupsConfig{Streams: StreamsConfig{Names: DefaultNames()}})
@@ -45,8 +45,15 @@ func TestRollupsFollowAClockEvent(t *testing.T) {
 		}
 	}
 	day := s.Rollups[len(resolutions)-1]
-	if one := day[len(day)-1]; len(day) != 1 || one.Count != 40 || math.Abs(one.Mean[0]-shares/40) > 2e-6 {
-		t.Errorf("%d days, the last has %d records of mean %v; want 1 of 40 and %v", len(day), one.Count, one.Mean, shares/40)
+	if one := day[len(day)-1]; len(day) != 1 || one.Count != 40 ||
+		math.Abs(one.Mean[0]-shares/40) > 2e-6 {
+		t.Errorf(
+			"%d days, the last has %d records of mean %v; want 1 of 40 and %v",
+			len(day),
+			one.Count,
+			one.Mean,
+			shares/40,
+		)
 	}
 }
 

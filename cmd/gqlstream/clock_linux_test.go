@@ -20,9 +20,10 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// After the clock of a run and its broker has leapt by a day and is right again, log time must stand,
-// /readyz must say so, and nothing may be lost. A clock event must end that. A replay must give the
-// records that were published. GQLSTREAM_CLOCKS=1 runs the test; it needs the build of .ci/bent-clock.
+// After the clock of a run and its broker has leapt by a day and is right again, log time must
+// stand, /readyz must say so, and nothing may be lost. A clock event must end that. A replay must
+// give the records that were published. GQLSTREAM_CLOCKS=1 runs the test; it needs the build of
+// .ci/bent-clock.
 func TestClockLeapsByADay(t *testing.T) {
 	if campaign.Size(t, "GQLSTREAM_CLOCKS", 0) == 0 {
 		t.Skip("GQLSTREAM_CLOCKS is not set; .ci/clock-test runs this")
@@ -73,7 +74,17 @@ func leapBy(t *testing.T, wrong int, set bool) {
 		t.Fatal(err)
 	}
 	mustRun(t, "scrub", "--config", d.config, "--state", d.dir)
-	mustRun(t, "run", "--config", d.config, "--state", d.dir, "--exit-when-drained", "--output", d.dir+".out")
+	mustRun(
+		t,
+		"run",
+		"--config",
+		d.config,
+		"--state",
+		d.dir,
+		"--exit-when-drained",
+		"--output",
+		d.dir+".out",
+	)
 	published := d.records()
 	out, _ := mustRun(t, "replay", "--config", d.config, "--state", d.dir)
 	if replayed := strings.Split(strings.TrimSpace(out), "\n"); !slices.Equal(replayed, published) {
@@ -92,15 +103,27 @@ func leapBy(t *testing.T, wrong int, set bool) {
 func newClockDrill(t *testing.T) *clockDrill {
 	t.Helper()
 	config := strings.Replace(crashConfig, `listen: "off"`, "listen: "+freeAddress(t), 1)
-	d := &clockDrill{drill: &drill{history: newHistory(t, rand.NewPCG(campaign.Seed(t, 7), 3), config)}}
+	d := &clockDrill{
+		drill: &drill{history: newHistory(t, rand.NewPCG(campaign.Seed(t, 7), 3), config)},
+	}
 	_, page, _ := strings.Cut(config, "listen: ")
 	d.page, _, _ = strings.Cut(page, "}")
 	d.clock = filepath.Join(t.TempDir(), "clock")
 	bend(t, d.clock, 0)
 	address := freeAddress(t)
 	d.url = "nats://" + address
-	d.process = exec.Command(os.Args[0], "run", "--config", d.config, "--state", d.dir, "--listen", address,
-		"--output", d.dir+".out")
+	d.process = exec.Command(
+		os.Args[0],
+		"run",
+		"--config",
+		d.config,
+		"--state",
+		d.dir,
+		"--listen",
+		address,
+		"--output",
+		d.dir+".out",
+	)
 	d.process.Env = append(os.Environ(), mainVariable+"=1", clockVariable+"="+d.clock)
 	if err := d.process.Start(); err != nil {
 		t.Fatal(err)
@@ -115,14 +138,21 @@ func newClockDrill(t *testing.T) *clockDrill {
 func (d *clockDrill) publish(lasts time.Duration) {
 	d.t.Helper()
 	send := func(subject, format string, values ...any) {
-		if _, err := d.js.Publish(d.t.Context(), subject, fmt.Appendf(nil, format, values...)); err != nil {
+		data := fmt.Appendf(nil, format, values...)
+		if _, err := d.js.Publish(d.t.Context(), subject, data); err != nil {
 			d.t.Fatal(err)
 		}
 	}
 	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		v := d.rand.IntN(40)
 		send("gql.edge", `{"src":%d,"dst":%d}`, v, 50+d.rand.IntN(20))
-		send("gql.prediction", `{"vertex":%d,"probabilities":[%g,%g],"version":"m"}`, v, float64(v)/40, 1-float64(v)/40)
+		send(
+			"gql.prediction",
+			`{"vertex":%d,"probabilities":[%g,%g],"version":"m"}`,
+			v,
+			float64(v)/40,
+			1-float64(v)/40,
+		)
 		send("gql.label", `{"vertex":%d,"class":%d}`, v, v*2/40)
 	}
 }

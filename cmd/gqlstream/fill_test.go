@@ -64,8 +64,8 @@ func (d *damaging) damageBlock() {
 	}
 }
 
-// Holes of the log out are filled from the log: afterwards it has the records that it had, and a run,
-// its output file and a replay go on.
+// Holes of the log out are filled from the log: afterwards it has the records that it had, and a
+// run, its output file and a replay go on.
 func TestHolesOfTheLogOutAreFilled(t *testing.T) {
 	for name, damage := range map[string]func(*damaging){
 		"two holes":       func(d *damaging) { d.lose(.2, .22); d.lose(.7, .9) },
@@ -98,16 +98,20 @@ func TestHolesOfTheLogOutAreFilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if replayed, _ := mustRun(t, "replay", "--config", d.config, "--state", d.dir); replayed != string(text) {
-				t.Errorf("the log out has %d records, and a replay %d", strings.Count(string(text), "\n"),
-					strings.Count(replayed, "\n"))
+			replayed, _ := mustRun(t, "replay", "--config", d.config, "--state", d.dir)
+			if replayed != string(text) {
+				t.Errorf(
+					"the log out has %d records, and a replay %d",
+					strings.Count(string(text), "\n"),
+					strings.Count(replayed, "\n"),
+				)
 			}
 		})
 	}
 }
 
-// A repair that is interrupted between the removal of the log out and its end is finished by the next
-// one.
+// A repair that is interrupted between the removal of the log out and its end is finished by the
+// next one.
 func TestAnInterruptedRepairIsFinished(t *testing.T) {
 	d := newDamaging(t, 52)
 	want := d.records()

@@ -84,16 +84,53 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 // A clock event must be published by the command, applied by a run, and replayed to the same bytes.
 func TestClockEventsAreReplayed(t *testing.T) {
 	dir := t.TempDir()
-	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "out")
+	conf, state, output := filepath.Join(
+		dir,
+		"gqlstream.yaml",
+	), filepath.Join(
+		dir,
+		"state",
+	), filepath.Join(
+		dir,
+		"out",
+	)
 	writeConfig(t, conf, crashConfig)
 	run := func() {
-		mustRun(t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained")
+		mustRun(
+			t,
+			"run",
+			"--config",
+			conf,
+			"--state",
+			state,
+			"--output",
+			output,
+			"--exit-when-drained",
+		)
 	}
 	run()
 	data := filepath.Join("..", "..", "examples", "data")
-	mustRun(t, "publish", "--state", state, "--edges", filepath.Join(data, "edges.csv"), "--labels",
-		filepath.Join(data, "labels.csv"), "--predictions", filepath.Join(data, "predictions.csv"), "--classes", "left,right")
-	if said, _ := mustRun(t, "publish", "--state", state, "--clock"); !strings.Contains(said, "published the clock event at position") {
+	mustRun(
+		t,
+		"publish",
+		"--state",
+		state,
+		"--edges",
+		filepath.Join(data, "edges.csv"),
+		"--labels",
+		filepath.Join(
+			data,
+			"labels.csv",
+		),
+		"--predictions",
+		filepath.Join(data, "predictions.csv"),
+		"--classes",
+		"left,right",
+	)
+	if said, _ := mustRun(t, "publish", "--state", state, "--clock"); !strings.Contains(
+		said,
+		"published the clock event at position",
+	) {
 		t.Errorf("publish says %q", said)
 	}
 	run()
@@ -101,7 +138,8 @@ func TestClockEventsAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); len(text) == 0 || replayed != string(text) {
+	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); len(text) == 0 ||
+		replayed != string(text) {
 		t.Errorf("published\n%s\nreplayed\n%s", text, replayed)
 	}
 }
