@@ -216,6 +216,11 @@ func BenchmarkWindows(b *testing.B) {
 // After a leap of the broker's clock, log time stands and assertions end by the broker's clock:
 // what is said meanwhile with a time of its own is kept for its window, and ends when that is over.
 func TestNothingEndsWhileLogTimeStands(t *testing.T) {
+	t.Run("times of their own", func(t *testing.T) { nothingEndsWhileLogTimeStands(t, true) })
+	t.Run("times of receipt", func(t *testing.T) { nothingEndsWhileLogTimeStands(t, false) })
+}
+
+func nothingEndsWhileLogTimeStands(t *testing.T, own bool) {
 	const hour = event.Time(time.Hour)
 	window := 12 * time.Hour
 	s := newTestStore(
@@ -270,8 +275,8 @@ func TestNothingEndsWhileLogTimeStands(t *testing.T) {
 		b := &event.Batch{}
 		if c.say > 0 {
 			right := c.clock
-			if right == 0 {
-				right = c.now
+			if right == 0 || !own {
+				right = c.now // as the decoder gives events without a time
 			}
 			if i == 1 {
 				right = 100 * hour
