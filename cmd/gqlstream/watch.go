@@ -36,8 +36,8 @@ type watchCmd struct {
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page.
 --filter, --sort and --flagged choose those that fit the terminal; without a terminal all are
-printed. The column moved is the change since the record before, with its standard error: what
-happened to the community, without what was learned about the classifier.
+printed. The change since the record before has two parts, each with its standard error: moved
+is what happened to the community, revised what was learned about the classifier.
 
 Examples:
   gqlstream watch
@@ -183,7 +183,8 @@ func (w *watch) lines() []string {
 		e := &r.Estimate
 		rows = append(rows, communityRow{
 			name: r.Name, members: int(e.Members), estimate: e, class: w.class,
-			further: fmt.Sprintf("%s\t%v\t%s", movedCell(e, w.class),
+			further: fmt.Sprintf("%s\t%s\t%v\t%s", changeCell(e.Moved, e.SEChange, w.class),
+				changeCell(e.Revised, e.SERevised, w.class),
 				max(now.Sub(r.Updated), 0).Truncate(time.Second),
 				harmless(strings.Join(e.Flags, " "))),
 		})
@@ -193,16 +194,16 @@ func (w *watch) lines() []string {
 		w.state(),
 		"",
 	}
-	return append(lines, communityTable(class, "moved\tage\tflags", rows)...)
+	return append(lines, communityTable(class, "moved\trevised\tage\tflags", rows)...)
 }
 
-// movedCell says by how much the share of a class moved since the record before, with its standard
-// error; revisions of the classifier are left out. It is empty for a first record.
-func movedCell(e *quant.Estimate, class int) string {
-	if class >= min(len(e.Moved), len(e.SEChange)) {
+// changeCell writes a part of the change of a class since the record before, with its standard
+// error. It is empty for a first record.
+func changeCell(part, errors []float64, class int) string {
+	if class >= min(len(part), len(errors)) {
 		return ""
 	}
-	return fmt.Sprintf("%+.3f ±%.3f", e.Moved[class], e.SEChange[class])
+	return fmt.Sprintf("%+.3f ±%.3f", part[class], errors[class])
 }
 
 // state says how the pipeline does, or why that is not known.

@@ -78,6 +78,64 @@ func TestWholeProductIsAsItsCount(t *testing.T) {
 	}
 }
 
+// products lists the worlds of the table of the whole product.
+var products = []struct {
+	name  string
+	world world
+}{
+	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}},
+	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}},
+	{"5 classes, predictions", world{Quiet: 10 * 24 * time.Hour, Classes: 5}},
+	{"5 classes, posts", world{Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true}},
+}
+
+// The whole product gives as few false alarms as the page says, and finds as many moves.
+func TestWholeProduct(t *testing.T) {
+	if os.Getenv("GQLSTREAM_ALARMS") == "" {
+		t.Skip("a measurement of half an hour: set GQLSTREAM_ALARMS")
+	}
+	page, err := os.ReadFile(tablePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range products {
+		t.Run(m.name, func(t *testing.T) {
+			o := &outcomes{alarms: map[string]int{}, core: core()}
+			w := m.world
+			w.Seed, w.People = 5, 20_000
+			o.add(t, w)
+			for _, line := range o.lines(m.name, w.People, false) {
+				t.Log(line)
+			}
+			line := o.line(m.name, w.Quiet)
+			t.Log(line)
+			if !strings.Contains(string(page), line) {
+				t.Errorf("%s does not have\n%s", tablePage, line)
+			}
+		})
+	}
+}
+
+// line is the row of the whole product.
+func (o *outcomes) line(name string, quiet time.Duration) string {
+	line := fmt.Sprintf("| %s | %.0f | %d | %d |", name, quiet.Hours()/24,
+		o.alarms["cusum"], o.alarms["change over 24h"])
+	for from := range sizes[:len(sizes)-1] {
+		if sizes[from] < 100 || sizes[from] > 400 {
+			continue
+		}
+		r := o.rows[from]
+		if sizes[from] == 400 {
+			for _, larger := range o.rows[from+1:] {
+				r.soon, r.moves = r.soon+larger.soon, r.moves+larger.moves
+				r.evidence = append(r.evidence, larger.evidence...)
+			}
+		}
+		line += fmt.Sprintf(" %d of %d (%.1f) |", r.soon, r.moves, median(r.evidence))
+	}
+	return line
+}
+
 // lines are the rows of the page.
 func (o *outcomes) lines(name string, people int, own bool) (out []string) {
 	if !own {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"gqlstream/incremental"
@@ -31,7 +32,7 @@ type trial struct {
 type move struct {
 	Community string
 	Time      event.Time
-	Size      float64 // of the first class
+	Size      float64 // of the class that moved most
 	Members   int
 }
 
@@ -126,7 +127,12 @@ func (r *run) look() {
 	for _, t := range r.truth {
 		before, known := r.before[t.Community]
 		if known && t.Jumped != before.Jumped {
-			size := t.Prevalence[0] - before.Prevalence[0]
+			size := 0.0
+			for k, is := range t.Prevalence {
+				if d := is - before.Prevalence[k]; math.Abs(d) > math.Abs(size) {
+					size = d
+				}
+			}
 			r.report.Moves = append(r.report.Moves, move{t.Community, t.Jumped, size, t.Members})
 		}
 		r.before[t.Community] = t

@@ -1,6 +1,7 @@
 package alarms
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,11 +16,17 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// rules are the default rules, for one class: the other one mirrors it.
-func rules(t testing.TB) alerts.Config {
-	c := alerts.Config{Classes: []string{"0", "1"}, Methods: []string{"auto"}}
+// rules are the default rules, of two classes for one: the other one mirrors it.
+func rules(t testing.TB, classes int) alerts.Config {
+	c := alerts.Config{Methods: []string{"auto"}}
+	for k := range classes {
+		c.Classes = append(c.Classes, fmt.Sprint(k))
+	}
 	for _, when := range []string{"cusum", "change over 24h"} {
-		r := alerts.Rule{Name: when, Drift: -1, Classes: alerts.Patterns{"0"}}
+		r := alerts.Rule{Name: when, Drift: -1}
+		if classes == 2 {
+			r.Classes = alerts.Patterns{"0"}
+		}
 		if when != "cusum" {
 			r.Every = 10 * time.Minute
 		}
@@ -61,6 +68,9 @@ type world struct {
 	// what they always said
 	Steady bool // nobody is asked at once, and the model stays
 	Own    bool // who has changed sides tells when posting next; else all members post at once
+
+	Classes int  // 0: two
+	Posts   bool // events are posts, which weigh less with age, in place of predictions and edges
 }
 
 const (
@@ -82,9 +92,10 @@ func (w world) trial(t testing.TB, communities int) trial {
 		after = ownWithin
 	}
 	n := quietNetwork(w.Seed, w.People, w.Quiet+moves+after)
+	n.Classes, n.Posts = cmp.Or(w.Classes, 2), w.Posts
 	rng, moved := rand.New(rand.NewPCG(w.Seed, 17)), 0
 	return trial{
-		Network: n, Alerts: rules(t),
+		Network: n, Alerts: rules(t, n.Classes),
 		Act: func(s *simulate.Network) {
 			at := s.Elapsed()
 			if at >= w.Quiet {
@@ -136,7 +147,9 @@ const soon = 2 * time.Minute
 func (o *outcomes) add(t testing.TB, w world) {
 	t.Helper()
 	tr := w.trial(t, 100)
-	tr.Core = o.core
+	if tr.Core = o.core; tr.Core != nil {
+		tr.Core.Classes = tr.Network.Classes
+	}
 	counts := map[string]*evidence{}
 	tr.See = func(now event.Time, records []quant.Estimate) {
 		for i := range records {
@@ -179,10 +192,10 @@ func (o *outcomes) add(t testing.TB, w world) {
 	}
 }
 
-// evidence holds how the count of a community moved, by record.
+// evidence holds how the count of a community moved, by record and class.
 type evidence struct {
 	at             []event.Time
-	moved, squares []float64
+	moved, squares [][]float64
 }
 
 func (e *evidence) add(now event.Time, r *quant.Estimate) {
@@ -190,23 +203,28 @@ func (e *evidence) add(now event.Time, r *quant.Estimate) {
 		return
 	}
 	e.at = append(e.at, now)
-	e.moved = append(e.moved, r.Counted[0])
-	e.squares = append(e.squares, r.SECounted[0]*r.SECounted[0])
+	e.moved = append(e.moved, r.Counted)
+	e.squares = append(e.squares, r.SECounted)
 }
 
-// after returns how far the count moved in a time, in standard errors.
-func (e *evidence) after(from event.Time, by time.Duration) float64 {
-	moved, squares := 0.0, 0.0
-	for i, at := range e.at {
-		if at > from && at <= from+event.Time(by) {
-			moved += e.moved[i]
-			squares += e.squares[i]
-		}
-	}
-	if squares == 0 {
+// after returns how far the count moved in a time, in standard errors of the class that moved most.
+func (e *evidence) after(from event.Time, by time.Duration) (most float64) {
+	if len(e.at) == 0 {
 		return 0
 	}
-	return math.Abs(moved) / math.Sqrt(squares)
+	for k := range e.moved[0] {
+		moved, squares := 0.0, 0.0
+		for i, at := range e.at {
+			if at > from && at <= from+event.Time(by) {
+				moved += e.moved[i][k]
+				squares += e.squares[i][k] * e.squares[i][k]
+			}
+		}
+		if squares > 0 {
+			most = max(most, math.Abs(moved)/math.Sqrt(squares))
+		}
+	}
+	return most
 }
 
 // median returns the middle of a list, 0 of none.

@@ -39,11 +39,13 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 	name := "a,\"b\"\n=1+1"
 	plain := estimate(name, "pcc", 2, 0.3)
 	plain.Low, plain.High = nil, nil
+	second := estimate(name, "auto", 2, 0.25)
+	second.Moved, second.Revised = []float64{0.2, -0.2}, []float64{0.05, -0.05}
 	write(t, s, estimate(name, "auto", 1, 0.5))
 	write(
 		t,
 		s,
-		estimate(name, "auto", 2, 0.25),
+		second,
 		plain,
 		quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true},
 	)
@@ -53,19 +55,19 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 	}
 	latest := [][]string{
 		csvHead,
-		{at(2), name, "no", "0.75", "0.65", "0.8500000000000001", "auto"},
-		{at(2), name, "yes", "0.25", "0.15", "0.35", "auto"},
+		{at(2), name, "no", "0.75", "0.65", "0.8500000000000001", "auto", "0.2", "0.05"},
+		{at(2), name, "yes", "0.25", "0.15", "0.35", "auto", "-0.2", "-0.05"},
 	}
 	for path, want := range map[string][][]string{
 		"/api/v1/communities?format=csv": latest,
 		"/api/v1/communities/" + url.PathEscape(name) + "?format=csv": append(latest[:3:3],
-			[]string{at(2), name, "no", "0.7", "", "", "pcc"},
-			[]string{at(2), name, "yes", "0.3", "", "", "pcc"}),
+			[]string{at(2), name, "no", "0.7", "", "", "pcc", "", ""},
+			[]string{at(2), name, "yes", "0.3", "", "", "pcc", "", ""}),
 		"/api/v1/communities/" + url.PathEscape(name) + "/estimates?format=csv&limit=all": append(
 			[][]string{
 				csvHead,
-				{at(1), name, "no", "0.5", "0.4", "0.6000000000000001", "auto"},
-				{at(1), name, "yes", "0.5", "0.4", "0.6", "auto"},
+				{at(1), name, "no", "0.5", "0.4", "0.6000000000000001", "auto", "", ""},
+				{at(1), name, "yes", "0.5", "0.4", "0.6", "auto", "", ""},
 			}, latest[1:]...),
 	} {
 		if diff := cmp.Diff(want, rows(t, s, path)); diff != "" {

@@ -34,7 +34,7 @@ func (a rollupAnswer) list() []quant.Estimate {
 	for i, r := range a.Rollups {
 		out[i] = quant.Estimate{
 			Time: r.Time.Format(time.RFC3339), Community: a.Community, Method: a.Method,
-			Prevalence: r.Mean, Low: r.Low, High: r.High,
+			Prevalence: r.Mean, Low: r.Low, High: r.High, Moved: r.Moved, Revised: r.Revised,
 		}
 	}
 	return out
@@ -118,12 +118,15 @@ type differenceAnswer struct {
 func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Estimate} }
 
 // askDifference compares the latest records of two communities, or those in force at a log
-// time if one is given; with a time alone, the latest record with the one then, and with
-// neither the community with everyone.
+// time if one is given; with a time alone, the latest record, or that of another time, with the one
+// then, and with neither the community with everyone.
 func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	name := q.query.Get("community")
 	other := q.query.Get("other")
-	at := q.time("at")
+	at, until := q.time("at"), q.time("until")
+	if !until.IsZero() && (other != "" || !until.After(at) || at.IsZero()) {
+		q.bad("until: the end of a change since at=, later than that, without other=")
+	}
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
@@ -135,7 +138,7 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	names, times := [2]string{name, other}, [2]time.Time{at, at}
 	if other == "" {
 		names[1] = name
-		times[0] = time.Time{} // with itself at an earlier time
+		times[0] = until // with itself at an earlier time
 	}
 	var of [2]quant.Estimate
 	for i, name := range names {

@@ -27,7 +27,12 @@ func TestDifferencesAreAnswered(t *testing.T) {
 	write(t, s, everyone)
 	later := estimate("a", "auto", 3601, 0.7)
 	later.SE = []float64{0.05, 0.05}
+	last := estimate("a", "auto", 7201, 0.2)
+	last.SE = []float64{0.05, 0.05}
 	write(t, s, later)
+	if code, _, body := get(t, s, "/api/v1/communities/a/difference?at=1&until=1"); code != 400 {
+		t.Errorf("a change without a length: %d %s", code, body)
+	}
 	for query, want := range map[string][2]float64{
 		"":                                {0.4, math.Hypot(0.05, 0.04)},
 		"other=b":                         {0.4, math.Hypot(0.05, 0.04)}, // of other coefficients
@@ -56,6 +61,19 @@ func TestDifferencesAreAnswered(t *testing.T) {
 			)
 		}
 	}
+	write(t, s, last)
+	at := func(seconds int) string {
+		return logStart.Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339)
+	}
+	for query, want := range map[string]float64{
+		"at=" + at(1800):                        -0.3,
+		"at=" + at(1800) + "&until=" + at(5400): 0.2,
+	} {
+		d := into[differenceAnswer](t, s, "/api/v1/communities/a/difference?"+query).Estimate
+		if math.Abs(d.Prevalence[1]-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", query, d.Prevalence, want)
+		}
+	}
 	if out := rows(t, s, "/api/v1/communities/a/difference?other=b&format=csv"); len(out) != 3 {
 		t.Errorf("%d lines of CSV", len(out))
 	}
@@ -64,6 +82,7 @@ func TestDifferencesAreAnswered(t *testing.T) {
 	}
 	for query, want := range map[string]int{
 		"?other=a": 400, "?other=nobody": 404,
+		"?until=" + at(1): 400, "?other=b&at=1&until=2": 400,
 		"?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404,
 	} {
 		if code, _, body := get(t, s, "/api/v1/communities/a/difference"+query); code != want {

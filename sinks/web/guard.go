@@ -59,7 +59,7 @@ func communityRoutes() []route {
 	points := []string{"method", "from", "to", "points"}
 	history := append(slices.Clone(points), "format")
 	explain := []string{"from", "to", "method"}
-	difference := []string{"other", "at", "method", "format"}
+	difference := []string{"other", "at", "until", "method", "format"}
 	return []route{
 		{pattern: "/api/v1/communities", params: list, ask: askList, name: "list"},
 		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},

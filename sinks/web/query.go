@@ -190,7 +190,9 @@ func (s *Server) serveQuestion(
 	}
 }
 
-var csvHead = []string{"time", "community", "class", "share", "low", "high", "method"}
+var csvHead = []string{
+	"time", "community", "class", "share", "low", "high", "method", "moved", "revised",
+}
 
 // table is an answer that is a list of estimates, or of roll-ups in their form; lists of
 // shares have an item for each class, or none.
@@ -212,6 +214,8 @@ func writeCSV(w http.ResponseWriter, classes []string, t table) {
 					at(e.Low, k),
 					at(e.High, k),
 					e.Method,
+					at(e.Moved, k),
+					at(e.Revised, k),
 				},
 			)
 		}

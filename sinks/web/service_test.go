@@ -190,7 +190,7 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 	}
 	_, _, body := get(t, s, "/api/v1/communities/x/history?format=csv")
 	if lines := strings.Split(strings.TrimSpace(string(body)), "\n"); len(lines) != 7 ||
-		!slices.Contains(lines, "2026-03-01T12:00:00Z,x,no,0.2,0.1,0.4,auto") {
+		!slices.Contains(lines, "2026-03-01T12:00:00Z,x,no,0.2,0.1,0.4,auto,,") {
 		t.Errorf("%q", lines)
 	}
 	s = serve(t, nil)

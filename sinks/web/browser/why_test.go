@@ -89,6 +89,54 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 	)
 }
 
+// Two changes that stand on one page say of what time they are: the head speaks of the last day, the line
+// under the chart of the part that is shown, and the card begins where the alert says that the share
+// moved since. What was learned is no news, and the warm-up is not proposed.
+func TestChangesOnAPageAgree(t *testing.T) {
+	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	shares := map[int]float64{0: 0.5, 10: 0.3, 40: 0.42, 41: 0.54, 70: 0.5, 90: 0.52}
+	share, before := 0.5, 0.5
+	for i := range 100 {
+		if x, jumps := shares[i]; jumps {
+			share = x
+		}
+		e := one("alpha", uint64(60*i+1), share)
+		if i == 0 {
+			e.Flags = []string{quant.FlagNoLabels}
+		} else {
+			part := share - before
+			e.Moved, e.Revised = []float64{part, -part}, []float64{0, 0}
+			if i == 10 || i == 70 { // learned
+				e.Moved, e.Revised = e.Revised, e.Moved
+			}
+			e.SEChange = []float64{0.01, 0.01}
+		}
+		before = share
+		put(t, s, e)
+	}
+	s.Status(running(5941))
+	firing := alertAt("alpha", 60*41+1)
+	firing[0].Class = twoClasses[0]
+	firing[0].From = time.Unix(1_780_000_000+60*38+1, 0).UTC().Format(time.RFC3339)
+	s.AddTransitions(firing)
+	p := open(t, 1200, 900, "light")
+	p.visit(s.URL() + "#/c/alpha")
+	p.until("news of the day in the head",
+		`document.querySelector(".moved")?.textContent.includes("news moved it +26.0 points in ")`)
+	p.until("the card at the alert",
+		`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === "38,41"`)
+	at := func(i int) string { return time.Unix(1_780_000_000+int64(60*i+1), 0).UTC().Format(time.RFC3339) }
+	p.visit(s.URL() + "#/c/alpha?from=" + at(30) + "&to=" + at(60))
+	p.until("the change of the part shown", `(() => {
+		const text = document.querySelector(".gaps")?.innerText ?? "";
+		return text.includes(" from ") && text.includes(" to ") && text.includes("+24.0 points");
+	})()`)
+	if text := eval[string](p, `document.querySelector(".moved").textContent`); text != "" {
+		t.Errorf("the records after the part shown are not there, and the head says %q", text)
+	}
+	p.quiet()
+}
+
 // The card must explain the two points that are chosen, by keyboard too, show what
 // cannot be explained, and fit every width in either scheme with a silent console.
 func TestWhyItMoved(t *testing.T) {

@@ -243,7 +243,7 @@ class Detail {
     this.lines.set(history.lines.map(of), history.own, s.method);
     const chart = this.chart(tint), main = chart.lines[0]?.points ?? [];
     const same = s.others.filter((l) => l.method === s.method && l.name !== this.name);
-    this.gaps.set(s.method, [...new Set(same.map((l) => l.name))], s.from, s.k,
+    this.gaps.set(s.method, [...new Set(same.map((l) => l.name))], [s.from, s.to], s.k,
       Math.max(...history.lines.map((l) => l.series?.last?.position ?? 0)));
     this.why.set(main, s.method, s.k, s.ends, this.alerts.firings(info.classes[s.k]));
     this.revisedButton.hidden = s.others.length > 0 || !revised(main);
@@ -274,10 +274,11 @@ class Detail {
     this.drawChart(tint);
   }
 
-  // dayChange returns by how much news moved the class within a day, once the warm-up is over.
+  // dayChange returns by how much news moved the class within a day, once the warm-up is over. It is
+  // null where the part of time that is shown ends before the newest record.
   dayChange(series) {
-    const { points, last } = series, { k } = this.state;
-    if (!series.timed || !last.e.prevalence?.length) return null;
+    const { points, last } = series, { k, to } = this.state;
+    if (!series.timed || to !== null || !last.e.prevalence?.length) return null;
     const shown = points.filter((p) => p.e.prevalence?.length);
     const first = Math.max(settled(shown, k), shown.findLastIndex((p) => p.at <= last.at - day));
     if (first >= shown.length - 1) return null;

@@ -26,16 +26,20 @@ export function differences(name) {
     );
   }
 
-  async function show(method, others, from, k) {
+  async function show(method, others, from, to, k) {
     const wanted = others.map((other) => [
       `${named(name)} less ${named(other)}`,
       { other, method },
     ]);
-    if (from !== null)
+    if (from !== null) {
+      const until = to === null ? {} : { until: iso(to) };
+      const span = to === null ? `since ${moment(iso(from))}`
+        : `from ${moment(iso(from))} to ${moment(iso(to))}`;
       wanted.push([
-        `Published share of ${named(name)} since ${moment(iso(from))}`,
-        { at: iso(from), method },
+        `Published share of ${named(name)} ${span}`,
+        { at: iso(from), ...until, method },
       ]);
+    }
     const lines = await Promise.all(wanted.map(async ([text, query]) => {
       try {
         return line(
@@ -52,14 +56,14 @@ export function differences(name) {
     el.hidden = lines.length === 0;
   }
 
-  // set gets the other communities by the same method, the beginning of the chart where the
-  // user chose one, the class, and a position that moves with the records.
-  function set(method, others, from, k, position) {
-    const wanted = JSON.stringify([method, others, from, k, position]);
+  // set gets the other communities by the same method, the beginning and the end of the chart where
+  // the user chose them, the class, and a position that moves with the records.
+  function set(method, others, [from, to], k, position) {
+    const wanted = JSON.stringify([method, others, from, to, k, position]);
     if (wanted === asked || timer) return;
     asked = wanted;
     timer = setTimeout(() => { timer = 0; }, askEvery);
-    show(method, others, from, k);
+    show(method, others, from, to, k);
   }
   return { el, set, stop() { stopped = true; clearTimeout(timer); } };
 }

@@ -35,10 +35,10 @@ export class Alerts {
     if (!this.gone) this.timer = setTimeout(() => this.refresh(), refreshEvery);
   }
 
-  // firings returns where alerts of a class began.
+  // firings returns where alerts of a class began, and since when the share had moved by then.
   firings(name) {
     return this.list.filter((x) => x.state === "firing" && x.class === name)
-      .map((x) => x.position);
+      .map((x) => ({ position: x.position, since: Date.parse(x.moved_since) / 1000 }));
   }
 
   stop() { this.gone = true; clearTimeout(this.timer); }

@@ -97,16 +97,19 @@ export class Why {
     return i;
   }
 
-  // byDefault chooses the change before the last alert in the chart, else the largest
-  // that news made.
+  // byDefault chooses the change that the last alert in the chart names, from where the alert says
+  // that the share moved since, else the largest change that news made.
   byDefault(firings) {
     const list = this.points, last = list.at(-1).position;
-    const seen = firings.filter((x) => x > list[0].position && x <= last);
-    const newest = Math.max(...seen);
-    const until = seen.length
-      ? Math.max(1, list.findLastIndex((p) => p.position <= newest)) : null;
-    const [i, j] = largestChange(list, this.k, until);
-    this.ends = [list[i].position, list[j].position];
+    const seen = firings.filter((x) => x.position > list[0].position && x.position <= last);
+    const newest = seen.reduce((a, b) => (a?.position >= b.position ? a : b), null);
+    const until = newest && Math.max(1, list.findLastIndex((p) => p.position <= newest.position));
+    let ends;
+    if (newest && Number.isFinite(newest.since) && Number.isFinite(list[0].at)) {
+      const from = list.findLastIndex((p) => p.at <= newest.since);
+      ends = [Math.min(Math.max(0, from), until - 1), until];
+    }
+    this.ends = (ends ?? largestChange(list, this.k, until)).map((i) => list[i].position);
   }
 
   drawEnds() {
