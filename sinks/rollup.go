@@ -42,8 +42,9 @@ const rollupDecimals = 1e6
 
 // Rollup summarises the records of a community and method in a period of log time. Low is the least
 // lower bound and High the largest upper bound of each class; both are empty if no record had an
-// interval. Moved and Revised are sums over the records, so that a chart can shift earlier shares
-// by later corrections. Shares have six decimals.
+// interval. Moved, Revised and Counted are sums over the records, so that a chart can shift earlier
+// shares by later corrections; their errors are the roots of the sums of the squared errors. Shares
+// have six decimals.
 type Rollup struct {
 	Time     time.Time `json:"time"`     // beginning of the period
 	Until    time.Time `json:"until"`    // log time of the last record
@@ -55,7 +56,12 @@ type Rollup struct {
 	High     []float64 `json:"high,omitempty"`
 	Moved    []float64 `json:"moved,omitempty"`
 	Revised  []float64 `json:"revised,omitempty"`
+	Counted  []float64 `json:"counted,omitempty"`
 	Flags    []string  `json:"flags,omitempty"` // met, sorted
+
+	SEChange  []float64 `json:"se_change,omitempty"` // of Moved
+	SERevised []float64 `json:"se_revised,omitempty"`
+	SECounted []float64 `json:"se_counted,omitempty"`
 
 	ModelVersion string `json:"model_version,omitempty"` // of the last record
 	Posterior    uint64 `json:"posterior,omitempty"`     // the same
@@ -64,15 +70,21 @@ type Rollup struct {
 // begin returns the beginning of the period or chunk of a length in which a time lies.
 func begin(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
-// periodSums holds the exact sums over the records of a period, K each.
-type periodSums struct{ Shares, Moved, Revised []float64 }
+// periodSums holds the exact sums over the records of a period, K each. Those with an error are
+// empty in a period that a release without them began.
+type periodSums struct {
+	Shares, Moved, Revised, Counted []float64
+	Squares                         [3][]float64 // of the errors of Moved, Revised and Counted
+}
 
-func newPeriodSums(classes int) periodSums {
-	return periodSums{
-		make([]float64, classes),
-		make([]float64, classes),
-		make([]float64, classes),
+func newPeriodSums(classes int) (sums periodSums) {
+	for _, list := range []*[]float64{
+		&sums.Shares, &sums.Moved, &sums.Revised, &sums.Counted,
+		&sums.Squares[0], &sums.Squares[1], &sums.Squares[2],
+	} {
+		*list = make([]float64, classes)
 	}
+	return sums
 }
 
 // take adds a record of the period. sums has the sums of earlier records, and is updated. The lists
@@ -81,12 +93,22 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
 	addTo(sums.Shares, e.Prevalence)
 	addTo(sums.Moved, e.Moved)
 	addTo(sums.Revised, e.Revised)
+	addTo(sums.Counted, e.Counted)
+	for i, errors := range [][]float64{e.SEChange, e.SERevised, e.SECounted} {
+		for k := range min(len(sums.Squares[i]), len(errors)) {
+			sums.Squares[i][k] += float64(errors[k] * errors[k])
+		}
+	}
 	r.Until = time.Unix(0, at).UTC()
 	r.Position = e.Position
 	r.Count = r.Count + 1
 	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sums.Shares, float64(r.Count))
 	if len(e.Moved) > 0 {
 		r.Moved, r.Revised = rounded(sums.Moved, 1), rounded(sums.Revised, 1)
+		r.SEChange, r.SERevised = roots(sums.Squares[0]), roots(sums.Squares[1])
+	}
+	if len(e.Counted) > 0 {
+		r.Counted, r.SECounted = rounded(sums.Counted, 1), roots(sums.Squares[2])
 	}
 	r.ModelVersion, r.Posterior = e.ModelVersion, e.Posterior
 	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(r.Last) &&
@@ -102,11 +124,20 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
 	r.Flags = slices.Compact(r.Flags)
 }
 
-// addTo adds a list, which may be empty.
+// addTo adds a list. Either may be empty.
 func addTo(sum, list []float64) {
-	for k, x := range list {
-		sum[k] += x
+	for k := range min(len(sum), len(list)) {
+		sum[k] += list[k]
 	}
+}
+
+// roots returns the square roots, rounded.
+func roots(squares []float64) []float64 {
+	out := slices.Clone(squares)
+	for k, x := range out {
+		out[k] = math.Sqrt(x)
+	}
+	return rounded(out, 1)
 }
 
 func rounded(list []float64, divisor float64) []float64 {

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -64,6 +65,9 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 			} else {
 				moved, revised := random.NormFloat64()/50, random.NormFloat64()/50
 				one.Moved, one.Revised = []float64{moved, -moved}, []float64{revised, -revised}
+				one.Counted = []float64{moved / 2, -moved / 2}
+				one.SEChange, one.SERevised = []float64{.03, .04}, []float64{.01, .02}
+				one.SECounted = []float64{.05, .06}
 			}
 			one.ModelVersion = "v" + string(rune('0'+position/5000))
 			one.Flags = [][]string{nil, {"thin"}, {"shift", "thin"}}[random.IntN(3)]
@@ -107,11 +111,15 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 		}
 		for k := range 2 {
 			sum, low, high := 0.0, 1.0, 0.0
-			moved, revised := 0.0, 0.0
+			moved, revised, counted, squares := 0.0, 0.0, 0.0, [3]float64{}
 			for _, e := range all {
 				sum += e.Prevalence[k]
 				if len(e.Moved) > 0 {
 					moved, revised = moved+e.Moved[k], revised+e.Revised[k]
+					counted += e.Counted[k]
+					for i, error := range []float64{e.SEChange[k], e.SERevised[k], e.SECounted[k]} {
+						squares[i] += float64(error * error)
+					}
 				}
 				if len(e.Low) > 0 {
 					low, high = min(low, e.Low[k]), max(high, e.High[k])
@@ -128,13 +136,11 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
 			}
 			if len(last.Moved) > 0 {
-				r.Moved, r.Revised = append(
-					r.Moved,
-					round(moved),
-				), append(
-					r.Revised,
-					round(revised),
-				)
+				r.Moved, r.Revised = append(r.Moved, round(moved)), append(r.Revised, round(revised))
+				r.Counted = append(r.Counted, round(counted))
+				r.SEChange = append(r.SEChange, round(math.Sqrt(squares[0])))
+				r.SERevised = append(r.SERevised, round(math.Sqrt(squares[1])))
+				r.SECounted = append(r.SECounted, round(math.Sqrt(squares[2])))
 			}
 		}
 		for _, e := range all {
@@ -612,5 +618,28 @@ func TestRollupsWaitForTheirState(t *testing.T) {
 	r.config.Shelf = shelf
 	if _, at, err := r.Open(t.Context()); err != nil || at != log[len(log)-1].Cursor {
 		t.Errorf("it goes on from %+v, %v", at, err)
+	}
+}
+
+// A period that a release without errors of movements began goes on without them.
+func TestAPeriodOfAnOlderReleaseGoesOn(t *testing.T) {
+	var s rolled
+	if err := json.Unmarshal([]byte(`{"Community":"a","Method":"auto",
+		"Rollups":[[{"time":"2026-03-01T12:00:00Z","count":1,"last":[0.5,0.5],"mean":[0.5,0.5]}],[],[]],
+		"Sums":[{"Shares":[0.5,0.5],"Moved":[0.1,-0.1],"Revised":[0,0]},{},{}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	e := quant.Estimate{
+		Community: "a", Method: "auto", Prevalence: []float64{0.7, 0.3},
+		Moved: []float64{0.2, -0.2}, Revised: []float64{0, 0}, SEChange: []float64{0.01, 0.01},
+		SERevised: []float64{0.01, 0.01}, Counted: []float64{0.1, -0.1}, SECounted: []float64{0.02, 0.02},
+	}
+	s.add(&e, time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).UnixNano())
+	if r := s.Rollups[0][0]; r.Count != 2 || r.Moved[0] != 0.3 || len(r.SEChange)+len(r.Counted) > 0 {
+		t.Errorf("%+v", r)
+	}
+	s.add(&e, time.Date(2026, 3, 1, 12, 1, 30, 0, time.UTC).UnixNano())
+	if r := s.Rollups[0][1]; r.SEChange[0] != 0.01 || r.Counted[0] != 0.1 || r.SECounted[0] != 0.02 {
+		t.Errorf("%+v", r)
 	}
 }
