@@ -46,7 +46,7 @@ export function alertsPage(info) {
     ["State", "Rule", "Community", "Class", "Since", "When it began", "Now"],
     active,
     "No alert fires.",
-    "stack",
+    "stack firing",
   );
   const before = table(
     "Began and ended",
