@@ -136,7 +136,8 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
 			}
 			if len(last.Moved) > 0 {
-				r.Moved, r.Revised = append(r.Moved, round(moved)), append(r.Revised, round(revised))
+				r.Moved = append(r.Moved, round(moved))
+				r.Revised = append(r.Revised, round(revised))
 				r.Counted = append(r.Counted, round(counted))
 				r.SEChange = append(r.SEChange, round(math.Sqrt(squares[0])))
 				r.SERevised = append(r.SERevised, round(math.Sqrt(squares[1])))
@@ -625,21 +626,25 @@ func TestRollupsWaitForTheirState(t *testing.T) {
 func TestAPeriodOfAnOlderReleaseGoesOn(t *testing.T) {
 	var s rolled
 	if err := json.Unmarshal([]byte(`{"Community":"a","Method":"auto",
-		"Rollups":[[{"time":"2026-03-01T12:00:00Z","count":1,"last":[0.5,0.5],"mean":[0.5,0.5]}],[],[]],
+		"Rollups":[[{"time":"2026-03-01T12:00:00Z","count":1,
+			"last":[0.5,0.5],"mean":[0.5,0.5]}],[],[]],
 		"Sums":[{"Shares":[0.5,0.5],"Moved":[0.1,-0.1],"Revised":[0,0]},{},{}]}`), &s); err != nil {
 		t.Fatal(err)
 	}
 	e := quant.Estimate{
 		Community: "a", Method: "auto", Prevalence: []float64{0.7, 0.3},
 		Moved: []float64{0.2, -0.2}, Revised: []float64{0, 0}, SEChange: []float64{0.01, 0.01},
-		SERevised: []float64{0.01, 0.01}, Counted: []float64{0.1, -0.1}, SECounted: []float64{0.02, 0.02},
+		SERevised: []float64{0.01, 0.01},
+		Counted:   []float64{0.1, -0.1}, SECounted: []float64{0.02, 0.02},
 	}
 	s.add(&e, time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).UnixNano())
-	if r := s.Rollups[0][0]; r.Count != 2 || r.Moved[0] != 0.3 || len(r.SEChange)+len(r.Counted) > 0 {
+	r := s.Rollups[0][0]
+	if r.Count != 2 || r.Moved[0] != 0.3 || len(r.SEChange)+len(r.Counted) > 0 {
 		t.Errorf("%+v", r)
 	}
 	s.add(&e, time.Date(2026, 3, 1, 12, 1, 30, 0, time.UTC).UnixNano())
-	if r := s.Rollups[0][1]; r.SEChange[0] != 0.01 || r.Counted[0] != 0.1 || r.SECounted[0] != 0.02 {
+	r = s.Rollups[0][1]
+	if r.SEChange[0] != 0.01 || r.Counted[0] != 0.1 || r.SECounted[0] != 0.02 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -89,9 +89,9 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 	)
 }
 
-// Two changes that stand on one page say of what time they are: the head speaks of the last day, the line
-// under the chart of the part that is shown, and the card begins where the alert says that the share
-// moved since. What was learned is no news, and the warm-up is not proposed.
+// Two changes that stand on one page say of what time they are: the head speaks of the last day,
+// the line under the chart of the part that is shown, and the card begins where the alert says that
+// the share moved since. What was learned is no news, and the warm-up is not proposed.
 func TestChangesOnAPageAgree(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
 	shares := map[int]float64{0: 0.5, 10: 0.3, 40: 0.42, 41: 0.54, 70: 0.5, 90: 0.52}
@@ -125,7 +125,9 @@ func TestChangesOnAPageAgree(t *testing.T) {
 		`document.querySelector(".moved")?.textContent.includes("news moved it +26.0 points in ")`)
 	p.until("the card at the alert",
 		`[...document.querySelectorAll(".end input")].map((x) => x.value).join() === "38,41"`)
-	at := func(i int) string { return time.Unix(1_780_000_000+int64(60*i+1), 0).UTC().Format(time.RFC3339) }
+	at := func(i int) string {
+		return time.Unix(1_780_000_000+int64(60*i+1), 0).UTC().Format(time.RFC3339)
+	}
 	p.visit(s.URL() + "#/c/alpha?from=" + at(30) + "&to=" + at(60))
 	p.until("the change of the part shown", `(() => {
 		const text = document.querySelector(".gaps")?.innerText ?? "";

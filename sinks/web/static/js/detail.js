@@ -274,8 +274,8 @@ class Detail {
     this.drawChart(tint);
   }
 
-  // dayChange returns by how much news moved the class within a day, once the warm-up is over. It is
-  // null where the part of time that is shown ends before the newest record.
+  // dayChange returns by how much news moved the class within a day, once the warm-up is over. It
+  // is null where the part of time that is shown ends before the newest record.
   dayChange(series) {
     const { points, last } = series, { k, to } = this.state;
     if (!series.timed || to !== null || !last.e.prevalence?.length) return null;
