@@ -26,6 +26,7 @@ type recordTable struct {
 	load    func() ([]arrow.Array, error) // the columns of the next rows, not retained; io.EOF
 	slots   []int                         // slots of these columns
 	columns *columns
+	endless bool // an Arrow stream without the mark of its end
 
 	values []arrow.Array
 	rows   int // of values
@@ -190,7 +191,8 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	if err := wire.CheckArrowSchema(head); err != nil {
 		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
 	}
-	if err := wire.CheckArrowStream(f.file, size); err != nil {
+	ended, err := wire.CheckArrowStream(f.file, size)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
@@ -204,7 +206,7 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	if err := checkSchema(reader.Schema()); err != nil {
 		return nil, err
 	}
-	t := &recordTable{columns: c, load: func() ([]arrow.Array, error) {
+	t := &recordTable{columns: c, endless: !ended, load: func() ([]arrow.Array, error) {
 		if !reader.Next() {
 			return nil, cmp.Or(reader.Err(), io.EOF)
 		}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
@@ -191,24 +194,82 @@ func TestFooterThatLosesANumber(t *testing.T) {
 	}
 }
 
-// A stream that ends early is an error, also between two batches.
+// A stream that ends inside a message is an error. One that ends between two batches, as the format
+// allows, is read with a warning.
 func TestArrowStreamThatEndsEarly(t *testing.T) {
 	files, contents := arrowFiles(t)
-	streams := 0
+	streams, whole := 0, 0
 	for i, f := range files {
-		whole := contents[i]
-		if bytes.HasPrefix(whole, []byte(arrowMagic)) {
+		data := contents[i]
+		if bytes.HasPrefix(data, []byte(arrowMagic)) {
 			continue
 		}
 		streams++
-		for n := 0; n < len(whole); n += 8 {
-			if readDamaged(t, f, whole[:n], "the end", n) == nil {
-				t.Errorf("%s: the first %d bytes of %d are read", f.File, n, len(whole))
+		for n := 0; n < len(data); n += 8 {
+			path := writeFile(t, "x.arrow", data[:n])
+			source, err := NewSource(Config{
+				Inputs: []Input{{Path: path, Kind: event.KindEdge}}, Zone: time.UTC,
+			})
+			if err != nil {
+				continue
 			}
+			err = drain(source, func(*event.Batch) {})
+			warned := strings.Contains(strings.Join(source.Warnings(), "\n"), "no mark of its end")
+			if err != nil || !warned {
+				t.Errorf(
+					"%s: the first %d bytes of %d are read: %v, warned: %v",
+					f.File,
+					n,
+					len(data),
+					err,
+					warned,
+				)
+			}
+			if source.Tallies()[0].Rows == f.Rows {
+				whole++
+			}
+			source.Close()
 		}
 	}
-	if streams == 0 {
-		t.Error("no streams")
+	if streams == 0 || whole != streams {
+		t.Errorf("%d of %d streams without the mark have all of their rows", whole, streams)
+	}
+}
+
+// A stored Arrow schema that names a text where the file has a list is an error: the library gives
+// no reader for it.
+func TestParquetSchemaThatDoesNotFit(t *testing.T) {
+	list, text := arrow.ListOf(arrow.PrimitiveTypes.Int64), arrow.BinaryTypes.LargeString
+	b := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64)
+	b.AppendNull()
+	column := b.NewArray()
+	json, err := extensions.NewJSONType(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range []arrow.DataType{text, json, list} {
+		fields := func(of arrow.DataType) *arrow.Schema {
+			return arrow.NewSchema([]arrow.Field{
+				{Name: "src", Type: of, Nullable: true}, {Name: "dst", Type: list, Nullable: true},
+			}, nil)
+		}
+		var stored, file bytes.Buffer
+		if err := ipc.NewWriter(&stored, ipc.WithSchema(fields(claim))).Close(); err != nil {
+			t.Fatal(err)
+		}
+		w, err := pqarrow.NewFileWriter(fields(list), &file, nil, pqarrow.DefaultWriterProps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := array.NewRecordBatch(fields(list), []arrow.Array{column, column}, 1)
+		if err := errors.Join(w.Write(record), w.AppendKeyValueMetadata("ARROW:schema",
+			base64.StdEncoding.EncodeToString(stored.Bytes())), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		err = readQuietly(writeFile(t, "x.parquet", file.Bytes()))
+		if fits := err == nil || !strings.Contains(err.Error(), "column src: damaged"); fits != (claim == list) {
+			t.Errorf("%v: %v", claim, err)
+		}
 	}
 }
 
@@ -236,8 +297,9 @@ func TestNumberOfMetadataOfABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	sound, refused := file.Bytes(), 0
-	if err := wire.CheckArrowStream(bytes.NewReader(sound), int64(len(sound))); err != nil {
-		t.Fatal(err)
+	if ended, err := wire.CheckArrowStream(bytes.NewReader(sound), int64(len(sound))); err != nil ||
+		!ended {
+		t.Fatal(ended, err)
 	}
 	for at := 0; at+4 <= len(sound); at += 4 {
 		if binary.LittleEndian.Uint32(sound[at:]) != entries {
@@ -245,7 +307,7 @@ func TestNumberOfMetadataOfABatch(t *testing.T) {
 		}
 		damaged := bytes.Clone(sound)
 		binary.LittleEndian.PutUint32(damaged[at:], 1<<28)
-		if wire.CheckArrowStream(bytes.NewReader(damaged), int64(len(damaged))) != nil {
+		if _, err := wire.CheckArrowStream(bytes.NewReader(damaged), int64(len(damaged))); err != nil {
 			refused++
 		}
 	}

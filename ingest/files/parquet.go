@@ -104,17 +104,36 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 		if !readableColumn(field.Type) {
 			return nil, unread(field.Name, field.Type)
 		}
+		if !typeFits(&reader.Manifest.Fields[i]) {
+			return nil, fmt.Errorf("column %s: damaged: it has columns of its own, and the stored "+
+				"Arrow schema calls it %v", field.Name, field.Type)
+		}
 		column, err := reader.GetColumn(context.Background(),
 			i) // i is a field, though its documentation says leaf
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
-		if column == nil { // a damaged schema can give neither a reader nor an error
-			return nil, fmt.Errorf("column %s: damaged: it cannot be read", field.Name)
-		}
 		b.columns, wanted = append(b.columns, column), append(wanted, slot)
 	}
 	return wanted, nil
+}
+
+// typeFits reports whether a field with columns of its own has a type with such: the stored Arrow
+// schema of a damaged file can name another one, for which the library gives no reader and no error.
+func typeFits(field *pqarrow.SchemaField) bool {
+	t := field.Field.Type
+	if extension, ok := t.(arrow.ExtensionType); ok {
+		t = extension.StorageType()
+	}
+	if len(field.Children) > 0 && !arrow.IsNested(t.ID()) {
+		return false
+	}
+	for i := range field.Children {
+		if !typeFits(&field.Children[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // readableColumn reports whether values of a type fit into cells: scalars and lists of scalars.

@@ -250,35 +250,34 @@ func (m *arrowMessages) passSchema(footer int64) error {
 }
 
 // CheckArrowStream walks the metadata of all messages of an Arrow stream of a size. It returns an
-// error if a part lies outside of the stream, if the stream does not end with the mark of its end,
-// since batches at its end may be lost, or if a batch claims more buffers than it lists.
-func CheckArrowStream(r io.ReaderAt, size int64) error {
+// error if a part lies outside of the stream, or if a batch claims more buffers than it lists. A
+// stream without the mark of its end may have lost batches; ended reports whether it has the mark.
+func CheckArrowStream(r io.ReaderAt, size int64) (ended bool, err error) {
 	m := &arrowMessages{r: r, end: size}
 	schema, err := m.next()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if schema.kind != headerSchema {
-		return event.Problemf(event.Malformed, "damaged: no schema")
+		return false, event.Problemf(event.Malformed, "damaged: no schema")
 	}
 	w := walk{buf: m.metadata}
 	if m.setSchema(&w, w.table(0).child(2)); w.bad != "" {
-		return event.Problemf(event.Malformed, "damaged: schema: %s", w.bad)
+		return false, event.Problemf(event.Malformed, "damaged: schema: %s", w.bad)
 	}
 	for m.at < m.end {
 		b, err := m.next()
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case b.kind == headerSchema:
-			return m.problem("a second schema")
+			return false, m.problem("a second schema")
 		case b.kind == 0 && m.at < m.end:
-			return event.Problemf(event.Malformed, "damaged: bytes follow the end of the Arrow "+
-				"stream; is it two streams in one file?")
+			return false, event.Problemf(event.Malformed, "damaged: bytes follow the end of the "+
+				"Arrow stream; is it two streams in one file?")
 		case b.kind == 0:
-			return nil
+			return true, nil
 		}
 	}
-	return event.Problemf(event.Malformed, "the Arrow stream has no mark of its end, so "+
-		"batches may be lost: close the writer, and write the file again")
+	return false, nil
 }
