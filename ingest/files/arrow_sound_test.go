@@ -267,7 +267,8 @@ func TestParquetSchemaThatDoesNotFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = readQuietly(writeFile(t, "x.parquet", file.Bytes()))
-		if fits := err == nil || !strings.Contains(err.Error(), "column src: damaged"); fits != (claim == list) {
+		fits := err == nil || !strings.Contains(err.Error(), "column src: damaged")
+		if fits != (claim == list) {
 			t.Errorf("%v: %v", claim, err)
 		}
 	}
@@ -307,7 +308,8 @@ func TestNumberOfMetadataOfABatch(t *testing.T) {
 		}
 		damaged := bytes.Clone(sound)
 		binary.LittleEndian.PutUint32(damaged[at:], 1<<28)
-		if _, err := wire.CheckArrowStream(bytes.NewReader(damaged), int64(len(damaged))); err != nil {
+		_, err := wire.CheckArrowStream(bytes.NewReader(damaged), int64(len(damaged)))
+		if err != nil {
 			refused++
 		}
 	}

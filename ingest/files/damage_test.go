@@ -19,8 +19,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// damage changes a file in up to three places: bits, bytes, lengths, parts that are cut out, doubled or
-// exchanged, and a lost end. Half of the places lie in the last kilobyte, where a footer is.
+// damage changes a file in up to three places: bits, bytes, lengths, parts that are cut out,
+// doubled or exchanged, and a lost end. Half of the places lie in the last kilobyte, where a
+// footer is.
 func damage(r *rand.Rand, whole []byte) []byte {
 	data := bytes.Clone(whole)
 	for range 1 + r.IntN(3) {
@@ -159,8 +160,8 @@ func hasNoEnd(config Config) bool {
 	return strings.Contains(strings.Join(source.Warnings(), "\n"), "no mark of its end")
 }
 
-// A damaged table is an error, or is read with other values: without a panic, with every row accounted
-// for, and soon. $GQLSTREAM_FILES_FOR is the processor time of a campaign.
+// A damaged table is an error, or is read with other values: without a panic, with every row
+// accounted for, and soon. $GQLSTREAM_FILES_FOR is the processor time of a campaign.
 func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	const seed = 11
 	seeds, last := uint64(1), time.Duration(0)

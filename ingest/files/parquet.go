@@ -105,8 +105,8 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 			return nil, unread(field.Name, field.Type)
 		}
 		if !typeFits(&reader.Manifest.Fields[i]) {
-			return nil, fmt.Errorf("column %s: damaged: it has columns of its own, and the stored "+
-				"Arrow schema calls it %v", field.Name, field.Type)
+			return nil, fmt.Errorf("column %s: damaged: it has columns of its own, and the "+
+				"stored Arrow schema calls it %v", field.Name, field.Type)
 		}
 		column, err := reader.GetColumn(context.Background(),
 			i) // i is a field, though its documentation says leaf
@@ -119,7 +119,8 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 }
 
 // typeFits reports whether a field with columns of its own has a type with such: the stored Arrow
-// schema of a damaged file can name another one, for which the library gives no reader and no error.
+// schema of a damaged file can name another one, for which the library gives no reader and no
+// error.
 func typeFits(field *pqarrow.SchemaField) bool {
 	t := field.Field.Type
 	if extension, ok := t.(arrow.ExtensionType); ok {
