@@ -278,8 +278,9 @@ func later(from, t event.Time, every time.Duration) bool {
 func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	u := Unit{Events: event.CountRefused(b.Refused[m.Refused:])}
 	for k, from := range m.Count {
-		u.Events += b.Count(event.Kind(k)) - from
-		for i := from; mode == EventTime && i < b.Count(event.Kind(k)); i++ {
+		to := b.Count(event.Kind(k))
+		u.Events += to - from
+		for i := from; mode == EventTime && i < to; i++ {
 			if _, t := b.Stamp(event.Kind(k), i); t != 0 && (u.Time == 0 || t > u.Time) {
 				u.Time = t
 			}
