@@ -261,6 +261,8 @@ func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 				High:       []float64{0.3, 1},
 				Moved:      []float64{-0.012, 0.012},
 				SEChange:   []float64{0.004, 0.004},
+				Revised:    []float64{0.005, -0.005},
+				SERevised:  []float64{0.001, 0.001},
 				Members:    1e6,
 				Flags:      []string{"thin:0"},
 			},
@@ -268,7 +270,7 @@ func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 		{Name: "small", Estimate: quant.Estimate{Suppressed: true}},
 	}
 	text := strings.Join(w.lines(), "\n")
-	row := "a?         1,000,000  0.200          [0.100 0.300]  -0.012 ±0.004  0s"
+	row := "a?         1,000,000  0.200          [0.100 0.300]  -0.012 ±0.004  +0.005 ±0.001  0s"
 	for _, want := range []string{"share of left", row, "thin:0", "small      suppressed"} {
 		if !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
 			t.Errorf("no %q in\n%s", want, text)

@@ -78,15 +78,16 @@ func TestWholeProductIsAsItsCount(t *testing.T) {
 	}
 }
 
-// products lists the worlds of the table of the whole product.
+// products lists worlds for the whole product, and which of them the page has.
 var products = []struct {
-	name  string
-	world world
+	name   string
+	world  world
+	onPage bool
 }{
-	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}},
-	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}},
-	{"5 classes, predictions", world{Quiet: 10 * 24 * time.Hour, Classes: 5}},
-	{"5 classes, posts", world{Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true}},
+	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}, false},
+	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}, true},
+	{"5 classes, predictions", world{Quiet: 10 * 24 * time.Hour, Classes: 5}, false},
+	{"5 classes, posts", world{Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true}, false},
 }
 
 // The whole product gives as few false alarms as the page says, and finds as many moves.
@@ -109,7 +110,7 @@ func TestWholeProduct(t *testing.T) {
 			}
 			line := o.line(m.name, w.Quiet)
 			t.Log(line)
-			if !strings.Contains(string(page), line) {
+			if m.onPage && !strings.Contains(string(page), line) {
 				t.Errorf("%s does not have\n%s", tablePage, line)
 			}
 		})
