@@ -38,151 +38,166 @@ function verdict(m, labelOf) {
 const tone = (severity) => h("span", { class: `chip ${severity}` },
   { wrong: "worse", weak: "unsure", good: "fine", information: "not known" }[severity]);
 
-export function classifier(info) {
-  const note = h("p", { class: "note" }, "Loading …");
-  const versions = h("div"), history = h("div", { class: "small-chart wide" });
-  const coverage = h("tbody"), advice = h("ul", { class: "advice" });
-  const since = h("p", { class: "quiet" });
+// drawVersions draws a table of accuracies for each version, the newest first.
+function drawVersions(el, models, labelOf) {
+  el.replaceChildren(...models.toReversed().map((m) => {
+    const [severity, words] = verdict(m, labelOf);
+    return h("div", { class: "version" },
+      h("h3", {}, `Version ${m.version || "without a name"} `, tone(severity)), h("p", {}, words),
+      m.classes.length > 0 && h("table", { class: "figures" }, h("thead", {}, h("tr", {},
+        ["True class", "Right", "At first", "Labels", "Brier score"].map((t) =>
+          h("th", { scope: "col" }, t)))),
+      h("tbody", {}, m.classes.map((c) => h("tr", {},
+        h("th", { scope: "row" }, labelOf(c.class)),
+        h("td", { "data-head": "Right" }, percent(c.accuracy)),
+        h("td", { "data-head": "At first" }, percent(c.reference ?? NaN)),
+        h("td", { "data-head": "Labels" }, count(c.judged)),
+        h("td", { "data-head": "Brier score" }, c.brier.toFixed(2)))))));
+  }));
+}
+
+// drawHistory draws the newest version's accuracy by class.
+function drawHistory({ history, since }, info, answer) {
+  const timed = answer.history.filter((j) => j.time);
+  setText(since, `Since this process began, ${moment(answer.started)} (${zone()}).`);
+  const points = timed.map((j) => ({ at: Date.parse(j.time) / 1000,
+    e: { prevalence: j.accuracy.map((a) => a ?? NaN), low: [], high: [] } }));
+  if (points.length < 2) {
+    history.replaceChildren(h("p", { class: "quiet" }, "No label was judged since."));
+    return;
+  }
+  history.replaceChildren(
+    h(
+      "ul",
+      { class: "legend" },
+      info.labels.map((name, k) => h("li", {}, h("i", { class: colour(info.slots[k]) }), name)),
+    ),
+    picture(accuracy(info, timed, points)),
+  );
+}
+
+// accuracy returns the options of the picture of accuracies by class.
+function accuracy(info, timed, points) {
+  const marks = timed.filter((j, i) => i > 0 && j.version !== timed[i - 1].version)
+    .map((j) => ({ at: Date.parse(j.time) / 1000, kind: "model", text: `model ${j.version}` }));
+  return {
+    lines: info.labels.map((label, k) => ({
+      label,
+      k,
+      points,
+      stroke: colourValue(info.slots[k]),
+    })),
+    marks,
+    compact: true,
+    width: 860,
+    height: 220,
+    title: "Accuracy by class",
+    label: "Accuracy by class over time",
+    colours: pageColours(),
+  };
+}
+
+// drawCoverage draws a row for each community.
+function drawCoverage(body, info, list) {
+  body.replaceChildren(...list.map(({ name, estimate: e }) => h("tr", {},
+    h("th", { scope: "row" }, h("a", { href: community(name) }, named(name))),
+    h("td", { "data-head": "Predicted" }, percent(e.coverage)),
+    h("td", { "data-head": "Labels that count" }, e.n_eff?.length
+      ? compact(Math.min(...e.n_eff)) : "–"),
+    h("td", { "data-head": "Flags" }, chips(e.flags, info)))));
+}
+
+// drawAdvice names communities with doubtful or old estimates, and classes with few labels.
+function drawAdvice(el, info, labelOf, models, grave) {
+  const weak = models.at(-1)?.classes.filter((c) => c.judged < judgedFew) ?? [];
+  const rows = [
+    ...weak.map((c) => `Label more people of the class ${labelOf(c.class)}: so far ` +
+      `${count(c.judged)} of them judged the classifier.`),
+    ...grave.map(({ name, estimate: e }) => [h("a", { href: community(name) }, named(name)),
+      ": draw members and label them. ", chips(e.flags, info, 3)]),
+  ];
+  el.replaceChildren(...(rows.length ? rows : ["Nothing is urgent."])
+    .map((r) => h("li", {}, r)));
+}
+
+// layout returns the parts of the page that are drawn, and body, which holds them.
+function layout() {
+  const parts = {
+    versions: h("div"),
+    history: h("div", { class: "small-chart wide" }),
+    since: h("p", { class: "quiet" }),
+    coverage: h("tbody"),
+    advice: h("ul", { class: "advice" }),
+  };
+  const heads = ["Community", "Predicted", "Labels that count", "Flags"];
+  const card = (title, kind, ...children) =>
+    h("div", { class: kind }, h("h2", {}, title), children);
+  const help = h(
+    "p",
+    { class: "quiet" },
+    "Each label is compared with the earlier prediction of its vertex. ",
+    "Newer labels count more.",
+  );
+  const table = h(
+    "table",
+    { class: "figures" },
+    h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))),
+    parts.coverage,
+  );
   const body = h(
     "div",
     { hidden: true },
-    h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "How right is it?"),
-      h(
-        "p",
-        { class: "quiet" },
-        "Each label is compared with the earlier prediction of its vertex. ",
-        "Newer labels count more.",
-      ),
-      versions,
-    ),
-    h("div", { class: "card" }, h("h2", {}, "Accuracy over time"), since, history),
-    h(
-      "div",
-      { class: "card scroll" },
-      h("h2", {}, "Communities with the fewest predictions"),
-      h(
-        "table",
-        { class: "figures" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ["Community", "Predicted", "Labels that count", "Flags"].map((t) =>
-              h("th", { scope: "col" }, t),
-            ),
-          ),
-        ),
-        coverage,
-      ),
-    ),
-    h("div", { class: "card" }, h("h2", {}, "Next labels"), advice),
+    card("How right is it?", "card", help, parts.versions),
+    card("Accuracy over time", "card", parts.since, parts.history),
+    card("Communities with the fewest predictions", "card scroll", table),
+    card("Next labels", "card", parts.advice),
   );
+  return { ...parts, body };
+}
+
+const requests = () => Promise.all([
+  get("/api/v1/classifier"),
+  get("/api/v1/communities", { sort: "coverage", limit: communitiesShown }),
+  get("/api/v1/communities", { flag: "any", sort: "members", order: "desc", limit: 100 }),
+]);
+
+// grave returns the rows with a flag that asks for labels.
+function grave(info, rows) {
+  const asks = new Set(
+    info.flags
+      .filter((f) => f.severity === "wrong" || f.name === "old-evidence")
+      .map((f) => f.name),
+  );
+  return rows
+    .filter((row) => row.estimate.flags.some((f) => asks.has(f.split(":")[0])))
+    .slice(0, communitiesShown);
+}
+
+export function classifier(info) {
+  const note = h("p", { class: "note" }, "Loading …");
+  const parts = layout();
   const el = h("section", { class: "classifier-page" },
-    h("div", { class: "bar-tools" }, h("h1", {}, "Classifier")), note, body);
+    h("div", { class: "bar-tools" }, h("h1", {}, "Classifier")), note, parts.body);
   let timer = 0, gone = false, shown = null;
 
   const labelOf = (name) => info.labels[info.classes.indexOf(name)] ?? name;
 
-  function drawVersions(models) {
-    versions.replaceChildren(...models.toReversed().map((m) => {
-      const [severity, words] = verdict(m, labelOf);
-      return h("div", { class: "version" },
-        h("h3", {}, `Version ${m.version || "without a name"} `, tone(severity)), h("p", {}, words),
-        m.classes.length > 0 && h("table", { class: "figures" }, h("thead", {}, h("tr", {},
-          ["True class", "Right", "At first", "Labels", "Brier score"].map((t) =>
-            h("th", { scope: "col" }, t)))),
-        h("tbody", {}, m.classes.map((c) => h("tr", {},
-          h("th", { scope: "row" }, labelOf(c.class)),
-          h("td", { "data-head": "Right" }, percent(c.accuracy)),
-          h("td", { "data-head": "At first" }, percent(c.reference ?? NaN)),
-          h("td", { "data-head": "Labels" }, count(c.judged)),
-          h("td", { "data-head": "Brier score" }, c.brier.toFixed(2)))))));
-    }));
-  }
-
-  // drawHistory draws the newest version's accuracy by class.
-  function drawHistory(answer) {
-    const timed = answer.history.filter((j) => j.time);
-    setText(since, `Since this process began, ${moment(answer.started)} (${zone()}).`);
-    const points = timed.map((j) => ({ at: Date.parse(j.time) / 1000,
-      e: { prevalence: j.accuracy.map((a) => a ?? NaN), low: [], high: [] } }));
-    if (points.length < 2) {
-      history.replaceChildren(h("p", { class: "quiet" }, "No label was judged since."));
-      return;
-    }
-    const marks = timed.filter((j, i) => i > 0 && j.version !== timed[i - 1].version)
-      .map((j) => ({ at: Date.parse(j.time) / 1000, kind: "model", text: `model ${j.version}` }));
-    history.replaceChildren(
-      h(
-        "ul",
-        { class: "legend" },
-        info.labels.map((name, k) => h("li", {}, h("i", { class: colour(info.slots[k]) }), name)),
-      ),
-      picture({
-        lines: info.labels.map((label, k) => ({
-          label,
-          k,
-          points,
-          stroke: colourValue(info.slots[k]),
-        })),
-        marks,
-        compact: true,
-        width: 860,
-        height: 220,
-        title: "Accuracy by class",
-        label: "Accuracy by class over time",
-        colours: pageColours(),
-      }),
-    );
-  }
-
-  function drawCoverage(list) {
-    coverage.replaceChildren(...list.map(({ name, estimate: e }) => h("tr", {},
-      h("th", { scope: "row" }, h("a", { href: community(name) }, named(name))),
-      h("td", { "data-head": "Predicted" }, percent(e.coverage)),
-      h("td", { "data-head": "Labels that count" }, e.n_eff?.length
-        ? compact(Math.min(...e.n_eff)) : "–"),
-      h("td", { "data-head": "Flags" }, chips(e.flags, info)))));
-  }
-
-  // drawAdvice names communities with doubtful or old estimates, and classes with few labels.
-  function drawAdvice(models, grave) {
-    const weak = models.at(-1)?.classes.filter((c) => c.judged < judgedFew) ?? [];
-    const rows = [
-      ...weak.map((c) => `Label more people of the class ${labelOf(c.class)}: so far ` +
-        `${count(c.judged)} of them judged the classifier.`),
-      ...grave.map(({ name, estimate: e }) => [h("a", { href: community(name) }, named(name)),
-        ": draw members and label them. ", chips(e.flags, info, 3)]),
-    ];
-    advice.replaceChildren(...(rows.length ? rows : ["Nothing is urgent."])
-      .map((r) => h("li", {}, r)));
+  function draw([answer, fewest, all]) {
+    shown = answer;
+    note.hidden = answer.models.length > 0;
+    setText(note, "No label has a prediction yet, so the accuracy of the classifier is unknown.");
+    parts.body.hidden = false;
+    drawVersions(parts.versions, answer.models, labelOf);
+    drawHistory(parts, info, answer);
+    const open = fewest.communities.filter((row) => !row.estimate.suppressed);
+    drawCoverage(parts.coverage, info, open);
+    drawAdvice(parts.advice, info, labelOf, answer.models, grave(info, all.communities));
   }
 
   async function load() {
     clearTimeout(timer);
     try {
-      const [answer, fewest, all] = await Promise.all([get("/api/v1/classifier"),
-        get("/api/v1/communities", { sort: "coverage", limit: communitiesShown }),
-        get("/api/v1/communities", { flag: "any", sort: "members", order: "desc", limit: 100 })]);
-      shown = answer;
-      note.hidden = answer.models.length > 0;
-      setText(note, "No label has a prediction yet, so the accuracy of the classifier is unknown.");
-      body.hidden = false;
-      drawVersions(answer.models);
-      drawHistory(answer);
-      drawCoverage(fewest.communities.filter((row) => !row.estimate.suppressed));
-      const asks = new Set(
-        info.flags
-          .filter((f) => f.severity === "wrong" || f.name === "old-evidence")
-          .map((f) => f.name),
-      );
-      drawAdvice(answer.models, all.communities.filter((row) =>
-        row.estimate.flags.some((f) => asks.has(f.split(":")[0]))).slice(0, communitiesShown));
+      draw(await requests());
     } catch (err) {
       note.hidden = false;
       setText(note, `No answer from the server: ${err.message}`);
@@ -194,7 +209,7 @@ export function classifier(info) {
     el, title: "Classifier", names: [],
     mounted() { load(); },
     refresh() { load(); },
-    theme() { if (shown) drawHistory(shown); },
+    theme() { if (shown) drawHistory(parts, info, shown); },
     unmount() { gone = true; clearTimeout(timer); },
   };
 }
