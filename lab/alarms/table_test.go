@@ -84,7 +84,7 @@ var products = []struct {
 	world  world
 	onPage bool
 }{
-	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}, false},
+	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}, true},
 	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}, true},
 	{"5 classes, predictions", world{Quiet: 10 * 24 * time.Hour, Classes: 5}, true},
 	{"5 classes, posts", world{Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true}, false},
