@@ -102,8 +102,9 @@ func ExampleFlagName() {
 
 func ExampleFlagDocs() {
 	for _, d := range quant.FlagDocs()[:1] {
-		fmt.Printf("%s: %s; %s\n", d.Name, d.Meaning, d.Action)
+		fmt.Printf("%s: %s\n%s\n", d.Name, d.Meaning, d.Action)
 	}
-	// Output: thin: fewer than 30 effective calibration labels in the classes named; label more
-	// vertices of these classes near the community, or lower lambda
+	// Output:
+	// thin: fewer than 30 effective calibration labels in the classes named
+	// label more vertices of these classes near the community, or lower lambda
 }
