@@ -43,6 +43,7 @@ type Rebuild struct {
 	log   string
 	torn  map[shardPosition]bool // emissions of which parts are left
 	marks map[int]shardMark      // by shard, the newest that is left
+	first uint64                 // sequence with which the log out begins
 }
 
 type shardPosition struct {
@@ -73,8 +74,9 @@ func FindGaps(
 		js: js, names: names, log: log, torn: map[shardPosition]bool{}, marks: map[int]shardMark{},
 	}
 	parts := map[shardPosition]int{} // of the emissions since the last complete one
-	done, open := map[int]uint64{}, map[int]bool{}
+	done, open, holed := map[int]uint64{}, map[int]bool{}, false
 	hole := func() {
+		holed = true
 		for shard := range done {
 			open[shard] = true
 		}
@@ -92,6 +94,9 @@ func FindGaps(
 				return nil
 			}
 			delete(r.torn, at)
+		}
+		if _, begun := done[b.shard]; !begun && holed && r.first <= 1 {
+			done[b.shard], open[b.shard] = 0, true // what is gone may be the first emission
 		}
 		if open[b.shard] && at.position > done[b.shard] {
 			r.Gaps = append(r.Gaps, Gap{b.shard, done[b.shard], at.position, bare})
@@ -120,6 +125,7 @@ func (r *Rebuild) batches(
 		return err
 	}
 	state := info.State
+	r.first = state.FirstSeq
 	at := max(state.FirstSeq, 1) - 1
 	var b *storedBatch
 	id := ""

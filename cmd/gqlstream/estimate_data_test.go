@@ -71,9 +71,9 @@ func TestAutoIsTheReference(t *testing.T) {
 					far,
 				)
 			}
-			// Ours count what labels leave open once, doubt half of what edges settle, and allow for
-			// what few labels near a community cannot show. The reference takes three languages of
-			// Twitch for selected by class, which the cells of their members do not bear out.
+			// Ours count what labels leave open once, doubt half of what edges settle, and allow
+			// for what few labels near a community cannot show. The reference takes three
+			// languages of Twitch for selected by class, which their members' cells deny.
 			least := 0.75
 			if name == "musae_twitch" {
 				least = 0.5

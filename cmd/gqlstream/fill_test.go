@@ -93,6 +93,7 @@ func TestHolesOfTheLogOutAreFilled(t *testing.T) {
 	for name, damage := range map[string]func(*damaging){
 		"two holes":       func(d *damaging) { d.lose(.2, .22); d.lose(.7, .9) },
 		"one message":     (*damaging).loseRecord,
+		"the first":       func(d *damaging) { d.lose(.04, .08) },
 		"the end":         func(d *damaging) { d.lose(.8, 1.01) },
 		"a damaged block": (*damaging).damageBlock,
 	} {
