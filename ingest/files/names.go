@@ -84,6 +84,13 @@ func (c *columns) noProbabilities(names []string) error {
 		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map "+
 			"p1=%s; if it is the class: --map class=%s",
 			others[0], others[0], others[0])
+	case c.given && len(others) > 1 && !c.namesClasses(others):
+		maps := make([]string, min(len(c.classes), adviceMax))
+		for i := range maps {
+			maps[i] = classPrefix + c.classes[i] + "=COLUMN"
+		}
+		advice = fmt.Sprintf("the classes are %s: --map %s, or give other names of the classes",
+			listNames(c.classes), strings.Join(maps, ","))
 	case len(others) > 1 && len(others) <= adviceMax:
 		maps := make([]string, len(others))
 		for i, name := range others {
@@ -93,6 +100,13 @@ func (c *columns) noProbabilities(names []string) error {
 	}
 	return fmt.Errorf(`no column "p0", "p1", ... or "class" for %v rows: the file has %s; %s`,
 		c.kind, listNames(names), advice)
+}
+
+// namesClasses reports whether all of these columns have the name of a class.
+func (c *columns) namesClasses(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.Contains(c.classes, strings.TrimPrefix(name, classPrefix))
+	})
 }
 
 // adviceMax bounds the columns in an advice.
