@@ -1,3 +1,7 @@
+//go:build !race
+
+// The run and its broker are processes, which the race detector does not see.
+
 package main
 
 import (
