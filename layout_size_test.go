@@ -88,10 +88,7 @@ func TestFunctionsAreShort(t *testing.T) {
 				if lines := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line +
 					1; lines > functionLines {
 					t.Errorf(
-						"%s: %s has %d lines, at most %d",
-						s.name,
-						f.Name.Name,
-						lines,
+						"%s: %s has %d lines, at most %d", s.name, f.Name.Name, lines,
 						functionLines,
 					)
 				}

@@ -13,9 +13,7 @@ func (g *adjacency) check() error {
 		r := &g.runs[v]
 		if g.weights != nil && len(g.weights[v]) != len(r.neighbors) {
 			return fmt.Errorf(
-				"vertex %d has %d neighbours and %d weights",
-				v,
-				len(r.neighbors),
+				"vertex %d has %d neighbours and %d weights", v, len(r.neighbors),
 				len(g.weights[v]),
 			)
 		}
@@ -73,10 +71,7 @@ func (g *adjacency) checkHubs() error {
 		if index := len(g.hubs[Vertex(v)]); r.hub && index != len(r.neighbors) ||
 			!r.hub && len(r.neighbors) > g.hubDegree {
 			return fmt.Errorf(
-				"the index of vertex %d has %d entries, want %d",
-				v,
-				index,
-				len(r.neighbors),
+				"the index of vertex %d has %d entries, want %d", v, index, len(r.neighbors),
 			)
 		}
 		if r.hub {

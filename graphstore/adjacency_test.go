@@ -38,10 +38,7 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 			}
 			if len(twin) != len(g.Neighbors(0)) {
 				t.Fatalf(
-					"seed %d step %d: %d neighbours, want %d",
-					seed,
-					step,
-					len(g.Neighbors(0)),
+					"seed %d step %d: %d neighbours, want %d", seed, step, len(g.Neighbors(0)),
 					len(twin),
 				)
 			}
@@ -60,9 +57,7 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 		}
 		if g.heavy != 0 || len(g.hubs) != 0 {
 			t.Fatalf(
-				"seed %d: an empty graph has %d heavy entries and %d hubs",
-				seed,
-				g.heavy,
+				"seed %d: an empty graph has %d heavy entries and %d hubs", seed, g.heavy,
 				len(g.hubs),
 			)
 		}
@@ -79,10 +74,8 @@ func TestCompactionTakesOneMoreGraph(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if took, graph := after.TotalAlloc-before.TotalAlloc, uint64(g.bytes()); took > graph+1<<20 {
 		t.Errorf(
-			"the compaction of %d edges took %d bytes beside the graph, want %d at most",
-			g.edges,
-			took,
-			graph,
+			"the compaction of %d edges took %d bytes beside the graph, want %d at most", g.edges,
+			took, graph,
 		)
 	}
 	if err := g.check(); err != nil {

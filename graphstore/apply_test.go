@@ -100,11 +100,7 @@ func TestRefusals(t *testing.T) {
 	nan := event.Value{Kind: event.NumberValue, Number: math.NaN()}
 	b := event.Batch{
 		Edges: []event.Edge{
-			link(
-				1,
-				1,
-				1,
-			), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax),
+			link(1, 1, 1), link(1, 2, 0), link(1, 2, math.NaN()), link(1, 2, 2*event.WeightMax),
 			link(1, 2, event.WeightUnit/2),
 			link(1, 2, 1), link(2, 3, 1), link(1, 3, 1),
 			{Src: number(1), Dst: long, Weight: 1},
@@ -151,11 +147,7 @@ func TestRefusals(t *testing.T) {
 		got = append(got, fmt.Sprintf("%v %d/%d %s", r.Kind, r.Position, r.Index, r.Reason))
 		if !json.Valid(r.Original) {
 			t.Errorf(
-				"the original of %v %d/%d is not JSON: %q",
-				r.Kind,
-				r.Position,
-				r.Index,
-				r.Original,
+				"the original of %v %d/%d is not JSON: %q", r.Kind, r.Position, r.Index, r.Original,
 			)
 		}
 	}

@@ -84,14 +84,8 @@ func (l *labelling) check(n int, now, clock event.Time) error {
 		len(l.units.data) != n*l.config.Classes || len(l.times.data) != n {
 		return fmt.Errorf(
 			"columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
-			len(
-				l.classes.data,
-			),
-			len(l.roles.data),
-			len(l.version.data),
-			len(l.units.data),
-			len(l.times.data),
-			n,
+			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data),
+			len(l.times.data), n,
 		)
 	}
 	return cmp.Or(l.checkColumns(n, now), l.checkAudits(), l.checkModels(), l.checkEnds(clock))
@@ -109,10 +103,7 @@ func (l *labelling) checkEnds(now event.Time) error {
 	}
 	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
 	return cmp.Or(
-		l.labelEnds.check(
-			now,
-			label,
-		),
+		l.labelEnds.check(now, label),
 		l.predictionEnds.check(now, prediction),
 		l.models.waiting.check(now, waits),
 	)
@@ -159,13 +150,7 @@ func (x *ends) check(now event.Time, there func(key uint64) bool) error {
 		high, low := unpair(e.key)
 		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
 			return fmt.Errorf(
-				"%d-%d ends at %d, looked at: %t at %d, now %d",
-				high,
-				low,
-				e.end,
-				ok,
-				look,
-				now,
+				"%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now,
 			)
 		}
 		if !there(e.key) {

@@ -27,9 +27,7 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 	}
 	class, role := array.NewInt32Data(
 		data(arrow.PrimitiveTypes.Int32, s.labelling.classes.buf),
-	), array.NewUint8Data(
-		data(arrow.PrimitiveTypes.Uint8, s.labelling.roles.buf),
-	)
+	), array.NewUint8Data(data(arrow.PrimitiveTypes.Uint8, s.labelling.roles.buf))
 	defer class.Release()
 	defer role.Release()
 	if &class.Int32Values()[0] != &s.labelling.classes.data[0] ||
@@ -40,11 +38,8 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 		if label := w.Label(v); event.Class(class.Value(int(v))) != label.Class ||
 			event.Role(role.Value(int(v))) != label.Role {
 			t.Errorf(
-				"vertex %d: class %d and role %d, the view says %v",
-				v,
-				class.Value(int(v)),
-				role.Value(int(v)),
-				label,
+				"vertex %d: class %d and role %d, the view says %v", v, class.Value(int(v)),
+				role.Value(int(v)), label,
 			)
 		}
 	}

@@ -30,8 +30,7 @@ type ego struct {
 // newEgo returns the state of an ego network that has not been searched yet.
 func newEgo(r Rule) *ego {
 	return &ego{
-		root: event.ParseID(
-			r.Root),
+		root:       event.ParseID(r.Root),
 		hops:       r.Hops,
 		membersMax: r.egoMembersMax(),
 		reach:      map[Vertex]int{},

@@ -99,12 +99,8 @@ func TestEgoNetworkFallsBackToFewerHops(t *testing.T) {
 		members, hops, delta := step(want.remove, want.n)
 		if members != want.members || hops != want.hops || len(delta.Members) != want.changes {
 			t.Fatalf(
-				"step %d: %d members in %d hops by %d changes, want %+v",
-				i,
-				members,
-				hops,
-				len(delta.Members),
-				want,
+				"step %d: %d members in %d hops by %d changes, want %+v", i, members, hops,
+				len(delta.Members), want,
 			)
 		}
 	}

@@ -222,16 +222,12 @@ func (h *history) vertex() event.Vertex {
 		case 1:
 			a.Value = event.Value{Kind: event.StringValue, Text: h.text("fr")}
 		case 5:
-			a.Key, a.Value = h.text(
-				"age",
-			), event.Value{
+			a.Key, a.Value = h.text("age"), event.Value{
 				Kind: event.StringValue,
 				Text: h.text("old"),
 			}
 		case 2:
-			a.Key, a.Value = h.text(
-				"age",
-			), event.Value{
+			a.Key, a.Value = h.text("age"), event.Value{
 				Kind:   event.NumberValue,
 				Number: float64(88 + h.rng.IntN(4)),
 			}

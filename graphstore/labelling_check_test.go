@@ -54,10 +54,7 @@ func (l *labelling) checkModels() error {
 		held := l.version.data[v]
 		if held != noVersion && held != m.active && !IsDerived(l.versions.names[held]) {
 			return fmt.Errorf(
-				"vertex %d has a prediction of version %d, active is %d",
-				v,
-				held,
-				m.active,
+				"vertex %d has a prediction of version %d, active is %d", v, held, m.active,
 			)
 		}
 	}

@@ -45,9 +45,7 @@ func (m *members) check() error {
 func (c *community) checkMembers(want []Vertex, hops int) error {
 	if !slices.Equal(c.vertices, want) || c.sum != uint64(len(want)) {
 		return fmt.Errorf(
-			"community %q holds %d vertices, want %d, or others",
-			c.rule.Name,
-			len(c.vertices),
+			"community %q holds %d vertices, want %d, or others", c.rule.Name, len(c.vertices),
 			len(want),
 		)
 	}

@@ -39,8 +39,7 @@ func (m *members) communityRows(yield func(communityRow) bool) {
 // loadCommunity adds a definition, in order of the index.
 func (m *members) loadCommunity(r *communityRow) error {
 	rule := Rule{
-		Name: strings.Clone(
-			r.Name),
+		Name:       strings.Clone(r.Name),
 		Kind:       r.Rule,
 		Key:        strings.Clone(r.Key.Value),
 		Value:      r.value(),

@@ -77,13 +77,9 @@ func (m *model) clone() *model {
 	c.labelEnds, c.endings = maps.Clone(m.labelEnds), maps.Clone(m.endings)
 	c.predictions, c.members = maps.Clone(m.predictions), maps.Clone(m.members)
 	c.models.waiting, c.models.ends = maps.Clone(m.models.waiting), maps.Clone(m.models.ends)
-	c.order, c.communities, c.versions = slices.Clone(
-		m.order,
-	), slices.Clone(
+	c.order, c.communities, c.versions = slices.Clone(m.order), slices.Clone(
 		m.communities,
-	), slices.Clone(
-		m.versions,
-	)
+	), slices.Clone(m.versions)
 	return &c
 }
 
@@ -98,9 +94,7 @@ func edgeOf(a, b event.ID) edgeID {
 	return edgeID{a, b}
 }
 
-func cloneID(
-	id event.ID,
-) event.ID {
+func cloneID(id event.ID) event.ID {
 	return event.ID{Name: string([]byte(id.Name)), Number: id.Number}
 }
 
@@ -177,10 +171,7 @@ func (m *model) apply(b *event.Batch) {
 
 // ends notes when an assertion about a vertex ends, if it does.
 func (m *model) ends(
-	at map[event.ID]event.Time,
-	id event.ID,
-	from event.Time,
-	ttl, window time.Duration,
+	at map[event.ID]event.Time, id event.ID, from event.Time, ttl, window time.Duration,
 ) {
 	if ttl == 0 {
 		ttl = window

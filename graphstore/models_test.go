@@ -179,10 +179,7 @@ func compareModels(w View, m *model) error {
 	for v := range Vertex(w.Vertices()) {
 		if got := unitsKey(w.s.labelling.waiting(v)); got != m.models.waiting[m.order[v]] {
 			return fmt.Errorf(
-				"vertex %d waits with %q, want %q",
-				v,
-				got,
-				m.models.waiting[m.order[v]],
+				"vertex %d waits with %q, want %q", v, got, m.models.waiting[m.order[v]],
 			)
 		}
 	}
@@ -250,14 +247,8 @@ func TestModelVersionsAreSwitchedAtOnce(t *testing.T) {
 		if active != step.active || incoming != step.incoming || predicted != step.predicted ||
 			len(delta.Predictions) != step.changed || len(refused) != step.refused {
 			t.Fatalf(
-				"step %d: %s beside %s, %d predicted, %d changed, %d refused; want %+v",
-				i,
-				active,
-				incoming,
-				predicted,
-				len(delta.Predictions),
-				len(refused),
-				step,
+				"step %d: %s beside %s, %d predicted, %d changed, %d refused; want %+v", i, active,
+				incoming, predicted, len(delta.Predictions), len(refused), step,
 			)
 		}
 		if err := s.Check(); err != nil {

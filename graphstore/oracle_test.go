@@ -104,23 +104,12 @@ func compareDelta(w View, d *Delta, before, after *model) error {
 	}
 	if !slices.Equal(d.Erased, erased) || !slices.Equal(d.Reused, reused) {
 		return fmt.Errorf(
-			"erased %v and reused %v, want %v and %v",
-			d.Erased,
-			d.Reused,
-			erased,
-			reused,
+			"erased %v and reused %v, want %v and %v", d.Erased, d.Reused, erased, reused,
 		)
 	}
 	return firstError(
-		compareEdgeChanges(d, name, before, after),
-		compareEnds(d),
-		compareLabelChanges(
-			w,
-			d,
-			name,
-			before,
-			after,
-		),
+		compareEdgeChanges(d, name, before, after), compareEnds(d),
+		compareLabelChanges(w, d, name, before, after),
 		comparePredictionChanges(w, d, name, before, after),
 		compareMemberChanges(w, d, name, before, after),
 	)
@@ -243,10 +232,7 @@ func compareAuditChanges(d *Delta, name func(Vertex) event.ID, before, after *mo
 }
 
 func comparePredictionChanges(
-	w View,
-	d *Delta,
-	name func(Vertex) event.ID,
-	before, after *model,
+	w View, d *Delta, name func(Vertex) event.ID, before, after *model,
 ) error {
 	got := map[event.ID][2]modelPrediction{}
 	of := func(units []uint32, version uint32) modelPrediction {
@@ -268,18 +254,12 @@ func comparePredictionChanges(
 }
 
 func compareMemberChanges(
-	w View,
-	d *Delta,
-	name func(Vertex) event.ID,
-	before, after *model,
+	w View, d *Delta, name func(Vertex) event.ID, before, after *model,
 ) error {
 	got := map[memberID][2]uint32{}
 	for i, m := range d.Members {
 		if i > 0 &&
-			pair(
-				uint32(d.Members[i-1].Community),
-				uint32(d.Members[i-1].V),
-			) >= pair(
+			pair(uint32(d.Members[i-1].Community), uint32(d.Members[i-1].V)) >= pair(
 				uint32(m.Community),
 				uint32(m.V),
 			) {
@@ -295,13 +275,8 @@ func compareView(w View, m *model) error {
 	if w.Vertices() != len(m.order) || w.Edges() != len(m.edges) ||
 		!slices.Equal(w.Versions(), m.versions) {
 		return fmt.Errorf(
-			"%d vertices, %d edges, versions %q; want %d, %d, %q",
-			w.Vertices(),
-			w.Edges(),
-			w.Versions(),
-			len(m.order),
-			len(m.edges),
-			m.versions,
+			"%d vertices, %d edges, versions %q; want %d, %d, %q", w.Vertices(), w.Edges(),
+			w.Versions(), len(m.order), len(m.edges), m.versions,
 		)
 	}
 	total, present := 0.0, 0
@@ -325,11 +300,7 @@ func compareView(w View, m *model) error {
 	}
 	if total != w.WeightSum() || present != w.Present() {
 		return fmt.Errorf(
-			"weight sum %v, %d present, want %v, %d",
-			w.WeightSum(),
-			w.Present(),
-			total,
-			present,
+			"weight sum %v, %d present, want %v, %d", w.WeightSum(), w.Present(), total, present,
 		)
 	}
 	return compareCommunities(w, m)
@@ -346,11 +317,7 @@ func compareRun(w View, m *model, v Vertex, neighbors map[event.ID]int) error {
 		}
 		if want := m.edges[edgeOf(m.order[v], m.order[u])].weight; weight != want || seen[u] {
 			return fmt.Errorf(
-				"edge to %d weighs %v, want %v; seen before: %t",
-				u,
-				weight,
-				want,
-				seen[u],
+				"edge to %d weighs %v, want %v; seen before: %t", u, weight, want, seen[u],
 			)
 		}
 		seen[u] = true
@@ -362,11 +329,7 @@ func compareRun(w View, m *model, v Vertex, neighbors map[event.ID]int) error {
 	}
 	if len(seen) != count || sum != w.Degree(v) {
 		return fmt.Errorf(
-			"%d neighbours of degree %v, want %d and %v",
-			len(seen),
-			w.Degree(v),
-			count,
-			sum,
+			"%d neighbours of degree %v, want %d and %v", len(seen), w.Degree(v), count, sum,
 		)
 	}
 	return nil
@@ -446,23 +409,15 @@ func compareCommunities(w View, m *model) error {
 		w.ForMembers(c, func(_ Vertex, multiplicity uint32) { held += uint64(multiplicity) })
 		if w.CommunityName(c) != m.communities[c] || held != sum || len(list) != count {
 			return fmt.Errorf(
-				"community %q has %d members of sum %d, want %q, %d, %d",
-				w.CommunityName(c),
-				len(list),
-				held,
-				m.communities[c],
-				count,
-				sum,
+				"community %q has %d members of sum %d, want %q, %d, %d", w.CommunityName(c),
+				len(list), held, m.communities[c], count, sum,
 			)
 		}
 		for i, v := range list {
 			if i > 0 && list[i-1] >= v ||
 				m.members[memberID{m.communities[c], m.order[v]}] != multiplicities[i] {
 				return fmt.Errorf(
-					"community %q: member %d of %v is wrong",
-					m.communities[c],
-					i,
-					list,
+					"community %q: member %d of %v is wrong", m.communities[c], i, list,
 				)
 			}
 		}

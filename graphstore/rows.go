@@ -197,11 +197,7 @@ const rowsAtOnce = 256
 // because an earlier release wrote it. Texts and lists are copies, or else valid only during the
 // visit.
 func eachRow[T any](
-	t Table,
-	columns []rowColumn,
-	data []byte,
-	copied bool,
-	visit func(*T) error,
+	t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error,
 ) error {
 	some := make([]T, rowsAtOnce)
 	return readTable(t, data, func(chunk arrow.Record) error {

@@ -53,11 +53,7 @@ func dump(s *Store) map[string]any {
 	for v := range s.edges.runs {
 		r := &s.edges.runs[v]
 		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(
-			r.degree,
-			r.hub,
-			r.changed,
-			s.edges.Neighbors(Vertex(v)),
-			s.edges.Weights(Vertex(v)),
+			r.degree, r.hub, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)),
 		)
 	}
 	for key, column := range s.attributes {
@@ -140,22 +136,13 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 			d2, r2 := twin.Apply(&b)
 			if fmt.Sprint(r1) != fmt.Sprint(r2) || fmt.Sprint(*d1) != fmt.Sprint(*d2) {
 				t.Fatalf(
-					"seed %d batch %d: deltas differ:\n%v %v\n%v %v",
-					seed,
-					i,
-					*d1,
-					r1,
-					*d2,
-					r2,
+					"seed %d batch %d: deltas differ:\n%v %v\n%v %v", seed, i, *d1, r1, *d2, r2,
 				)
 			}
 			for v := range Vertex(s.View().Vertices()) {
 				if !slices.Equal(s.View().Neighbors(v), twin.View().Neighbors(v)) {
 					t.Fatalf(
-						"seed %d batch %d: neighbours of %d stand in another order",
-						seed,
-						i,
-						v,
+						"seed %d batch %d: neighbours of %d stand in another order", seed, i, v,
 					)
 				}
 			}

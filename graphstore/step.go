@@ -38,12 +38,11 @@ func (p *step) begin(b *event.Batch) {
 	p.clock = cmp.Or(b.Clock, p.now)
 	d := &p.delta
 	*d = Delta{
-		Position: b.Last,
-		Time:     p.now,
-		Erased:   emptied(d.Erased),
-		Reused:   emptied(d.Reused),
-		Edges: emptied(
-			d.Edges),
+		Position:    b.Last,
+		Time:        p.now,
+		Erased:      emptied(d.Erased),
+		Reused:      emptied(d.Reused),
+		Edges:       emptied(d.Edges),
 		Ends:        emptied(d.Ends),
 		Labels:      emptied(d.Labels),
 		Audits:      emptied(d.Audits),
@@ -135,11 +134,7 @@ func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string
 
 // RefusalOf returns the refusal of event i of a kind in a batch.
 func RefusalOf(
-	b *event.Batch,
-	kind event.Kind,
-	i int,
-	reason event.Reason,
-	detail string,
+	b *event.Batch, kind event.Kind, i int, reason event.Reason, detail string,
 ) event.Refusal {
 	p := step{batch: b}
 	p.refuse(kind, i, reason, detail)

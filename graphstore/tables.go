@@ -54,11 +54,7 @@ type table struct {
 // tableOf returns a table whose rows are structs. load gets them one by one, and must copy the
 // texts and lists that it keeps.
 func tableOf[T any](
-	t Table,
-	classes int,
-	rows iter.Seq[T],
-	load func(*T) error,
-	finish func() error,
+	t Table, classes int, rows iter.Seq[T], load func(*T) error, finish func() error,
 ) table {
 	columns := columnsOf[T](classes)
 	return table{

@@ -42,10 +42,8 @@ func TestErrorsAreBelowTheStandardErrors(t *testing.T) {
 		}
 		for _, m := range size.methods {
 			agreeWithin(
-				t,
-				fmt.Sprintf("%s, %d classes, %s", size.engine, size.classes, m),
-				apart[string(m)],
-				most,
+				t, fmt.Sprintf("%s, %d classes, %s", size.engine, size.classes, m),
+				apart[string(m)], most,
 			)
 		}
 	}
@@ -60,19 +58,13 @@ func agreeWithin(t *testing.T, where string, apart []float64, most float64) {
 		t.Fatalf("%s: only %d shares were compared", where, n)
 	}
 	t.Logf(
-		"%s: %d shares, median %.4f, p99 %.4f, max %.4f",
-		where,
-		n,
-		apart[n/2],
-		apart[n*99/100],
+		"%s: %d shares, median %.4f, p99 %.4f, max %.4f", where, n, apart[n/2], apart[n*99/100],
 		apart[n-1],
 	)
 	if p99 := apart[n*99/100]; p99 > most {
 		t.Errorf(
-			"%s: one share in a hundred is off by %.3f standard errors, want at most %v",
-			where,
-			p99,
-			most,
+			"%s: one share in a hundred is off by %.3f standard errors, want at most %v", where,
+			p99, most,
 		)
 	}
 }
@@ -102,10 +94,8 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 		apart := map[string][]float64{}
 		errorsOfShares(t, apart, EngineDual, size.classes, []quant.Method{quant.Auto}, 40, next)
 		agreeWithin(
-			t,
-			fmt.Sprintf("%d classes, %d labels", size.classes, size.labels),
-			apart[string(quant.Auto)],
-			0.05,
+			t, fmt.Sprintf("%d classes, %d labels", size.classes, size.labels),
+			apart[string(quant.Auto)], 0.05,
 		)
 	}
 }
@@ -113,13 +103,8 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 // errorsOfShares runs a history through a core with this engine and one with exact fields, and
 // appends the distances of their shares in standard errors by method.
 func errorsOfShares(
-	t *testing.T,
-	apart map[string][]float64,
-	engine string,
-	classes int,
-	methods []quant.Method,
-	steps int,
-	next func() *event.Batch,
+	t *testing.T, apart map[string][]float64, engine string, classes int, methods []quant.Method,
+	steps int, next func() *event.Batch,
 ) {
 	t.Helper()
 	config := Config{Classes: classes, Engine: engine}

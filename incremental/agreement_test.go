@@ -33,10 +33,7 @@ func ball(view graphstore.View, root graphstore.Vertex, size int) (members []gra
 // simulated returns a core that has read a simulated network whose classifier is right in so many
 // cases, and everybody's true class.
 func simulated(
-	t *testing.T,
-	classes int,
-	right float64,
-	seed uint64,
+	t *testing.T, classes int, right float64, seed uint64,
 ) (*Core, map[event.ID]event.Class) {
 	s := simulate.DefaultConfig()
 	s.Seed, s.Classes, s.Vertices, s.Duration, s.Activity = seed, classes, 4000, 10*time.Second, 100

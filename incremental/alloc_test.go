@@ -20,10 +20,7 @@ func TestStepsAllocateNothingPerEvent(t *testing.T) {
 		few, many := allocations(t, engine, 20), allocations(t, engine, 200)
 		if max(few, many) > stepAllocationsMax {
 			t.Errorf(
-				"%s: %v allocations in two steps of 20 events, %v in two of 200",
-				engine,
-				few,
-				many,
+				"%s: %v allocations in two steps of 20 events, %v in two of 200", engine, few, many,
 			)
 		}
 	}

@@ -31,11 +31,8 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 			}
 		}
 		t.Logf(
-			"position %d: %d estimates, %d communities with bounds, credit %.0f",
-			at,
-			len(result.Estimates),
-			len(bounded),
-			core.masses.(*sharedDual).Credit,
+			"position %d: %d estimates, %d communities with bounds, credit %.0f", at,
+			len(result.Estimates), len(bounded), core.masses.(*sharedDual).Credit,
 		)
 		if credit := core.masses.(*sharedDual).Credit; credit < -50 {
 			t.Errorf(
@@ -78,9 +75,7 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 		}
 		if (bounded == 0) != patient || bounded >= many {
 			t.Errorf(
-				"patient %v: %d of %d communities have bounds for variances",
-				patient,
-				bounded,
+				"patient %v: %d of %d communities have bounds for variances", patient, bounded,
 				many,
 			)
 		}
@@ -187,18 +182,12 @@ func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 			}
 			if n := len(result.Estimates); n > bound {
 				t.Errorf(
-					"%d shards, position %d: %d records, want at most %d",
-					shards,
-					at,
-					n,
-					bound,
+					"%d shards, position %d: %d records, want at most %d", shards, at, n, bound,
 				)
 			}
 			if at-last > many/most+2 {
 				t.Errorf(
-					"%d shards, position %d: the community that moves waits since %d",
-					shards,
-					at,
+					"%d shards, position %d: the community that moves waits since %d", shards, at,
 					last,
 				)
 			}
@@ -209,11 +198,7 @@ func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 		if len(published) < many-60 || emissions > 2*many/most {
 			t.Errorf(
 				"%d shards: %d of %d communities were published in %d emissions, each can bear %d",
-				shards,
-				len(published),
-				many,
-				emissions,
-				bound,
+				shards, len(published), many, emissions, bound,
 			)
 		}
 		core.Close()

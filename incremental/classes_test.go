@@ -70,12 +70,8 @@ func TestTooManyClassesAreRefused(t *testing.T) {
 		if (err == nil) != (test.want == "") ||
 			err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf(
-				"%d classes, engine %s, %s: error %v, want %q",
-				test.classes,
-				test.engine,
-				test.method,
-				err,
-				test.want,
+				"%d classes, engine %s, %s: error %v, want %q", test.classes, test.engine,
+				test.method, err, test.want,
 			)
 		}
 	}

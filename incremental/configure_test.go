@@ -102,9 +102,7 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 			for key := range expected {
 				if got[key] == nil {
 					t.Errorf(
-						"seed %d: no estimate of %s among %v",
-						seed,
-						key,
+						"seed %d: no estimate of %s among %v", seed, key,
 						slices.Sorted(maps.Keys(got)),
 					)
 				}

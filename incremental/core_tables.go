@@ -19,11 +19,7 @@ import (
 // Under another configuration the number of classes must be that of the state. The communities of
 // the configuration replace the restored ones at the recompute event. What the former configuration
 // decided about the graph stands: what it refused or let expire does not come back.
-func RestoreTables(
-	config Config,
-	sections map[string][]byte,
-	reconfigured bool,
-) (*Core, error) {
+func RestoreTables(config Config, sections map[string][]byte, reconfigured bool) (*Core, error) {
 	c, _, err := restoreTables(config, sections)
 	if err == nil && reconfigured && c.pairs.Len() > 0 && c.config.families().HardPair {
 		c.Close()

@@ -24,10 +24,7 @@ func halfLifeOf(seed uint64) time.Duration {
 // decayed runs a history whose labels have the times that at gives them through a core
 // and returns the estimates at its end, and the core.
 func decayed(
-	t *testing.T,
-	seed uint64,
-	halfLife time.Duration,
-	at func(i int, l *event.Label),
+	t *testing.T, seed uint64, halfLife time.Duration, at func(i int, l *event.Label),
 ) ([]quant.Estimate, *Core) {
 	t.Helper()
 	stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0})
@@ -63,10 +60,7 @@ func TestLabelsOfOneTimeDoNotDecay(t *testing.T) {
 			aged, _ := decayed(t, seed, halfLife, same)
 			if len(aged) != len(plain) {
 				t.Fatalf(
-					"seed %d: %d estimates, %d without a half-life",
-					seed,
-					len(aged),
-					len(plain),
+					"seed %d: %d estimates, %d without a half-life", seed, len(aged), len(plain),
 				)
 			}
 			for i := range plain {
@@ -79,9 +73,7 @@ func TestLabelsOfOneTimeDoNotDecay(t *testing.T) {
 					cmp.Diff(plain[i].NEff, aged[i].NEff, within(1e-9))
 				if diff != "" {
 					t.Fatalf(
-						"seed %d half-life %v: without (-) and with it (+):\n%s",
-						seed,
-						halfLife,
+						"seed %d half-life %v: without (-) and with it (+):\n%s", seed, halfLife,
 						diff,
 					)
 				}
@@ -120,9 +112,7 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 		for i := range aged {
 			if aged[i].Labelled != plain[i].Labelled {
 				t.Fatalf(
-					"seed %d: %v labelled members, %v without a half-life",
-					seed,
-					aged[i].Labelled,
+					"seed %d: %v labelled members, %v without a half-life", seed, aged[i].Labelled,
 					plain[i].Labelled,
 				)
 			}
@@ -135,10 +125,7 @@ func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 			}
 			if math.Abs(total-1) > 1e-6 {
 				t.Fatalf(
-					"seed %d %s: n_eff %v, want one label",
-					seed,
-					aged[i].Community,
-					aged[i].NEff,
+					"seed %d %s: n_eff %v, want one label", seed, aged[i].Community, aged[i].NEff,
 				)
 			}
 		}
@@ -178,10 +165,7 @@ func TestEffectiveLabelsAreThoseOfTheirAges(t *testing.T) {
 				i*i*7%300) * event.Time(time.Second)
 		}
 		estimates, core := decayed(t, seed, halfLife, at)
-		view, one, square := core.View(), make(
-			[]float64,
-			core.config.Classes,
-		), make(
+		view, one, square := core.View(), make([]float64, core.config.Classes), make(
 			[]float64,
 			core.config.Classes,
 		)
@@ -207,13 +191,8 @@ func TestEffectiveLabelsAreThoseOfTheirAges(t *testing.T) {
 				}
 				if math.Abs(n-want) > 1e-6*max(1, want) {
 					t.Fatalf(
-						"seed %d half-life %v %s: n_eff %v of class %d, want %v",
-						seed,
-						halfLife,
-						e.Community,
-						n,
-						i,
-						want,
+						"seed %d half-life %v %s: n_eff %v of class %d, want %v", seed, halfLife,
+						e.Community, n, i, want,
 					)
 				}
 				compared++

@@ -83,10 +83,7 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 		if int(id) >= len(primal.masses.(*fields).each) {
 			continue // new since the last emission
 		}
-		got, want := dual.masses.Statistics(
-			id,
-			dual.View(),
-		), primal.masses.Statistics(
+		got, want := dual.masses.Statistics(id, dual.View()), primal.masses.Statistics(
 			id,
 			primal.View(),
 		)
@@ -119,11 +116,7 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 			// a value of a class is within the certificate, and fades out below twice as much
 			if off := math.Abs(a1 - want.ClassA1[i]); off > 3*allowed || math.IsNaN(off) {
 				t.Fatalf(
-					"%s: A1 of class %d: %v, primal %v, allowed %v",
-					where,
-					i,
-					a1,
-					want.ClassA1[i],
+					"%s: A1 of class %d: %v, primal %v, allowed %v", where, i, a1, want.ClassA1[i],
 					3*allowed,
 				)
 			}
@@ -289,12 +282,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 			if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
 				t.Fatalf(
 					"at %d the dual says %v of %v sources of community %d, its members %v of %v",
-					b.Last,
-					got,
-					n,
-					id,
-					want[id],
-					sources[id],
+					b.Last, got, n, id, want[id], sources[id],
 				)
 			}
 		}
@@ -336,9 +324,7 @@ func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
 		config := allMethods(stream.Config.Classes)
 		config.Engine, config.summedMembers, config.Estimates = EngineDual, int(
 			seed%3%2,
-		), optionsOf(
-			quant.Auto,
-		)
+		), optionsOf(quant.Auto)
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
 		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}

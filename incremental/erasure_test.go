@@ -31,11 +31,7 @@ func TestErasuresBringTwoCheckpoints(t *testing.T) {
 		var got []int
 		for second := range 901 {
 			b := &event.Batch{First: event.Position(second + 1), Last: event.Position(second + 1)}
-			b.Time = event.Time(
-				1_000_000*60*time.Second,
-			) + event.Time(
-				second,
-			)*event.Time(
+			b.Time = event.Time(1_000_000*60*time.Second) + event.Time(second)*event.Time(
 				time.Second,
 			)
 			if second == 130 || second == 500 {
@@ -53,11 +49,8 @@ func TestErasuresBringTwoCheckpoints(t *testing.T) {
 			twin := restored(t, 0, core, config)
 			if twin.erasures != core.erasures {
 				t.Fatalf(
-					"every %v: restored at %d s with %+v, saved with %+v",
-					c.every,
-					second,
-					twin.erasures,
-					core.erasures,
+					"every %v: restored at %d s with %+v, saved with %+v", c.every, second,
+					twin.erasures, core.erasures,
 				)
 			}
 			core.Close()

@@ -71,26 +71,14 @@ func checkNumbers(t *testing.T, seed uint64, e *quant.Estimate) {
 		if !(e.Low[i] >= 0 && e.Low[i] <= q && q <= e.High[i] && e.High[i] <= 1 && e.SE[i] >= 0 &&
 			e.SE[i] <= 1) {
 			t.Errorf(
-				"seed %d: %s of %s at %d: class %d is %v, %v to %v ± %v",
-				seed,
-				e.Method,
-				e.Community,
-				e.Position,
-				i,
-				q,
-				e.Low[i],
-				e.High[i],
-				e.SE[i],
+				"seed %d: %s of %s at %d: class %d is %v, %v to %v ± %v", seed, e.Method,
+				e.Community, e.Position, i, q, e.Low[i], e.High[i], e.SE[i],
 			)
 		}
 	}
 	if !e.Suppressed && math.Abs(sum-1) > 1e-9 {
 		t.Errorf(
-			"seed %d: %s of %s at %d: shares sum to %v",
-			seed,
-			e.Method,
-			e.Community,
-			e.Position,
+			"seed %d: %s of %s at %d: shares sum to %v", seed, e.Method, e.Community, e.Position,
 			sum,
 		)
 	}

@@ -127,10 +127,8 @@ func TestErrorsAreSmallFarFromLabels(t *testing.T) {
 				}
 				errorsOfShares(t, apart, engine, classes, []quant.Method{quant.Auto}, 26, w.Next)
 				agreeWithin(
-					t,
-					fmt.Sprintf("%s, %s, %d classes", engine, shape, classes),
-					apart[string(quant.Auto)],
-					0.05,
+					t, fmt.Sprintf("%s, %s, %d classes", engine, shape, classes),
+					apart[string(quant.Auto)], 0.05,
 				)
 			}
 		}

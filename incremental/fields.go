@@ -124,11 +124,7 @@ func newField(c *Config) *diffusion.Field {
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := f.core
 	s := c.tallies.Statistics(
-		id,
-		view,
-		c.sums,
-		f.each[id].mass,
-		c.affordsExact(id, view, exactTermsMax),
+		id, view, c.sums, f.each[id].mass, c.affordsExact(id, view, exactTermsMax),
 	)
 	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
 	// its error, as small against M as the certificate says, an even share may lie on each label.

@@ -60,12 +60,8 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 				for k, q := range e.Prevalence {
 					if b.EmitAll && last.Prevalence[k] != q {
 						t.Errorf(
-							"%s: %s by %s was %v at the end, want %v",
-							name,
-							e.Community,
-							e.Method,
-							last.Prevalence,
-							e.Prevalence,
+							"%s: %s by %s was %v at the end, want %v", name, e.Community, e.Method,
+							last.Prevalence, e.Prevalence,
 						)
 					}
 					apart = append(apart, math.Abs(last.Prevalence[k]-q)/last.SE[k])
@@ -104,10 +100,8 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 		// that the lag depends on when a movement was published.
 		if p99, most := grown[n*99/100], grown[n-1]; p99 > 0.2 || most > 0.4 {
 			t.Errorf(
-				"%s: a standard error was off by a factor of %.2f, one in a hundred by %.2f",
-				name,
-				math.Exp(most),
-				math.Exp(p99),
+				"%s: a standard error was off by a factor of %.2f, one in a hundred by %.2f", name,
+				math.Exp(most), math.Exp(p99),
 			)
 		}
 	}
@@ -144,10 +138,7 @@ func TestNothingMovesAfterEverythingWasPublished(t *testing.T) {
 			if again := core.Step(end).Estimates; len(again) > 0 {
 				t.Errorf(
 					"%s: step %d: %d records were published, and %d again when nothing had changed",
-					engine,
-					i,
-					len(records),
-					len(again),
+					engine, i, len(records), len(again),
 				)
 			}
 		}
@@ -324,10 +315,7 @@ func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 		published := len(solved)
 		if (published == many) != test.all || !test.all && published > many/4 {
 			t.Errorf(
-				"%s: %d of %d communities were solved or have moved",
-				test.name,
-				published,
-				many,
+				"%s: %d of %d communities were solved or have moved", test.name, published, many,
 			)
 		}
 	}

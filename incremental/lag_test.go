@@ -53,10 +53,8 @@ func TestSharesLagLittleBehindTwoSteps(t *testing.T) {
 			classes, n, apart[n/2], apart[n*99/100], apart[n-1])
 		if p99 := apart[n*99/100]; n < 800 || p99 > .2 {
 			t.Errorf(
-				"%d classes: one share in a hundred of %d is off by %.3f standard errors",
-				classes,
-				n,
-				p99,
+				"%d classes: one share in a hundred of %d is off by %.3f standard errors", classes,
+				n, p99,
 			)
 		}
 		core.Close()

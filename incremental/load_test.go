@@ -17,10 +17,7 @@ import (
 // simulatedSteps yields the steps of a simulated network up to a time; it could last longer, which
 // decides how fast vertices arrive. A batch is valid until the next.
 func simulatedSteps(
-	t *testing.T,
-	classes, vertices, communities int,
-	labels float64,
-	lasts, until time.Duration,
+	t *testing.T, classes, vertices, communities int, labels float64, lasts, until time.Duration,
 ) iter.Seq[*event.Batch] {
 	t.Helper()
 	s := simulate.DefaultConfig()
@@ -61,9 +58,7 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 			case b.Emit && core.loading:
 				if waited++; !result.Behind || b.Time-last >= event.Time(time.Second/2) {
 					t.Errorf(
-						"at %v: behind: %v, nothing was published since %v",
-						b.Time,
-						result.Behind,
+						"at %v: behind: %v, nothing was published since %v", b.Time, result.Behind,
 						last,
 					)
 				}
@@ -176,12 +171,8 @@ func TestToleranceFollowsLabels(t *testing.T) {
 		if d.Labels > (1+reachGrowth)*before {
 			if asked++; d.Reach != least {
 				t.Errorf(
-					"at %d with %v labels, before %v, the least reach is %v, taken for %v",
-					b.Last,
-					d.Labels,
-					before,
-					least,
-					d.Reach,
+					"at %d with %v labels, before %v, the least reach is %v, taken for %v", b.Last,
+					d.Labels, before, least, d.Reach,
 				)
 			}
 		}

@@ -85,10 +85,7 @@ func compareKernels(t *testing.T, seed uint64, a, b *Core) {
 		if bound := (a.masses.Certificate(id) + b.masses.Certificate(id)) * total; off > bound+
 			1e-9 {
 			t.Fatalf(
-				"seed %d community %d: masses differ by %g, certificates allow %g",
-				seed,
-				id,
-				off,
+				"seed %d community %d: masses differ by %g, certificates allow %g", seed, id, off,
 				bound,
 			)
 		}
@@ -109,10 +106,8 @@ func TestRecomputedKernels(t *testing.T) {
 					if diff := cmp.Diff(shares[e.Community+"/pacc"], e.Prevalence,
 						approximately(1e-9)); diff != "" {
 						t.Fatalf(
-							"seed %d %s: pacc (-), sis with constant kernel (+):\n%s",
-							seed,
-							e.Community,
-							diff,
+							"seed %d %s: pacc (-), sis with constant kernel (+):\n%s", seed,
+							e.Community, diff,
 						)
 					}
 				}

@@ -106,14 +106,8 @@ func publishedPredictions(t *testing.T, seed uint64, batch int, view graphstore.
 		p, ok := said[name][view.ID(v)]
 		if !ok || view.Version(v) != active || !slices.Equal(p.Units, units) {
 			t.Fatalf(
-				"seed %d batch %d: vertex %d has %v of version %d; version %s said %v",
-				seed,
-				batch,
-				v,
-				units,
-				view.Version(v),
-				name,
-				p.Units,
+				"seed %d batch %d: vertex %d has %v of version %d; version %s said %v", seed, batch,
+				v, units, view.Version(v), name, p.Units,
 			)
 		}
 		all = append(all, p)
@@ -160,10 +154,8 @@ func compareWithAlone(t *testing.T, seed uint64, batch int, config Config, log [
 		"Counted", "SECounted", "EvidenceAge", "ModelVersion", "ModelComing", "ModelArrived")
 	if diff := cmp.Diff(want, got, history); diff != "" {
 		t.Fatalf(
-			"seed %d batch %d: the published version alone (-), beside others (+):\n%s",
-			seed,
-			batch,
-			diff,
+			"seed %d batch %d: the published version alone (-), beside others (+):\n%s", seed,
+			batch, diff,
 		)
 	}
 }
@@ -229,13 +221,8 @@ func TestRecordsSpeakOfARollOut(t *testing.T) {
 				r.ModelArrived != want.arrived ||
 				slices.Contains(r.Flags, quant.FlagModelSwitching) != want.switching {
 				t.Fatalf(
-					"step %d: %s, coming %q at %g, flags %v; want %+v",
-					i,
-					r.ModelVersion,
-					r.ModelComing,
-					r.ModelArrived,
-					r.Flags,
-					want,
+					"step %d: %s, coming %q at %g, flags %v; want %+v", i, r.ModelVersion,
+					r.ModelComing, r.ModelArrived, r.Flags, want,
 				)
 			}
 		}

@@ -52,11 +52,8 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 				cmpopts.IgnoreFields(quant.Estimate{}, "SEChange", "Moved", "Revised",
 					"SERevised")); diff != "" {
 				t.Fatalf(
-					"seed %d position %d: once (-), %d times (+):\n%s",
-					seed,
-					once.Position(),
-					times,
-					diff,
+					"seed %d position %d: once (-), %d times (+):\n%s", seed, once.Position(),
+					times, diff,
 				)
 			}
 		}

@@ -31,10 +31,7 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 		for name, records := range map[string][]quant.Estimate{"followed": last, "begun": first} {
 			if len(records) != 1 || !slices.Contains(records[0].Flags, quant.FlagUnreachable) {
 				t.Errorf(
-					"%s, %s: %+v, want one estimate with the flag %s",
-					engine,
-					name,
-					records,
+					"%s, %s: %+v, want one estimate with the flag %s", engine, name, records,
 					quant.FlagUnreachable,
 				)
 			}

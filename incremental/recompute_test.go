@@ -314,12 +314,7 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	lu.Factorize(system)
 	if d, is := c.masses.(*sharedDual); is {
 		checkValues(
-			t,
-			fmt.Sprintf("seed %d batch %d", seed, batch),
-			d.dual,
-			view,
-			&lu,
-			c.config.Alpha,
+			t, fmt.Sprintf("seed %d batch %d", seed, batch), d.dual, view, &lu, c.config.Alpha,
 		)
 		return
 	}
@@ -339,9 +334,7 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 		var off float64
 		for v := range n {
 			off += math.Abs(
-				z.AtVec(
-					v,
-				)*(view.Degree(graphstore.Vertex(v))+1) - k.field.Mass(
+				z.AtVec(v)*(view.Degree(graphstore.Vertex(v))+1) - k.field.Mass(
 					graphstore.Vertex(v),
 				),
 			)
@@ -358,11 +351,7 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 
 // checkValues holds every value of a dual against the solution of (D - (1-alpha) A) y = alpha D f.
 func checkValues(
-	t *testing.T,
-	where string,
-	dual *diffusion.Dual,
-	view graphstore.View,
-	lu *mat.LU,
+	t *testing.T, where string, dual *diffusion.Dual, view graphstore.View, lu *mat.LU,
 	alpha float64,
 ) {
 	t.Helper()
@@ -381,11 +370,7 @@ func checkValues(
 		for i, x := range dual.Values(graphstore.Vertex(v)) {
 			if off := math.Abs(x - y.At(v, i)); off > dual.Certificate()+1e-11 {
 				t.Fatalf(
-					"%s: value %d of vertex %d is off by %g, certificate %g",
-					where,
-					i,
-					v,
-					off,
+					"%s: value %d of vertex %d is off by %g, certificate %g", where, i, v, off,
 					dual.Certificate(),
 				)
 			}
@@ -407,11 +392,7 @@ func checkEstimates(t *testing.T, seed uint64, batch int, estimates []quant.Esti
 		}
 		if math.Abs(total-1) > 1e-9 {
 			t.Fatalf(
-				"seed %d batch %d: %s %s: shares sum to %v",
-				seed,
-				batch,
-				e.Community,
-				e.Method,
+				"seed %d batch %d: %s %s: shares sum to %v", seed, batch, e.Community, e.Method,
 				total,
 			)
 		}

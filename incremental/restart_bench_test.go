@@ -62,13 +62,9 @@ func grown(b *testing.B, config Config, edges int) *Core {
 	const step = 1 << 16
 	for made := 0; made < edges; made += step {
 		batch.Reset()
-		batch.First, batch.Last, batch.Time = event.Position(
-			made+1,
-		), event.Position(
+		batch.First, batch.Last, batch.Time = event.Position(made+1), event.Position(
 			made+step,
-		), event.Time(
-			made+1,
-		)
+		), event.Time(made+1)
 		var units []uint32
 		for range min(step, edges-made) {
 			batch.Edges = append(batch.Edges, event.Edge{Src: id(), Dst: id(), Weight: 1})

@@ -48,10 +48,7 @@ func TestCommunitiesWithoutEndAreRefused(t *testing.T) {
 	}).Refused
 	if len(refused) != flood-most+1 {
 		t.Errorf(
-			"%d of %d events are refused, %d communities have room",
-			len(refused),
-			flood,
-			most-1,
+			"%d of %d events are refused, %d communities have room", len(refused), flood, most-1,
 		)
 	}
 	for _, r := range refused {

@@ -40,10 +40,7 @@ func TestRoundedSharesSumToOne(t *testing.T) {
 			}
 			if e.Low[i] > was.Low[i] || e.High[i] < was.High[i]-1e-12 {
 				t.Fatalf(
-					"interval %v to %v became %v to %v",
-					was.Low[i],
-					was.High[i],
-					e.Low[i],
+					"interval %v to %v became %v to %v", was.Low[i], was.High[i], e.Low[i],
 					e.High[i],
 				)
 			}

@@ -46,12 +46,8 @@ func TestAClockEventIsFollowed(t *testing.T) {
 			for j, core := range cores[1:] {
 				if got := core.Step(batch).Estimates; len(got) != len(want) {
 					t.Fatalf(
-						"seed %d, batch %d: core %d publishes %d records, want %d",
-						seed,
-						i,
-						j,
-						len(got),
-						len(want),
+						"seed %d, batch %d: core %d publishes %d records, want %d", seed, i, j,
+						len(got), len(want),
 					)
 				} else {
 					sameEstimates(t, "a restored core", got, want)
@@ -62,10 +58,7 @@ func TestAClockEventIsFollowed(t *testing.T) {
 				for _, e := range want {
 					if e.Time != right.String() {
 						t.Fatalf(
-							"seed %d, batch %d: a record of %s, log time is %v",
-							seed,
-							i,
-							e.Time,
+							"seed %d, batch %d: a record of %s, log time is %v", seed, i, e.Time,
 							right,
 						)
 					}
@@ -107,12 +100,8 @@ func noneLater(t *testing.T, c *Core, now event.Time) {
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if e := view.Evidence(v); e.Time > now || e.Changed > now || view.LabelTime(v) > now {
 			t.Fatalf(
-				"vertex %d: evidence of %v, changed %v, label of %v; log time is %v",
-				v,
-				e.Time,
-				e.Changed,
-				view.LabelTime(v),
-				now,
+				"vertex %d: evidence of %v, changed %v, label of %v; log time is %v", v, e.Time,
+				e.Changed, view.LabelTime(v), now,
 			)
 		}
 	}

@@ -41,12 +41,7 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 // togetherAreOne holds workers that divide the shards of a history of so many batches among them,
 // in another way after each checkpoint, against a core that has all and never stops.
 func togetherAreOne(
-	t *testing.T,
-	seed uint64,
-	random *rand.Rand,
-	stream history,
-	config Config,
-	batches, every int,
+	t *testing.T, seed uint64, random *rand.Rand, stream history, config Config, batches, every int,
 ) {
 	t.Helper()
 	whole := newCore(t, config)
@@ -69,11 +64,7 @@ func togetherAreOne(
 		if !reflect.DeepEqual(want, got) { // far faster than Diff, which takes nil for empty
 			if d := diff.Diff(want, got); d != "" {
 				t.Fatalf(
-					"seed %d batch %d: one (-) and %d workers (+):\n%s",
-					seed,
-					i,
-					len(cores),
-					d,
+					"seed %d batch %d: one (-) and %d workers (+):\n%s", seed, i, len(cores), d,
 				)
 			}
 		}
@@ -148,12 +139,8 @@ func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Sect
 		}
 		if parts[name] != want {
 			t.Fatalf(
-				"seed %d: %d of %d workers save section %s, want %d",
-				seed,
-				parts[name],
-				len(cores),
-				name,
-				want,
+				"seed %d: %d of %d workers save section %s, want %d", seed, parts[name], len(cores),
+				name, want,
 			)
 		}
 	}

@@ -298,11 +298,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := d.core
 	s := c.tallies.DualStatistics(
-		id,
-		view,
-		c.sums,
-		d.dual,
-		c.affordsExact(id, view, exactTermsShared),
+		id, view, c.sums, d.dual, c.affordsExact(id, view, exactTermsShared),
 	)
 	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}

@@ -54,21 +54,13 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 		slices.Sort(got)
 		low, middle, high := got[len(got)/50], got[len(got)/2], got[len(got)-1-len(got)/50]
 		t.Logf(
-			"%+v: logarithm of standard errors %.3f, %.3f, %.3f; from %.3f to %.3f",
-			shape,
-			low,
-			middle,
-			high,
-			got[0],
-			got[len(got)-1],
+			"%+v: logarithm of standard errors %.3f, %.3f, %.3f; from %.3f to %.3f", shape, low,
+			middle, high, got[0], got[len(got)-1],
 		)
 		if low < -.08 || math.Abs(middle) > .02 || high > .08 {
 			t.Errorf(
 				"%+v: logarithms of standard errors are from %.3f to %.3f, %.3f in the middle",
-				shape,
-				low,
-				high,
-				middle,
+				shape, low, high, middle,
 			)
 		}
 		core.Close()
@@ -145,17 +137,13 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 	slices.Sort(ratios)
 	middle, high := ratios[len(ratios)/2], ratios[len(ratios)-1-len(ratios)/50]
 	t.Logf(
-		"second moments are %.2f to %.2f of those of the labels, %.2f in the middle",
-		ratios[0],
-		high,
-		middle,
+		"second moments are %.2f to %.2f of those of the labels, %.2f in the middle", ratios[0],
+		high, middle,
 	)
 	if len(ratios) < 60 || middle > 1.15 || high > 7 {
 		t.Errorf(
 			"of %d second moments the middle one is %.2f of what it is to be, the largest %.2f",
-			len(ratios),
-			middle,
-			high,
+			len(ratios), middle, high,
 		)
 	}
 }
@@ -190,9 +178,7 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 			if spent := credit + sketchArriving*earned - d.Credit; d.Credit < -float64(vertex) ||
 				credit <= 0 && spent > 2*sketchArriving*earned {
 				t.Errorf(
-					"at %v sketches took %v of the work that %v were earned for",
-					b.Time,
-					spent,
+					"at %v sketches took %v of the work that %v were earned for", b.Time, spent,
 					credit,
 				)
 			}
@@ -213,10 +199,8 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 	}
 	if unfinished < 10 || most < 8 || made < 8 {
 		t.Errorf(
-			"%d of the states hold a sketch, %d were made, over at most %d emissions",
-			unfinished,
-			made,
-			most,
+			"%d of the states hold a sketch, %d were made, over at most %d emissions", unfinished,
+			made, most,
 		)
 	}
 	core.Close()

@@ -40,11 +40,7 @@ func TestAutoBearsWhatIsScarce(t *testing.T) {
 			for kind, predict := range predictions {
 				for _, engine := range []string{EnginePrimal, EngineDual} {
 					where := fmt.Sprintf(
-						"%d classes, labels: %s, predictions: %s, %s",
-						classes,
-						many,
-						kind,
-						engine,
+						"%d classes, labels: %s, predictions: %s, %s", classes, many, kind, engine,
 					)
 					for _, e := range scarce(t, classes, engine, labelled, predict) {
 						checkInterval(t, where, e)
@@ -62,10 +58,7 @@ func TestAutoBearsWhatIsScarce(t *testing.T) {
 // scarce returns what auto says of communities of one member, of two that are one vertex
 // counted twice, of 30 and of everyone in a town of 300.
 func scarce(
-	t *testing.T,
-	classes int,
-	engine string,
-	labelled func(v int) bool,
+	t *testing.T, classes int, engine string, labelled func(v int) bool,
 	predict func(w *town, v int) []uint32,
 ) []quant.Estimate {
 	t.Helper()
@@ -116,25 +109,13 @@ func checkInterval(t *testing.T, where string, e quant.Estimate) {
 		switch {
 		case !(0 <= low && low <= x && x <= high && high <= 1 && se >= 0 && se <= 0.5):
 			t.Fatalf(
-				"%s: %s, class %d: %v in %v to %v, error %v",
-				where,
-				e.Community,
-				i,
-				x,
-				low,
-				high,
+				"%s: %s, class %d: %v in %v to %v, error %v", where, e.Community, i, x, low, high,
 				se,
 			)
 		case !(high > low) && (se > 0 || e.Labelled < e.Members):
 			t.Fatalf(
-				"%s: %s, class %d: no width at %v, error %v, %v of %v labelled",
-				where,
-				e.Community,
-				i,
-				x,
-				se,
-				e.Labelled,
-				e.Members,
+				"%s: %s, class %d: no width at %v, error %v, %v of %v labelled", where, e.Community,
+				i, x, se, e.Labelled, e.Members,
 			)
 		}
 	}

@@ -53,9 +53,7 @@ func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config
 		a, b := core.Step(batch), twin.Step(batch)
 		if !reflect.DeepEqual(a.Estimates, b.Estimates) {
 			t.Fatalf(
-				"seed %d batch %d: without (-) and with restarts (+):\n%s",
-				seed,
-				i,
+				"seed %d batch %d: without (-) and with restarts (+):\n%s", seed, i,
 				cmp.Diff(a.Estimates, b.Estimates),
 			)
 		}

@@ -67,9 +67,7 @@ func TestPosteriorsAndEstimatesEqualTheirTwins(t *testing.T) {
 	if compared < histories || late < histories/6 {
 		t.Errorf(
 			"%d histories: %d estimates were compared, in %d histories something was late",
-			histories,
-			compared,
-			late,
+			histories, compared, late,
 		)
 	}
 	t.Logf("%d histories: %d estimates, something was late in %d", histories, compared, late)
@@ -78,10 +76,7 @@ func TestPosteriorsAndEstimatesEqualTheirTwins(t *testing.T) {
 // compareToTwin holds the latest estimates against those from posteriors that are computed
 // anew. It returns how many, and how far a posterior was off.
 func compareToTwin(
-	t *testing.T,
-	seed uint64,
-	core *Core,
-	latest map[string]quant.Estimate,
+	t *testing.T, seed uint64, core *Core, latest map[string]quant.Estimate,
 ) (n int, apart float64) {
 	t.Helper()
 	view, mine := core.View(), core.posteriors
@@ -90,13 +85,7 @@ func compareToTwin(
 		return 0, 0
 	}
 	state, err := posterior.Restore(
-		core.config.Classes,
-		"",
-		core.pairs,
-		core.tallies.Rows,
-		*epoch,
-		view,
-		core.sums,
+		core.config.Classes, "", core.pairs, core.tallies.Rows, *epoch, view, core.sums,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -200,11 +189,7 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 			)
 			if after := views(); !slices.Equal(before, after) {
 				t.Errorf(
-					"%q: the label of %d moves its own views from %v to %v",
-					name,
-					v,
-					before,
-					after,
+					"%q: the label of %d moves its own views from %v to %v", name, v, before, after,
 				)
 			}
 			for _, u := range core.View().Neighbors(v) {

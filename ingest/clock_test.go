@@ -61,10 +61,7 @@ func TestALeapingClockDelaysNothing(t *testing.T) {
 			fmt.Sscan(text, &position)
 			if position-last > 100 { // a second
 				t.Errorf(
-					"clock wrong by %v: nothing is emitted from %d to %d",
-					wrong,
-					last,
-					position,
+					"clock wrong by %v: nothing is emitted from %d to %d", wrong, last, position,
 				)
 			}
 			last = position
@@ -181,10 +178,7 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	}
 	if len(batch.Edges) != 3 || len(batch.Vertices) != 0 || batch.Time != event.Time(now+2)*1e9 {
 		t.Errorf(
-			"%d edges, %d vertices, log time %v",
-			len(batch.Edges),
-			len(batch.Vertices),
-			batch.Time,
+			"%d edges, %d vertices, log time %v", len(batch.Edges), len(batch.Vertices), batch.Time,
 		)
 	}
 }
@@ -306,19 +300,13 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 			switch {
 			case b.Last > event1 && (b.Time != at || b.Clock != 0):
 				t.Fatalf(
-					"clock wrong by %v: log time is %v (%v) after the clock event, want %v",
-					wrong,
-					b.Time,
-					b.Clock,
-					at,
+					"clock wrong by %v: log time is %v (%v) after the clock event, want %v", wrong,
+					b.Time, b.Clock, at,
 				)
 			case b.Last == event1+1 && (b.First != b.Last || !b.Emit):
 				t.Fatalf(
-					"clock wrong by %v: the step of the event is %d to %d, emits %v",
-					wrong,
-					b.First,
-					b.Last,
-					b.Emit,
+					"clock wrong by %v: the step of the event is %d to %d, emits %v", wrong,
+					b.First, b.Last, b.Emit,
 				)
 			}
 			if i%37 == 0 || b.Last == event1 || b.Last == event1+1 {

@@ -44,9 +44,7 @@ func cut(t *testing.T, config StepConfig, from Resume, units []Unit, finite bool
 			}
 			if !complete || offers > 3 {
 				t.Fatalf(
-					"unit %d: not taken, complete %v, after %d offers",
-					u.Position,
-					complete,
+					"unit %d: not taken, complete %v, after %d offers", u.Position, complete,
 					offers,
 				)
 			}
@@ -58,9 +56,7 @@ func cut(t *testing.T, config StepConfig, from Resume, units []Unit, finite bool
 	return steps
 }
 
-func at(
-	ms int,
-) event.Time {
+func at(ms int) event.Time {
 	return event.Time(1_700_000_000_000_000_000 + ms*int(time.Millisecond))
 }
 

@@ -17,10 +17,7 @@ const firstKey = "gqlstream.first"
 // RecordFirst records that the messages before a position are not needed. Call it before purging
 // them, so that a beginning that the broker lost is not mistaken for a purged one.
 func RecordFirst(
-	ctx context.Context,
-	js jetstream.JetStream,
-	s jetstream.Stream,
-	first uint64,
+	ctx context.Context, js jetstream.JetStream, s jetstream.Stream, first uint64,
 ) error {
 	return record(ctx, js, s, firstKey, strconv.FormatUint(first, 10))
 }

@@ -80,10 +80,7 @@ type JetStreamSource struct {
 // OpenJetStream checks that the stream can be read from the configured place, and starts reading.
 // The source owns the decoder from then on. Close the source to free its consumer on the broker.
 func OpenJetStream(
-	ctx context.Context,
-	js jetstream.JetStream,
-	decoder *wire.Decoder,
-	c JetStreamConfig,
+	ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig,
 ) (*JetStreamSource, error) {
 	if err := c.Step.Validate(); err != nil {
 		return nil, err

@@ -63,11 +63,7 @@ func (d Digest) Agrees(o Digest) bool {
 
 // digestAfter returns the digest after the next message of a log with the prefix before.
 func digestAfter(
-	prefix uint64,
-	subject string,
-	stored time.Time,
-	headers nats.Header,
-	payload []byte,
+	prefix uint64, subject string, stored time.Time, headers nats.Header, payload []byte,
 ) Digest {
 	d := Digest{Message: messageDigest(subject, stored, payload)}
 	if prefix == 0 {

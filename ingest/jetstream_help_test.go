@@ -53,24 +53,12 @@ func summary(b *event.Batch) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d-%d %d emit=%v checkpoint=%v", b.First, b.Last, b.Time, b.Emit, b.Checkpoint)
 	fmt.Fprintf(
-		&s,
-		" %v %v %v %v %v %v",
-		b.Edges,
-		b.Labels,
-		b.Predictions,
-		b.Members,
-		b.Vertices,
+		&s, " %v %v %v %v %v %v", b.Edges, b.Labels, b.Predictions, b.Members, b.Vertices,
 		b.Controls,
 	)
 	for _, r := range b.Refused {
 		fmt.Fprintf(
-			&s,
-			" refused %d/%d %s %s %q",
-			r.Position,
-			r.Index,
-			r.Kind,
-			r.Reason,
-			r.Original,
+			&s, " refused %d/%d %s %s %q", r.Position, r.Index, r.Kind, r.Reason, r.Original,
 		)
 	}
 	return s.String()
@@ -124,10 +112,7 @@ func (b *testBroker) randomLog(seed uint64, n int) {
 func randomMessage(rng *rand.Rand, now float64) (event.Kind, string) {
 	edge := func() string {
 		return fmt.Sprintf(
-			`{"src":"u%d","dst":"v%d","time":%f}`,
-			rng.IntN(50),
-			rng.IntN(50),
-			now-rng.Float64(),
+			`{"src":"u%d","dst":"v%d","time":%f}`, rng.IntN(50), rng.IntN(50), now-rng.Float64(),
 		)
 	}
 	switch rng.IntN(20) {
@@ -148,10 +133,7 @@ func randomMessage(rng *rand.Rand, now float64) (event.Kind, string) {
 		)
 	case 6:
 		return event.KindLabel, fmt.Sprintf(
-			`{"vertex":"u%d","label":%d,"time":%f}`,
-			rng.IntN(50),
-			rng.IntN(2),
-			now,
+			`{"vertex":"u%d","label":%d,"time":%f}`, rng.IntN(50), rng.IntN(2), now,
 		)
 	case 7:
 		return event.KindControl, `{"op":"tick"}`

@@ -85,9 +85,7 @@ func TestDeletedMessageStopsTheSource(t *testing.T) {
 		}
 		s := b.open(JetStreamConfig{Step: singles})
 		wantWrongHistory(
-			t,
-			s,
-			event.Position(first-1),
+			t, s, event.Position(first-1),
 			fmt.Sprintf("messages %d to %d are gone", first, first+gap-1),
 		)
 		b.stop()
@@ -125,10 +123,7 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 	}
 	for _, from := range []event.Position{0, 5} {
 		_, err := OpenJetStream(
-			testContext(t),
-			b.js,
-			testDecoder(t),
-			JetStreamConfig{From: Resume{Position: from}},
+			testContext(t), b.js, testDecoder(t), JetStreamConfig{From: Resume{Position: from}},
 		)
 		if err == nil {
 			t.Errorf("opened after position %d of a log that begins at 10", from)

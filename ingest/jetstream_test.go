@@ -258,11 +258,7 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 	defer p.Close()
 	for i := range messages {
 		payload := fmt.Appendf(
-			nil,
-			`[{"src":%d,"dst":%d}%s]`,
-			i,
-			i+1,
-			bytes.Repeat([]byte(" "), padding),
+			nil, `[{"src":%d,"dst":%d}%s]`, i, i+1, bytes.Repeat([]byte(" "), padding),
 		)
 		if err := p.Publish(testContext(t), Outgoing{
 			Kind:    event.KindEdge,
@@ -311,9 +307,7 @@ func TestEventTimeIgnoresTheBrokersClock(t *testing.T) {
 	b.publish(event.KindEdge, `{"src":1,"dst":2,"time":1000.05}`)
 	b.publish(event.KindControl, `{"op":"tick"}`, `{"op":"configure","config":{}}`)
 	b.publish(
-		event.KindEdge,
-		`{"src":3,"dst":4}`,
-		`{"src":1,"dst":3,"time":1000.06}`,
+		event.KindEdge, `{"src":3,"dst":4}`, `{"src":1,"dst":3,"time":1000.06}`,
 		`{"src":1,"dst":4,"time":1000.25}`,
 	)
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})

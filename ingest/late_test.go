@@ -87,11 +87,7 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			s.Close()
 			if !slices.Equal(got, want) || counted != len(want) {
 				t.Fatalf(
-					"seed %d, steps %+v: %v late (%d counted), want %v",
-					seed,
-					step,
-					got,
-					counted,
+					"seed %d, steps %+v: %v late (%d counted), want %v", seed, step, got, counted,
 					want,
 				)
 			}
@@ -112,11 +108,7 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			s.Close()
 			if parts = append(parts, part...); !slices.Equal(parts, want) {
 				t.Fatalf(
-					"seed %d, steps %+v: with restarts %v late, want %v",
-					seed,
-					step,
-					parts,
-					want,
+					"seed %d, steps %+v: with restarts %v late, want %v", seed, step, parts, want,
 				)
 			}
 		}

@@ -33,9 +33,7 @@ func TestMissingMiddleStopsTheSource(t *testing.T) {
 		s := b.open(JetStreamConfig{Step: singles, From: Resume{Position: from}})
 		t.Logf("seed %d: %d to %d are missing, read after %d", seed, first, first+gap-1, from)
 		wantWrongHistory(
-			t,
-			s,
-			event.Position(first-1),
+			t, s, event.Position(first-1),
 			fmt.Sprintf("messages %d to %d are gone", first, first+gap-1),
 		)
 		if err := s.Close(); err != nil {

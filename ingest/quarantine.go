@@ -367,11 +367,7 @@ type QuarantineEntry struct {
 }
 
 func quarantineEntry(
-	subject string,
-	sequence uint64,
-	at time.Time,
-	h nats.Header,
-	original []byte,
+	subject string, sequence uint64, at time.Time, h nats.Header, original []byte,
 ) (QuarantineEntry, error) {
 	position, err1 := strconv.ParseUint(h.Get(headerPosition), 10, 64)
 	index, err2 := strconv.Atoi(h.Get(headerIndex))

@@ -226,10 +226,7 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 
 // each visits the present messages of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(
-	ctx context.Context,
-	subjects string,
-	from uint64,
-	visit func(request.Message) error,
+	ctx context.Context, subjects string, from uint64, visit func(request.Message) error,
 ) error {
 	feed := request.Feed{JS: q.js, Stream: q.names.Quarantine, Subjects: []string{subjects}}
 	err := feed.Each(ctx, max(from, 1)-1,

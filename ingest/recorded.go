@@ -22,10 +22,7 @@ const limitsKey = "gqlstream.limits"
 // those given. Refusals depend on the limits, and so does every result: they belong to the log, not
 // to the machine that reads it.
 func RecordLimits(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream string,
-	want event.Limits,
+	ctx context.Context, js jetstream.JetStream, stream string, want event.Limits,
 ) (event.Limits, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -52,10 +49,7 @@ func NameLog(ctx context.Context, js jetstream.JetStream, stream, name string) e
 
 // record writes a setting of a stream that was just looked up.
 func record(
-	ctx context.Context,
-	js jetstream.JetStream,
-	s jetstream.Stream,
-	key, text string,
+	ctx context.Context, js jetstream.JetStream, s jetstream.Stream, key, text string,
 ) error {
 	config := s.CachedInfo().Config
 	config.Metadata = maps.Clone(config.Metadata)

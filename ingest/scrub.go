@@ -26,10 +26,7 @@ type Scrubbed struct {
 // of the log with every recorded place. Streams other than the log have no recorded places; check,
 // if it is not nil, says what is wrong with a message of theirs.
 func Scrub(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream string,
-	kept []Place,
+	ctx context.Context, js jetstream.JetStream, stream string, kept []Place,
 	check func(data []byte) error,
 ) (s Scrubbed, err error) {
 	info, err := js.Stream(ctx, stream)

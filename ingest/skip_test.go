@@ -185,10 +185,7 @@ func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
 	again, err := TickSecret(t.Context(), b.js, "GQL")
 	if err != nil || again != secret || len(secret) < 20 {
 		t.Errorf(
-			"the secrets %q and %q, %v: another worker must have the same one",
-			secret,
-			again,
-			err,
+			"the secrets %q and %q, %v: another worker must have the same one", secret, again, err,
 		)
 	}
 	slot := time.Now().UnixNano() / int64(every)

@@ -135,10 +135,7 @@ func (b *faultyBroker) run(t *testing.T, decoder *wire.Decoder) (out outcome) {
 
 // live runs until the end of the log, or until the process dies; it reports which.
 func (b *faultyBroker) live(
-	t *testing.T,
-	decoder *wire.Decoder,
-	disk *shelf,
-	out *outcome,
+	t *testing.T, decoder *wire.Decoder, disk *shelf, out *outcome,
 ) (done bool) {
 	dir, err := checkpoint.Open(disk, "state")
 	if err != nil {
@@ -216,10 +213,7 @@ func digestOf(sections []incremental.Section) string {
 
 // save makes a checkpoint, or does not.
 func (b *faultyBroker) save(
-	t *testing.T,
-	dir *checkpoint.Dir,
-	source *JetStreamSource,
-	core *incremental.Core,
+	t *testing.T, dir *checkpoint.Dir, source *JetStreamSource, core *incremental.Core,
 	batch *event.Batch,
 ) {
 	id := source.Identity()
@@ -294,12 +288,8 @@ func TestSourceFaultsChangeNothing(t *testing.T) {
 			}
 			if !slices.Equal(got.refused, want.refused) || got.state != want.state {
 				t.Fatalf(
-					"run %d: refused %v, state %s; want %v, %s",
-					run,
-					got.refused,
-					got.state,
-					want.refused,
-					want.state,
+					"run %d: refused %v, state %s; want %v, %s", run, got.refused, got.state,
+					want.refused, want.state,
 				)
 			}
 			for i := range total {

@@ -69,10 +69,7 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 // write writes a state in a goroutine, after the previous write has ended. The loop has been
 // blocked since begun, and before that for pause.
 func (k *checkpoints) write(
-	m checkpoint.Manifest,
-	state []incremental.Section,
-	begun time.Time,
-	pause time.Duration,
+	m checkpoint.Manifest, state []incremental.Section, begun time.Time, pause time.Duration,
 ) {
 	pause += time.Since(begun)
 	k.writing <- struct{}{}

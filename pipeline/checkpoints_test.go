@@ -46,10 +46,8 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	k.sharing.await(ctx, time.Hour) // a fold that ends does not wait
 	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
 		t.Fatalf(
-			"the newest checkpoint is at position %d, %d were given, %v",
-			k.last.Position,
-			len(given),
-			err,
+			"the newest checkpoint is at position %d, %d were given, %v", k.last.Position,
+			len(given), err,
 		)
 	}
 }

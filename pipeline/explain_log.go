@@ -297,10 +297,7 @@ func NearestCheckpoint(
 // tooFew returns the error of a question about the last change of a community with fewer than two
 // estimates. If it has none, the error names a similar community.
 func (e *Explainer) tooFew(
-	ctx context.Context,
-	history *sinks.History,
-	out sinks.Names,
-	community, method string,
+	ctx context.Context, history *sinks.History, out sinks.Names, community, method string,
 ) error {
 	latest, err := history.Latest(ctx, math.MaxUint64)
 	var names []string

@@ -278,8 +278,7 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
 	return checkpoint.Manifest{
-		Position: uint64(
-			b.Last),
+		Position:   uint64(b.Last),
 		LogTime:    int64(b.Time),
 		Emitted:    b.Emit,
 		Clock:      int64(b.Clock),

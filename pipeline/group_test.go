@@ -73,11 +73,7 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 			!slices.Equal(p.main.Load().outlets.shardsHere(), step.want) {
 			t.Errorf(
 				"while the other one estimates %v (drained %t), %v are kept, want %v; done %t",
-				step.shards,
-				step.drains,
-				p.main.Load().outlets.shardsHere(),
-				step.want,
-				done,
+				step.shards, step.drains, p.main.Load().outlets.shardsHere(), step.want, done,
 			)
 		}
 	}

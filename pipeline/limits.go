@@ -23,10 +23,7 @@ import (
 // limitLog makes sure that the log has limits on its content. It derives the missing ones from the
 // memory of this machine, and reports the limits in force.
 func limitLog(
-	ctx context.Context,
-	js jetstream.JetStream,
-	log string,
-	c incremental.Config,
+	ctx context.Context, js jetstream.JetStream, log string, c incremental.Config,
 	report *slog.Logger,
 ) error {
 	configured, memory := c.Limits, machineMemory("")

@@ -93,9 +93,7 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, interrupt)
 		err := OnceElected(
-			ctx,
-			slog.New(slog.DiscardHandler),
-			false,
+			ctx, slog.New(slog.DiscardHandler), false,
 			func() error { return jetstream.ErrStreamNotFound },
 		)
 		if !errors.Is(err, errInterrupted) {

@@ -54,10 +54,7 @@ type outlets struct {
 }
 
 func (o *outlets) open(
-	ctx context.Context,
-	js jetstream.JetStream,
-	c sinks.WriterConfig,
-	owned []int,
+	ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int,
 ) error {
 	c.Awaited = o.spoken.Load
 	for _, shard := range owned {

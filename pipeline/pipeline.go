@@ -330,9 +330,7 @@ func (p *Pipeline) Position() event.Position { return event.Position(p.main.Load
 
 // OpenLog opens the log named by the settings.
 func OpenLog(
-	ctx context.Context,
-	js jetstream.JetStream,
-	settings *config.Settings,
+	ctx context.Context, js jetstream.JetStream, settings *config.Settings,
 	c ingest.JetStreamConfig,
 ) (*ingest.JetStreamSource, error) {
 	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
@@ -354,10 +352,7 @@ func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.
 
 // publishControl publishes control events as one message, and returns its position.
 func publishControl(
-	ctx context.Context,
-	js jetstream.JetStream,
-	log string,
-	ops ...event.Op,
+	ctx context.Context, js jetstream.JetStream, log string, ops ...event.Op,
 ) (event.Position, error) {
 	m := nats.NewMsg(broker.Subject(log, event.KindControl))
 	m.Header.Set(wire.HeaderContentType, wire.NDJSON)

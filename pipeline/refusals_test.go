@@ -123,13 +123,8 @@ func (r *refusing) compare(when string) {
 	r.t.Helper()
 	if got := r.entries(); !slices.Equal(got, r.want) {
 		r.t.Fatalf(
-			"%s: %d entries, want %d:\n%.300q\n%.300q\n%s",
-			when,
-			len(got),
-			len(r.want),
-			got,
-			r.want,
-			&r.said,
+			"%s: %d entries, want %d:\n%.300q\n%.300q\n%s", when, len(got), len(r.want), got,
+			r.want, &r.said,
 		)
 	}
 }

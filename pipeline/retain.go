@@ -64,10 +64,7 @@ func (p *Pipeline) retain(ctx context.Context) error {
 
 // keptFrom returns the position of the first message to keep.
 func keptFrom(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream jetstream.Stream,
-	keep config.Keep,
+	ctx context.Context, js jetstream.JetStream, stream jetstream.Stream, keep config.Keep,
 ) (uint64, error) {
 	state := stream.CachedInfo().State
 	span, bytes, err := keep.Limits()
@@ -113,10 +110,7 @@ func (n NeededLog) From() uint64 {
 // Needed verifies the two newest checkpoints, which must be intact, of one configuration and of
 // this log, and looks up where a new worker of a group would start.
 func Needed(
-	ctx context.Context,
-	js jetstream.JetStream,
-	dir *checkpoint.Dir,
-	prefix string,
+	ctx context.Context, js jetstream.JetStream, dir *checkpoint.Dir, prefix string,
 ) (n NeededLog, err error) {
 	positions, err := dir.List()
 	if err != nil {
@@ -146,10 +140,7 @@ func Needed(
 
 // PurgeLog removes the messages before a position, and records the purge.
 func PurgeLog(
-	ctx context.Context,
-	js jetstream.JetStream,
-	stream jetstream.Stream,
-	first uint64,
+	ctx context.Context, js jetstream.JetStream, stream jetstream.Stream, first uint64,
 ) error {
 	if err := ingest.RecordFirst(ctx, js, stream, first); err != nil {
 		return err

@@ -78,9 +78,7 @@ func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	if info, err := stream.Info(ctx); err != nil || info.State.FirstSeq < 2 ||
 		info.State.FirstSeq > positions[1] {
 		t.Errorf(
-			"the log begins at %d, and checkpoints are at %v, %v",
-			info.State.FirstSeq,
-			positions,
+			"the log begins at %d, and checkpoints are at %v, %v", info.State.FirstSeq, positions,
 			err,
 		)
 	}

@@ -147,11 +147,7 @@ func TestAuditAssumesNothingOfPredictions(t *testing.T) {
 func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	u := newPopulation(3, 400, rand.New(rand.NewPCG(3, 4)))
 	s := u.statistics(func(i int) bool { return i%4 == 0 }, func(int) float64 { return 0.25 })
-	auto, audit := estimate(
-		t,
-		s,
-		quant.Options{Method: quant.Auto},
-	), estimate(
+	auto, audit := estimate(t, s, quant.Options{Method: quant.Auto}), estimate(
 		t,
 		s,
 		quant.Options{Method: quant.Audits},
@@ -159,12 +155,8 @@ func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	if !slices.Equal(auto.Prevalence, audit.Prevalence) || !slices.Equal(auto.SE, audit.SE) ||
 		len(auto.Flags) > 0 {
 		t.Errorf(
-			"auto says %v ± %v %v, the audits %v ± %v",
-			auto.Prevalence,
-			auto.SE,
-			auto.Flags,
-			audit.Prevalence,
-			audit.SE,
+			"auto says %v ± %v %v, the audits %v ± %v", auto.Prevalence, auto.SE, auto.Flags,
+			audit.Prevalence, audit.SE,
 		)
 	}
 }
@@ -251,10 +243,7 @@ func ExampleDifference() {
 	} // of labels that both rest on
 	together, _ := quant.Difference(&a, &b)
 	fmt.Printf(
-		"%s: %.1f, error %.3f, or %.3f\n",
-		alone.Community,
-		alone.Prevalence[0],
-		alone.SE[0],
+		"%s: %.1f, error %.3f, or %.3f\n", alone.Community, alone.Prevalence[0], alone.SE[0],
 		together.SE[0],
 	)
 	// Output: difference(berlin, rome): 0.1, error 0.071, or 0.042

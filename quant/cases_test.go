@@ -88,10 +88,7 @@ func TestReferenceCases(t *testing.T) {
 				t.Fatalf("reference data %s: %v", name, err)
 			}
 			w := readWorld(
-				t,
-				filepath.Join(dir, "cases", name),
-				filepath.Join(dir, "data", name),
-				c.Classes,
+				t, filepath.Join(dir, "cases", name), filepath.Join(dir, "data", name), c.Classes,
 			)
 			if len(w.communities) > 10 {
 				w.communities = every(w.communities, stride)
@@ -236,11 +233,8 @@ func (c *comparison) report() {
 		x := c.accuracy[key]
 		ours, reference := x.ours/x.communities, x.reference/x.communities
 		c.t.Logf(
-			"%-20s mean error %.4f (reference %.4f), 90 %% intervals hold %.3f",
-			key,
-			ours,
-			reference,
-			x.hits/x.classes,
+			"%-20s mean error %.4f (reference %.4f), 90 %% intervals hold %.3f", key, ours,
+			reference, x.hits/x.classes,
 		)
 		if stride > 1 {
 			continue // means over a few communities are no measure

@@ -52,10 +52,7 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 				got-want,
 			) > 1e-9 {
 				t.Errorf(
-					"%s, %v times: the variance is %.6f greater, want %.6f",
-					c.name,
-					times,
-					got,
+					"%s, %v times: the variance is %.6f greater, want %.6f", c.name, times, got,
 					want,
 				)
 			}

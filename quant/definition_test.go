@@ -111,13 +111,7 @@ func define(w *world, c community, a []float64, r, s float64, method quant.Metho
 		d.z *= w.classes
 	}
 	d.columns = newMatrix(w.classes, d.z)
-	d.mass, d.nEff, d.p = make(
-		[]float64,
-		w.classes,
-	), make(
-		[]float64,
-		w.classes,
-	), make(
+	d.mass, d.nEff, d.p = make([]float64, w.classes), make([]float64, w.classes), make(
 		[]float64,
 		d.z,
 	)
@@ -318,11 +312,7 @@ func TestEstimatesMatchDefinitions(t *testing.T) {
 }
 
 func compareDefinition(
-	t *testing.T,
-	community string,
-	method quant.Method,
-	s *stats.Statistics,
-	d *definition,
+	t *testing.T, community string, method quant.Method, s *stats.Statistics, d *definition,
 ) {
 	q := d.shares()
 	for _, exact := range []bool{true, false} {
@@ -348,11 +338,7 @@ func compareDefinition(
 
 // near fails the test where two vectors differ by more than a tolerance.
 func near(
-	t *testing.T,
-	community string,
-	method quant.Method,
-	what string,
-	got, want []float64,
+	t *testing.T, community string, method quant.Method, what string, got, want []float64,
 	tolerance float64,
 ) {
 	t.Helper()

@@ -293,15 +293,7 @@ func TestScalingLabelsAndMasses(t *testing.T) {
 	s := syntheticStatistics(3, 120, 200, 4)
 	plain, double, mass := scaled(s, 1, 1), scaled(s, 2, 1), scaled(s, 1, 1024)
 	for _, m := range quant.Methods() {
-		x, y, z := estimate(
-			t,
-			plain,
-			options(m),
-		), estimate(
-			t,
-			double,
-			options(m),
-		), estimate(
+		x, y, z := estimate(t, plain, options(m)), estimate(t, double, options(m)), estimate(
 			t,
 			mass,
 			options(m),

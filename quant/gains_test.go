@@ -21,15 +21,9 @@ func massesAsGains(s *stats.Statistics) *stats.Statistics {
 		none := make([]float64, len(c.N))
 		return &stats.Cells{Z: c.Z, P: c.P, N: c.A1, G2: c.A2, A1: none, A2: none, G2A: none}
 	}
-	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(
-		s.Soft,
-	), cells(
-		s.SoftPair,
-	), cells(
+	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(s.Soft), cells(s.SoftPair), cells(
 		s.Hard,
-	), cells(
-		s.HardPair,
-	)
+	), cells(s.HardPair)
 	none := make([]float64, s.K)
 	out.ClassN, out.ClassG2 = s.ClassA1, s.ClassA2
 	out.ClassA1, out.ClassA2, out.ClassG2A = none, none, none

@@ -144,9 +144,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 		t.Logf("%s: marginal %.3f, simultaneous %.3f", m, marginal, joint)
 		if marginal < .87 || joint < .86 || m == quant.ACC && (marginal > .94 || joint > .94) {
 			t.Errorf(
-				"%s: 90 %% intervals hold the truth %.3f, simultaneous ones %.3f",
-				m,
-				marginal,
+				"%s: 90 %% intervals hold the truth %.3f, simultaneous ones %.3f", m, marginal,
 				joint,
 			)
 		}
@@ -183,10 +181,8 @@ func TestChangeErrorsAreHonest(t *testing.T) {
 		t.Logf("%s: held %.3f, %.2f of two independent errors", m, held, ratio)
 		if held < .87 || m == quant.ACC && held > .94 || ratio > .6 {
 			t.Errorf(
-				"%s: 90 %% change intervals hold the truth %.3f, %.2f of two independent errors",
-				m,
-				held,
-				ratio,
+				"%s: 90 %% change intervals hold the truth %.3f, %.2f of two independent errors", m,
+				held, ratio,
 			)
 		}
 	}
@@ -214,10 +210,7 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 	var w quant.Solver
 	world := syntheticWorld(3, 150, 200, 8)
 	a := world.masses(personalised, world.communities)
-	s, other := world.statistics(
-		world.communities[0],
-		a[0],
-	), world.statistics(
+	s, other := world.statistics(world.communities[0], a[0]), world.statistics(
 		world.communities[1],
 		a[1],
 	)
@@ -266,13 +259,8 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 					bound.High[i]-bound.Low[i]
 				if !(a <= b+1e-12 && b <= c+1e-12) || k == 2 && b > 1.02*a || k == 6 && b < 1.2*a {
 					t.Errorf(
-						"K %d %s class %d: marginal %v, simultaneous %v, Bonferroni %v",
-						k,
-						m,
-						i,
-						a,
-						b,
-						c,
+						"K %d %s class %d: marginal %v, simultaneous %v, Bonferroni %v", k, m, i, a,
+						b, c,
 					)
 				}
 			}
@@ -321,11 +309,7 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 		if e.Low[0] != .2 || e.High[0] != 1 || e.Low[1] != 0 || e.High[1] != .8 || e.SE[0] != .4 ||
 			e.SE[1] != .4 {
 			t.Errorf(
-				"%s: low %v, high %v, errors %v of shares %v",
-				method,
-				e.Low,
-				e.High,
-				e.SE,
+				"%s: low %v, high %v, errors %v of shares %v", method, e.Low, e.High, e.SE,
 				e.Prevalence,
 			)
 		}
@@ -364,10 +348,7 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 		}
 		if math.Abs(one.SE[0]-ten.SE[0]) > 1e-12 || one.SE[0] == 0 {
 			t.Errorf(
-				"%s: errors %v, and %v when every member counts ten times",
-				method,
-				one.SE,
-				ten.SE,
+				"%s: errors %v, and %v when every member counts ten times", method, one.SE, ten.SE,
 			)
 		}
 	}

@@ -173,9 +173,7 @@ func (r *reading) variance(label matrix) matrix {
 			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }
 			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*((1+r.share)/2-.75*r.gamma)*x(
 				i,
-			)*x(
-				l,
-			)
+			)*x(l)
 		}
 		v[i][i] += .25e-4 * (1 - 1/float64(k))
 	}
@@ -283,9 +281,7 @@ func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	for i, q := range all.Prevalence {
 		if want := math.Sqrt(q * (1 - q) * (1./120 + 1./100)); math.Abs(all.SE[i]-want) > 1e-9 {
 			t.Errorf(
-				"the error of class %d is %v, and that of labels less members %v",
-				i,
-				all.SE[i],
+				"the error of class %d is %v, and that of labels less members %v", i, all.SE[i],
 				want,
 			)
 		}
@@ -310,13 +306,8 @@ func TestIntervalsHaveAWidth(t *testing.T) {
 				for i := range e.SE {
 					if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= min(e.SE[i], 1)-1e-12) {
 						t.Errorf(
-							"seed %d %s class %d: %v to %v with a standard error of %v",
-							seed,
-							m,
-							i,
-							e.Low[i],
-							e.High[i],
-							e.SE[i],
+							"seed %d %s class %d: %v to %v with a standard error of %v", seed, m, i,
+							e.Low[i], e.High[i], e.SE[i],
 						)
 					}
 				}
@@ -342,10 +333,8 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
 			t.Errorf(
-				"seed %d: error %v, want at least two thirds of that of two draws, %v",
-				seed,
-				e.SE[0],
-				want,
+				"seed %d: error %v, want at least two thirds of that of two draws, %v", seed,
+				e.SE[0], want,
 			)
 		}
 	}
@@ -442,11 +431,7 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		p.Last = last.Memorised()
 		if got := errors(); slices.EqualFunc(got, anew, alike) == test.kept {
 			t.Errorf(
-				"%s changed: errors %v, before %v, computed anew %v",
-				test.name,
-				got,
-				first,
-				anew,
+				"%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew,
 			)
 		}
 		if have, want := e.Influence != nil, !test.kept || p.Version == 1; have != want {

@@ -94,14 +94,8 @@ func TestLeastSquaresIsOptimal(t *testing.T) {
 		worst = max(worst, v, reported)
 		if !(v <= 1e-12) || !(reported <= 1e-12) || math.Abs(total(q)-1) > 1e-12 {
 			t.Fatalf(
-				"seed %d (K %d, Z %d, %s): violation %g, reported %g, q %v",
-				seed,
-				in.k,
-				in.z,
-				in.flaw,
-				v,
-				reported,
-				q,
+				"seed %d (K %d, Z %d, %s): violation %g, reported %g, q %v", seed, in.k, in.z,
+				in.flaw, v, reported, q,
 			)
 		}
 		rounds := referenceRounds
@@ -112,20 +106,14 @@ func TestLeastSquaresIsOptimal(t *testing.T) {
 		above = max(above, gap)
 		if !(gap <= 1e-10) {
 			t.Fatalf(
-				"seed %d (K %d, Z %d, %s): objective above the reference by %g",
-				seed,
-				in.k,
-				in.z,
-				in.flaw,
-				gap,
+				"seed %d (K %d, Z %d, %s): objective above the reference by %g", seed, in.k, in.z,
+				in.flaw, gap,
 			)
 		}
 	}
 	t.Logf(
-		"%d instances: worst violation %.1e; worst objective above the reference %.1e",
-		instances,
-		worst,
-		above,
+		"%d instances: worst violation %.1e; worst objective above the reference %.1e", instances,
+		worst, above,
 	)
 }
 
@@ -239,21 +227,15 @@ func TestMaximumLikelihoodIsOptimal(t *testing.T) {
 			slack = max(slack, best-exact)
 			if !(best-exact <= 1e-10) {
 				t.Fatalf(
-					"seed %d (K %d, Z %d, %s): below expectation maximisation by %g",
-					seed,
-					in.k,
-					in.z,
-					in.flaw,
-					best-exact,
+					"seed %d (K %d, Z %d, %s): below expectation maximisation by %g", seed, in.k,
+					in.z, in.flaw, best-exact,
 				)
 			}
 		}
 	}
 	t.Logf(
-		"%d instances: worst gap %.1e; worst below expectation maximisation %.1e",
-		instances/2,
-		worst,
-		slack,
+		"%d instances: worst gap %.1e; worst below expectation maximisation %.1e", instances/2,
+		worst, slack,
 	)
 }
 

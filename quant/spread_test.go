@@ -115,10 +115,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		want := read(p, func(*stats.Residuals) []float64 { return make([]float64, k) })
 		views := make([]float64, shared*k)
 		p.Shared = shared
-		p.Gamma, p.Views, p.Coefficients = &want.gamma, make(
-			[]float64,
-			len(p.Means)*shared,
-		), make(
+		p.Gamma, p.Views, p.Coefficients = &want.gamma, make([]float64, len(p.Means)*shared), make(
 			[]float64,
 			size*size,
 		)

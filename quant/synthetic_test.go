@@ -43,10 +43,7 @@ func syntheticWorld(classes, labels, members int, seed uint64) *world {
 		if w.labels[v] < 0 {
 			c[0].members, c[0].weights = append(c[0].members, v), append(c[0].weights, 1)
 			if truth[v] < (classes+1)/2 || v%5 == 0 {
-				c[1].members, c[1].weights = append(
-					c[1].members,
-					v,
-				), append(
+				c[1].members, c[1].weights = append(c[1].members, v), append(
 					c[1].weights,
 					float64(1+v%2),
 				)

@@ -31,11 +31,7 @@ func TestMembersWithoutAPredictionAreNoise(t *testing.T) {
 			got, want := after[i]-before[i], 0.5*q*(1-q)/s.Profiled
 			if got < 0.9*want || got > 2*want { // members may count several times
 				t.Errorf(
-					"seed %d, share %d of %v: the variance grows by %g, want %g",
-					seed,
-					i,
-					q,
-					got,
+					"seed %d, share %d of %v: the variance grows by %g, want %g", seed, i, q, got,
 					want,
 				)
 			}

@@ -59,12 +59,7 @@ func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
 		want := []string{quant.FlagUnsupported + ":1"}
 		if e.High[0]-e.Low[0] < 0.9 || !slices.Equal(e.Flags, want) {
 			t.Errorf(
-				"%s: [%.3f, %.3f] with %v, want %v",
-				method,
-				e.Low[0],
-				e.High[0],
-				e.Flags,
-				want,
+				"%s: [%.3f, %.3f] with %v, want %v", method, e.Low[0], e.High[0], e.Flags, want,
 			)
 		}
 	}

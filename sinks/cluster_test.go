@@ -79,9 +79,7 @@ func (c *cluster) connect() *logOut {
 		addresses += fmt.Sprintf("nats://127.0.0.1:%d,", o.Port)
 	}
 	nc, err := nats.Connect(
-		addresses,
-		nats.MaxReconnects(-1),
-		nats.ReconnectWait(50*time.Millisecond),
+		addresses, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.RetryOnFailedConnect(true),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)

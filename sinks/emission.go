@@ -101,9 +101,7 @@ func NotesOf(position uint64, at int64, texts []string) (list []Note) {
 func joined(parts []*part) *Stored {
 	e := &Stored{Position: parts[0].Position, Time: parts[0].nanoseconds()}
 	for _, p := range parts {
-		e.Records, e.Notes, e.Cut = append(
-			e.Records,
-			p.records...), append(
+		e.Records, e.Notes, e.Cut = append(e.Records, p.records...), append(
 			e.Notes,
 			p.Notes...), e.Cut ||
 			p.Cut

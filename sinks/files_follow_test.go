@@ -200,12 +200,8 @@ func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 			}
 			if got := outputOf(t, dir); !maps.Equal(got, want) {
 				t.Fatalf(
-					"%s died before %s (step %d): files differ: %d and %d",
-					name,
-					died,
-					failAt,
-					len(got),
-					len(want),
+					"%s died before %s (step %d): files differ: %d and %d", name, died, failAt,
+					len(got), len(want),
 				)
 			}
 		}

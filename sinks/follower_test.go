@@ -160,11 +160,7 @@ func TestHalfAnEmissionIsNotSaved(t *testing.T) {
 	})
 	if err := r.Run(ctx); err != nil || h.counted != 3 || h.saved > h.stored {
 		t.Errorf(
-			"%v; counted %d, stored %d, saved as if %d were",
-			err,
-			h.counted,
-			h.stored,
-			h.saved,
+			"%v; counted %d, stored %d, saved as if %d were", err, h.counted, h.stored, h.saved,
 		)
 	}
 }
@@ -228,12 +224,8 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 					len(rest.Records) != len(again.Records) ||
 					rest.Missed {
 					t.Fatalf(
-						"seed %d: from %d: emission %d is %d with %d records",
-						seed,
-						i,
-						j,
-						rest.Position,
-						len(rest.Records),
+						"seed %d: from %d: emission %d is %d with %d records", seed, i, j,
+						rest.Position, len(rest.Records),
 					)
 				}
 			}

@@ -104,11 +104,7 @@ func (s *History) Read(
 // readAfter returns the newest records in [From, To] that come after a sequence, one more than are
 // wanted at most or some more, and whether there is one before them.
 func (s *History) readAfter(
-	ctx context.Context,
-	records reading[quant.Estimate],
-	q RecordsQuery,
-	after uint64,
-	most int,
+	ctx context.Context, records reading[quant.Estimate], q RecordsQuery, after uint64, most int,
 ) (list []quant.Estimate, begun bool, err error) {
 	// else what was suppressed before the first estimate is no history of the method
 	estimated := after > 0
@@ -146,20 +142,14 @@ func (s *History) records(community, method string) reading[quant.Estimate] {
 // InForce returns the record of a community and method that was in force at a position of the
 // log, or at a time where the position is 0. ok is false when there is none.
 func (s *History) InForce(
-	ctx context.Context,
-	community, method string,
-	position uint64,
-	at time.Time,
+	ctx context.Context, community, method string, position uint64, at time.Time,
 ) (record quant.Estimate, ok bool, err error) {
 	last, ok, err := inForce(ctx, s.records(community, method), position, at)
 	return last.value, ok, err
 }
 
 func inForce(
-	ctx context.Context,
-	records reading[quant.Estimate],
-	position uint64,
-	at time.Time,
+	ctx context.Context, records reading[quant.Estimate], position uint64, at time.Time,
 ) (last stored[quant.Estimate], ok bool, err error) {
 	key := func(e *quant.Estimate) int64 { return int64(e.Position) }
 	bound := int64(min(position, math.MaxInt64))
@@ -202,10 +192,7 @@ func (r reading[T]) newest(ctx context.Context, visit func(T) bool) error {
 }
 
 func (r reading[T]) visit(
-	ctx context.Context,
-	feed *request.Feed,
-	after uint64,
-	visit func(T) bool,
+	ctx context.Context, feed *request.Feed, after uint64, visit func(T) bool,
 ) error {
 	err := feed.Each(ctx, after, func(m request.Message) (further bool, err error) {
 		var value T
@@ -268,10 +255,7 @@ func (r reading[T]) lastUpTo(
 
 // newestUpTo returns the newest message of the first subject if its key is at most a bound.
 func (r reading[T]) newestUpTo(
-	ctx context.Context,
-	stream jetstream.Stream,
-	key func(*T) int64,
-	bound int64,
+	ctx context.Context, stream jetstream.Stream, key func(*T) int64, bound int64,
 ) (s stored[T], ok bool, err error) {
 	m, err := stream.GetLastMsgForSubject(ctx, r.subjects[0])
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -115,9 +115,7 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	if list, _, err := h.Read(t.Context(), RecordsQuery{
 		Community: "c0001", Method: "pcc",
 		From: far,
-	}); len(
-		list,
-	) > 0 ||
+	}); len(list) > 0 ||
 		err != nil {
 		t.Errorf("from %v: %v, %v", far, positions(list), err)
 	}

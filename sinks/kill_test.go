@@ -146,8 +146,7 @@ func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
 		},
 		"audit": func(w *Writer) error {
 			w.audited = time.Time{}
-			return w.Audit(
-				context.Background())
+			return w.Audit(context.Background())
 		},
 	} {
 		k := &killable{t: t, dir: t.TempDir()}
@@ -239,11 +238,7 @@ func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	batch, err := w.batch(&mark, records)
 	if err == nil {
 		_, err = publishAfter(
-			t.Context(),
-			w.nc,
-			jetstream.ExpectedLastSubjSeqHeader,
-			w.known.Sequence,
-			batch,
+			t.Context(), w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch,
 		)
 	}
 	if err == nil {

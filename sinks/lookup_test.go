@@ -81,13 +81,8 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 						(got.value != key(want) || got.sequence <= uint64(3*others*want) ||
 							got.sequence > uint64(3*others*want)+3) {
 					t.Fatalf(
-						"%s: message %d of %d, %v, %v; want the %dth",
-						name,
-						got.sequence,
-						got.value,
-						ok,
-						err,
-						want,
+						"%s: message %d of %d, %v, %v; want the %dth", name, got.sequence,
+						got.value, ok, err, want,
 					)
 				}
 			}

@@ -126,11 +126,7 @@ func leader(
 // lastMark reads the last mark of a shard. It skips other messages on the subject but counts their
 // sequence. known is an earlier mark, or zero: earlier messages are not read.
 func lastMark(
-	ctx context.Context,
-	js jetstream.JetStream,
-	names Names,
-	shard int,
-	known Mark,
+	ctx context.Context, js jetstream.JetStream, names Names, shard int, known Mark,
 ) (found Mark, err error) {
 	stream, info, err := leader(ctx, js, names.Estimates)
 	if err != nil {
@@ -156,10 +152,7 @@ func lastMark(
 // subject. The fence must still follow that message. Those before it are read one by one, and there
 // may be many: the search ends at the mark that is known.
 func markBefore(
-	ctx context.Context,
-	stream jetstream.Stream,
-	foreign *jetstream.RawStreamMsg,
-	first uint64,
+	ctx context.Context, stream jetstream.Stream, foreign *jetstream.RawStreamMsg, first uint64,
 	known Mark,
 ) (shardMark, error) {
 	for at := foreign.Sequence - 1; at >= max(first, 1); at-- {
@@ -185,10 +178,7 @@ func markBefore(
 // torn reports whether the records of a mark are missing, as they can be when a broker
 // that does not sync lost power in the middle of a batch.
 func torn(
-	ctx context.Context,
-	stream jetstream.Stream,
-	mark *jetstream.RawStreamMsg,
-	m *shardMark,
+	ctx context.Context, stream jetstream.Stream, mark *jetstream.RawStreamMsg, m *shardMark,
 ) (bool, error) {
 	if m.Records == 0 {
 		return false, nil
@@ -229,11 +219,7 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 // WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
 // until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
 func WatchMarks(
-	ctx context.Context,
-	js jetstream.JetStream,
-	names Names,
-	log string,
-	take func(Mark),
+	ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark),
 ) {
 	feed := &request.Feed{
 		JS:       js,

@@ -27,10 +27,7 @@ func readPart(t *testing.T, path string) arrow.RecordBatch {
 	}
 	t.Cleanup(func() { f.Close() })
 	table, err := pqarrow.ReadTable(
-		t.Context(),
-		f,
-		parquet.NewReaderProperties(nil),
-		pqarrow.ArrowReadProperties{},
+		t.Context(), f, parquet.NewReaderProperties(nil), pqarrow.ArrowReadProperties{},
 		memory.DefaultAllocator,
 	)
 	if err != nil {

@@ -71,10 +71,7 @@ func (s *placedStream) open(ctx context.Context) error {
 // append stores the messages of one position of the input log, with the log's digest there, except
 // those that the stream has already.
 func (s *placedStream) append(
-	ctx context.Context,
-	position uint64,
-	digest string,
-	messages []*nats.Msg,
+	ctx context.Context, position uint64, digest string, messages []*nats.Msg,
 ) error {
 	next := 0
 	for i, m := range messages {
@@ -133,11 +130,7 @@ func newMessage(subject, log string, data []byte) *nats.Msg {
 // whether that is the last one of the stream or of a subject. The same messages may be published
 // again in another batch.
 func publishAfter(
-	ctx context.Context,
-	nc *nats.Conn,
-	header string,
-	after uint64,
-	batch []*nats.Msg,
+	ctx context.Context, nc *nats.Conn, header string, after uint64, batch []*nats.Msg,
 ) (last uint64, err error) {
 	batch[0].Header[header] = []string{strconv.FormatUint(after, 10)}
 	return request.Batch(ctx, nc, batch)

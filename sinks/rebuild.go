@@ -117,9 +117,7 @@ func FindGaps(
 
 // batches visits the whole batches of the log out, and calls hole where messages are gone or
 // damaged.
-func (r *Rebuild) batches(
-	ctx context.Context, hole func(), visit func(*storedBatch) error,
-) error {
+func (r *Rebuild) batches(ctx context.Context, hole func(), visit func(*storedBatch) error) error {
 	_, info, err := leader(ctx, r.js, r.names.Estimates)
 	if err != nil {
 		return err

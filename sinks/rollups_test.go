@@ -45,14 +45,10 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 			}
 			share := random.Float64()
 			one := estimate(name, "auto", position)
-			one.Time, one.Prevalence, one.Suppressed = alerts.TimeText(
-				e.Time,
-			), []float64{
+			one.Time, one.Prevalence, one.Suppressed = alerts.TimeText(e.Time), []float64{
 				share,
 				1 - share,
-			}, random.IntN(
-				9,
-			) == 0
+			}, random.IntN(9) == 0
 			one.Low, one.High = []float64{
 				share / 2,
 				(1 - share) / 2,
@@ -125,10 +121,7 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 					low, high = min(low, e.Low[k]), max(high, e.High[k])
 				}
 			}
-			r.Last, r.Mean = append(
-				r.Last,
-				round(last.Prevalence[k]),
-			), append(
+			r.Last, r.Mean = append(r.Last, round(last.Prevalence[k])), append(
 				r.Mean,
 				round(sum/float64(len(all))),
 			)
@@ -219,12 +212,8 @@ func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, list, near); diff != "" || len(want) == 0 {
 				t.Errorf(
-					"%s by %s, %d of %d: -want +got:\n%.1500s",
-					name,
-					row.name,
-					len(list),
-					len(want),
-					diff,
+					"%s by %s, %d of %d: -want +got:\n%.1500s", name, row.name, len(list),
+					len(want), diff,
 				)
 			}
 		}
@@ -314,11 +303,7 @@ func TestRollupsOfManyClassesAreKeptForTheirTime(t *testing.T) {
 			s, messages, chunks := rolled{}, int64(0), int64(3)
 			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).
 				UnixNano() /
-				int64(
-					row.chunk,
-				) * int64(
-				row.chunk,
-			)
+				int64(row.chunk) * int64(row.chunk)
 			for at := start; at <= start+chunks*int64(row.chunk); at += int64(row.period) {
 				if _, ok := s.complete(i, at); ok {
 					messages++
@@ -329,12 +314,8 @@ func TestRollupsOfManyClassesAreKeptForTheirTime(t *testing.T) {
 			if want := messages / chunks * int64(row.keep/row.chunk); room < want ||
 				row.keep > 0 && room > want+want/chunks {
 				t.Errorf(
-					"%d classes: %d messages are kept by the %s, and %d are made in %v",
-					classes,
-					room,
-					row.name,
-					want,
-					row.keep,
+					"%d classes: %d messages are kept by the %s, and %d are made in %v", classes,
+					room, row.name, want, row.keep,
 				)
 			}
 		}
@@ -416,9 +397,7 @@ func mustKnowTheLastDay(t *testing.T, r *Rollups, log []*Stored) {
 			func(one Rollup) bool { return !one.Time.Before(now.Truncate(time.Hour)) },
 		)
 		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}),
-			today)-1)].Time.Truncate(
-			24 * time.Hour,
-		)
+			today)-1)].Time.Truncate(24 * time.Hour)
 		want := slices.DeleteFunc(all, func(one Rollup) bool { return one.Time.Before(begin) })
 		want = append(
 			want,
@@ -466,12 +445,8 @@ func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
 		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 ||
 			len(got.Rollups) > test.points && got.Resolution != days {
 			t.Errorf(
-				"%s: %q, %d roll-ups, %v; want %q",
-				test.name,
-				got.Resolution,
-				len(got.Rollups),
-				err,
-				test.want,
+				"%s: %q, %d roll-ups, %v; want %q", test.name, got.Resolution, len(got.Rollups),
+				err, test.want,
 			)
 			continue
 		}

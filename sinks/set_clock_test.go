@@ -48,11 +48,8 @@ func TestRollupsFollowAClockEvent(t *testing.T) {
 	if one := day[len(day)-1]; len(day) != 1 || one.Count != 40 ||
 		math.Abs(one.Mean[0]-shares/40) > 2e-6 {
 		t.Errorf(
-			"%d days, the last has %d records of mean %v; want 1 of 40 and %v",
-			len(day),
-			one.Count,
-			one.Mean,
-			shares/40,
+			"%d days, the last has %d records of mean %v; want 1 of 40 and %v", len(day), one.Count,
+			one.Mean, shares/40,
 		)
 	}
 }

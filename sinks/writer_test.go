@@ -475,10 +475,7 @@ func TestAFloodOfForeignMessagesIsReadOnce(t *testing.T) {
 		asked := l.nc.Stats().OutMsgs - before
 		if known.Position != 1 || asked > uint64(n)+10 {
 			t.Errorf(
-				"after %d foreign messages: position %d, %d requests",
-				n,
-				known.Position,
-				asked,
+				"after %d foreign messages: position %d, %d requests", n, known.Position, asked,
 			)
 		}
 	}
@@ -936,9 +933,7 @@ func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 		)
 		if w.known.Part != 0 || w.Published() != 4 {
 			t.Errorf(
-				"torn %t: part %d, published up to %d; want 0 and 4",
-				torn,
-				w.known.Part,
+				"torn %t: part %d, published up to %d; want 0 and 4", torn, w.known.Part,
 				w.Published(),
 			)
 		}

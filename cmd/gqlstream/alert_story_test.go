@@ -157,10 +157,7 @@ func predictLeft(t *testing.T, p *pipeline.Pipeline, left int, first bool) {
 			share = 0.9
 		}
 		return fmt.Sprintf(
-			`{"vertex":%d,"probabilities":[%v,%v],"version":"one"}`,
-			i,
-			share,
-			1-share,
+			`{"vertex":%d,"probabilities":[%v,%v],"version":"one"}`, i, share, 1-share,
 		)
 	})
 	if first {

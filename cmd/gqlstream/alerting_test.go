@@ -77,13 +77,7 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state, "--alerts")
 	sameLines(t, "replay", replayed, published)
 	code, _, said := runCommand(
-		"replay",
-		"--config",
-		config,
-		"--state",
-		state,
-		"--alerts",
-		"--use-checkpoint",
+		"replay", "--config", config, "--state", state, "--alerts", "--use-checkpoint",
 	)
 	if code != exitUsage || !strings.Contains(said, "without --use-checkpoint") {
 		t.Errorf("alerts from a checkpoint: exit %d\n%s", code, said)
@@ -154,10 +148,8 @@ func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 	again := alertsOf(t, state)
 	if len(again) < len(all) || strings.Join(again[:len(all)], "\n") != strings.Join(all, "\n") {
 		t.Errorf(
-			"seed %d: a start from an older checkpoint has changed the alerts: %d, were %d",
-			seed,
-			len(again),
-			len(all),
+			"seed %d: a start from an older checkpoint has changed the alerts: %d, were %d", seed,
+			len(again), len(all),
 		)
 	}
 }
@@ -187,13 +179,7 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	first := alertsOf(t, state)
 	writeConfig(t, config, strings.Replace(crashConfig, "{method: pcc}", "{method: cc}", 1))
 	mustRun(
-		t,
-		"run",
-		"--config",
-		config,
-		"--state",
-		state,
-		"--exit-when-drained",
+		t, "run", "--config", config, "--state", state, "--exit-when-drained",
 		"--accept-new-config",
 	)
 	runAlerts(t, state, config, events)

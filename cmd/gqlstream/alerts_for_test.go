@@ -16,24 +16,8 @@ func TestARuleWithForFires(t *testing.T) {
 	dir := t.TempDir()
 	log, conf := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "gqlstream.yaml")
 	mustRun(
-		t,
-		"simulate",
-		"--vertices",
-		"1000",
-		"--duration",
-		"30m",
-		"--activity",
-		"1",
-		"--post-rate",
-		"1",
-		"--jump-every",
-		"0",
-		"--label-share",
-		"0.3",
-		"--seed",
-		"3",
-		"--out",
-		log,
+		t, "simulate", "--vertices", "1000", "--duration", "30m", "--activity", "1", "--post-rate",
+		"1", "--jump-every", "0", "--label-share", "0.3", "--seed", "3", "--out", log,
 	)
 	writeConfig(t, conf, `
 classes: 2

@@ -39,21 +39,14 @@ func TestLabelsThatWereAskedForShrinkTheInterval(t *testing.T) {
 	before, after := lastRecord(t, "before.ndjson"), lastRecord(t, "after.ndjson")
 	width := func(e quant.Estimate) float64 { return e.High[0] - e.Low[0] }
 	t.Logf(
-		"before %v [%v, %v], after %v [%v, %v]",
-		before.Prevalence[0],
-		before.Low[0],
-		before.High[0],
-		after.Prevalence[0],
-		after.Low[0],
-		after.High[0],
+		"before %v [%v, %v], after %v [%v, %v]", before.Prevalence[0], before.Low[0],
+		before.High[0], after.Prevalence[0], after.Low[0], after.High[0],
 	)
 	if before.AuditLabels != 0 || after.AuditLabels != 100 || after.AuditReach < 0.9 ||
 		after.AuditReach > 1.1 {
 		t.Errorf(
-			"audit labels %d, then %d, which stand for %v of the members",
-			before.AuditLabels,
-			after.AuditLabels,
-			after.AuditReach,
+			"audit labels %d, then %d, which stand for %v of the members", before.AuditLabels,
+			after.AuditLabels, after.AuditReach,
 		)
 	}
 	if width(after) > width(before)/2 {
@@ -166,18 +159,8 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		}
 	})
 	mustRun(
-		t,
-		"simulate",
-		"--vertices",
-		"2000",
-		"--duration",
-		"10s",
-		"--seed",
-		"3",
-		"--out",
-		"log.ndjson",
-		"--answers",
-		"answers.csv",
+		t, "simulate", "--vertices", "2000", "--duration", "10s", "--seed", "3", "--out",
+		"log.ndjson", "--answers", "answers.csv",
 	)
 	writeConfig(
 		t,
@@ -188,17 +171,8 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	mustRun(t, "publish", "--nats", server.URL(), "--log", "log.ndjson")
 	mustRun(t, append([]string{"run", "--output", "before.ndjson"}, live...)...)
 	mustRun(
-		t,
-		"ask",
-		"--config",
-		"gqlstream.yaml",
-		"--community",
-		"group-03",
-		"--count",
-		"100",
-		"--out",
-		"questions.csv",
-		"--publish",
+		t, "ask", "--config", "gqlstream.yaml", "--community", "group-03", "--count", "100",
+		"--out", "questions.csv", "--publish",
 	)
 
 	nc, err := nats.Connect(server.URL())
@@ -236,9 +210,7 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := fmt.Sprintf(
-			"%s,,%s,%s",
-			question.Vertex,
-			question.Role,
+			"%s,,%s,%s", question.Vertex, question.Role,
 			strconv.FormatFloat(question.Pi, 'g', 6, 64),
 		)
 		if !slices.Contains(questions, line) || question.Label != nil ||
@@ -272,16 +244,8 @@ func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 			"{classes: 2, state: state, nats: {url: '"+url+"', prefix: other"+nats+"}}",
 		)
 		code, _, said := runCommand(
-			"ask",
-			"--config",
-			"other.yaml",
-			"--community",
-			"group-03",
-			"--count",
-			"20",
-			"--out",
-			"other.csv",
-			"--publish",
+			"ask", "--config", "other.yaml", "--community", "group-03", "--count", "20", "--out",
+			"other.csv", "--publish",
 		)
 		return code, said
 	}

@@ -27,12 +27,8 @@ func TestServersAreWaitedFor(t *testing.T) {
 		}
 		if said.String() != want || (ctx.Err() != nil) != (want != "") {
 			t.Errorf(
-				"%s: waited %v (%v) and said %q, want %q",
-				url,
-				time.Since(begun),
-				ctx.Err(),
-				said.String(),
-				want,
+				"%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(),
+				said.String(), want,
 			)
 		}
 	}

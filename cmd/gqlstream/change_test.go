@@ -21,26 +21,9 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	log, config := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "gqlstream.yaml")
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mustRun(
-		t,
-		"simulate",
-		"--seed",
-		"5",
-		"--vertices",
-		"1500",
-		"--communities",
-		"4",
-		"--activity",
-		"300",
-		"--label-share",
-		"0.15",
-		"--drift",
-		"0",
-		"--jump-every",
-		jumpAt.String(),
-		"--duration",
-		"70s",
-		"--out",
-		log,
+		t, "simulate", "--seed", "5", "--vertices", "1500", "--communities", "4", "--activity",
+		"300", "--label-share", "0.15", "--drift", "0", "--jump-every", jumpAt.String(),
+		"--duration", "70s", "--out", log,
 	)
 	writeConfig(
 		t,

@@ -79,14 +79,7 @@ func leapBy(t *testing.T, wrong int, set bool) {
 	}
 	mustRun(t, "scrub", "--config", d.config, "--state", d.dir)
 	mustRun(
-		t,
-		"run",
-		"--config",
-		d.config,
-		"--state",
-		d.dir,
-		"--exit-when-drained",
-		"--output",
+		t, "run", "--config", d.config, "--state", d.dir, "--exit-when-drained", "--output",
 		d.dir+".out",
 	)
 	published := d.records()
@@ -117,15 +110,7 @@ func newClockDrill(t *testing.T) *clockDrill {
 	address := freeAddress(t)
 	d.url = "nats://" + address
 	d.process = exec.Command(
-		os.Args[0],
-		"run",
-		"--config",
-		d.config,
-		"--state",
-		d.dir,
-		"--listen",
-		address,
-		"--output",
+		os.Args[0], "run", "--config", d.config, "--state", d.dir, "--listen", address, "--output",
 		d.dir+".out",
 	)
 	d.process.Env = append(os.Environ(), mainVariable+"=1", clockVariable+"="+d.clock)
@@ -151,11 +136,8 @@ func (d *clockDrill) publish(lasts time.Duration) {
 		v := d.rand.IntN(40)
 		send("gql.edge", `{"src":%d,"dst":%d}`, v, 50+d.rand.IntN(20))
 		send(
-			"gql.prediction",
-			`{"vertex":%d,"probabilities":[%g,%g],"version":"m"}`,
-			v,
-			float64(v)/40,
-			1-float64(v)/40,
+			"gql.prediction", `{"vertex":%d,"probabilities":[%g,%g],"version":"m"}`, v,
+			float64(v)/40, 1-float64(v)/40,
 		)
 		send("gql.label", `{"vertex":%d,"class":%d}`, v, v*2/40)
 	}

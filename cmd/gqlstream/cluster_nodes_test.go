@@ -118,11 +118,8 @@ func (c *nodes) open() {
 	}
 	var err error
 	c.nc, err = nats.Connect(
-		c.urls((*node).doorAddress),
-		nats.MaxReconnects(-1),
-		nats.RetryOnFailedConnect(true),
-		nats.ReconnectWait(50*time.Millisecond),
-		nats.PingInterval(time.Second),
+		c.urls((*node).doorAddress), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		nats.ReconnectWait(50*time.Millisecond), nats.PingInterval(time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)
 	if err != nil {
@@ -375,10 +372,7 @@ func (t recoveries) String() string {
 		for _, list := range t[name] {
 			slices.Sort(list)
 			fmt.Fprintf(
-				&s,
-				" %.1f / %.1f |",
-				list[len(list)/2].Seconds(),
-				list[len(list)*99/100].Seconds(),
+				&s, " %.1f / %.1f |", list[len(list)/2].Seconds(), list[len(list)*99/100].Seconds(),
 			)
 		}
 		s.WriteByte('\n')

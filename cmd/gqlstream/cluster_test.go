@@ -246,14 +246,8 @@ func (r *clusterRun) campaign(first, n int) {
 		ready := <-cluster
 		r.times.add(f.name, published, ready)
 		r.t.Logf(
-			"seed %d: fault %d of %d: %s: %.1f s, the cluster %.1f s, load %s",
-			r.seed,
-			i+1,
-			n,
-			f.name,
-			published.Seconds(),
-			ready.Seconds(),
-			machineLoad(),
+			"seed %d: fault %d of %d: %s: %.1f s, the cluster %.1f s, load %s", r.seed, i+1, n,
+			f.name, published.Seconds(), ready.Seconds(), machineLoad(),
 		)
 		if published-ready > recoveryMax {
 			r.t.Logf(
@@ -359,10 +353,7 @@ func (r *clusterRun) await(ctx context.Context, position uint64) {
 		r.revive()
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			r.t.Fatalf(
-				"seed %d: published up to %d, want %d\n%s",
-				r.seed,
-				r.published(ctx),
-				position,
+				"seed %d: published up to %d, want %d\n%s", r.seed, r.published(ctx), position,
 				r.said(),
 			)
 		}

@@ -166,10 +166,7 @@ func (c *communitiesCmd) write(
 
 // summarise prints the communities found, and the vertices left out.
 func (c *communitiesCmd) summarise(
-	w io.Writer,
-	view graphstore.View,
-	search *communities.Search,
-	found [][]graphstore.Vertex,
+	w io.Writer, view graphstore.View, search *communities.Search, found [][]graphstore.Vertex,
 ) error {
 	kept := 0
 	for _, members := range found {

@@ -22,12 +22,7 @@ func plantedEdges(t *testing.T) string {
 		for v := range size {
 			for range 5 {
 				fmt.Fprintf(
-					&b,
-					"g%d-%d,g%d-%d\n",
-					group+1,
-					v,
-					group+1,
-					(v+1+random.IntN(size-1))%size,
+					&b, "g%d-%d,g%d-%d\n", group+1, v, group+1, (v+1+random.IntN(size-1))%size,
 				)
 			}
 		}
@@ -104,34 +99,15 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 		t.Errorf("the file of members has mode %v", mode)
 	}
 	again, _ := mustRun(
-		t,
-		"communities",
-		"--edges",
-		edges,
-		"--out",
-		"-",
-		"--min-size",
-		"10",
-		"--prefix",
-		"may-",
+		t, "communities", "--edges", edges, "--out", "-", "--min-size", "10", "--prefix", "may-",
 	)
 	if whole, err := os.ReadFile(members); err != nil || string(whole) != again {
 		t.Errorf("another run wrote another file: %v", err)
 	}
 	labels := textFile(t, "labels.csv", "vertex,label\ng1-0,0\ng2-0,1\ng3-0,1\n")
 	table, _ := mustRun(
-		t,
-		"estimate",
-		"--edges",
-		edges,
-		"--labels",
-		labels,
-		"--members",
-		members,
-		"--classes",
-		"2",
-		"--classifier",
-		"diffusion",
+		t, "estimate", "--edges", edges, "--labels", labels, "--members", members, "--classes", "2",
+		"--classifier", "diffusion",
 	)
 	if strings.Count(table, "may-") != 3 {
 		t.Errorf("estimates of the communities:\n%s", table)
@@ -203,13 +179,7 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 func TestCommunitiesPassOverSelfLoops(t *testing.T) {
 	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n1,3\n3,3\n")
 	out, said := mustRun(
-		t,
-		"communities",
-		"--edges",
-		edges,
-		"--min-size",
-		"2",
-		"--out",
+		t, "communities", "--edges", edges, "--min-size", "2", "--out",
 		filepath.Join(t.TempDir(), "m.csv"),
 	)
 	if !strings.Contains(said, "left out: 1 self-loops") ||

@@ -140,10 +140,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		if code != exitUsage || !strings.Contains(diagnostics, c.want) ||
 			!strings.Contains(diagnostics, path) {
 			t.Errorf(
-				"%q: exit %d, want 2 and %q beside the file's name:\n%s",
-				c.yaml,
-				code,
-				c.want,
+				"%q: exit %d, want 2 and %q beside the file's name:\n%s", c.yaml, code, c.want,
 				diagnostics,
 			)
 		}
@@ -180,11 +177,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 		_, d, _ := strings.Cut(s,
 			"Digest ")
 		return d[:16]
-	}; digest(
-		printed,
-	) != digest(
-		again,
-	) {
+	}; digest(printed) != digest(again) {
 		t.Errorf("digests differ:\n%s\n%s", printed, again)
 	}
 }
@@ -329,10 +322,7 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 		t.Errorf("check foresees %q", said)
 	}
 	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(),
-		"--exit-when-drained"); !strings.Contains(
-		heard,
-		"alert rise is silent",
-	) {
+		"--exit-when-drained"); !strings.Contains(heard, "alert rise is silent") {
 		t.Errorf("run says %q", heard)
 	}
 	if strings.Contains(printed, " 0s") || strings.Contains(printed, "null") ||

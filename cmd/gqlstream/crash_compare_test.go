@@ -94,12 +94,7 @@ func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(j
 		}
 		if time.Since(begun) > crashStartMax { // a cluster that elects answers in a moment
 			r.t.Fatalf(
-				"seed %d: stream %s was read up to %d of %d: %v",
-				r.seed,
-				name,
-				read,
-				end,
-				err,
+				"seed %d: stream %s was read up to %d of %d: %v", r.seed, name, read, end, err,
 			)
 		}
 	}
@@ -108,10 +103,7 @@ func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(j
 // messagesAfter visits what a stream has after a sequence, and moves that. A consumer may be
 // led by a copy that lags, so it can end before the end that is returned.
 func (r *crashRun) messagesAfter(
-	js jetstream.JetStream,
-	name string,
-	read *uint64,
-	visit func(jetstream.Msg),
+	js jetstream.JetStream, name string, read *uint64, visit func(jetstream.Msg),
 ) (end uint64, err error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), crashStartMax)
 	defer cancel()
@@ -242,10 +234,7 @@ func (r *crashRun) wholeLog(
 	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
 	r.must(err)
 	source, err := ingest.OpenJetStream(
-		r.t.Context(),
-		js,
-		decoder,
-		ingest.JetStreamConfig{Step: steps, UntilLast: true},
+		r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true},
 	)
 	r.must(err)
 	return source
@@ -353,11 +342,7 @@ func (r *crashRun) compareSequences(got map[string][]string, want twin) {
 		for i := range min(len(got[community]), len(list)) {
 			if got[community][i] != list[i] {
 				r.differ(
-					"record %d of %s is\n%s, want\n%s",
-					i,
-					community,
-					got[community][i],
-					list[i],
+					"record %d of %s is\n%s, want\n%s", i, community, got[community][i], list[i],
 				)
 			}
 		}
@@ -504,10 +489,7 @@ func (r *crashRun) rolledUp(
 			if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position,
 				&number); err != nil {
 				r.t.Fatalf(
-					"seed %d: stream %s: a message without its place: %v",
-					r.seed,
-					stream,
-					err,
+					"seed %d: stream %s: a message without its place: %v", r.seed, stream, err,
 				)
 			}
 			if _, subject, _ := strings.Cut(m.Subject(), "."); position <= until {

@@ -90,11 +90,8 @@ func (e *crashEvents) edge() string {
 
 func (e *crashEvents) prediction() string {
 	return fmt.Sprintf(
-		`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`,
-		e.vertex(),
-		e.probabilities(),
-		e.made/700%40,
-		e.ttl(),
+		`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`, e.vertex(), e.probabilities(),
+		e.made/700%40, e.ttl(),
 	)
 }
 
@@ -116,10 +113,7 @@ func (e *crashEvents) label() string {
 		return fmt.Sprintf(`{"vertex":%d,"label":null}`, e.vertex())
 	}
 	return fmt.Sprintf(
-		`{"vertex":%d,"label":%d,"role":%q%s}`,
-		e.vertex(),
-		e.rand.IntN(max(e.classes, 2)),
-		role,
+		`{"vertex":%d,"label":%d,"role":%q%s}`, e.vertex(), e.rand.IntN(max(e.classes, 2)), role,
 		e.ttl(),
 	)
 }
@@ -144,11 +138,7 @@ func (e *crashEvents) when() string {
 func (e *crashEvents) member() string {
 	op := [...]string{"join", "join", "leave"}[e.rand.IntN(3)]
 	return fmt.Sprintf(
-		`{"community":"group-%d","vertex":%d,"op":%q%s}`,
-		e.rand.IntN(3),
-		e.vertex(),
-		op,
-		e.when(),
+		`{"community":"group-%d","vertex":%d,"op":%q%s}`, e.rand.IntN(3), e.vertex(), op, e.when(),
 	)
 }
 

@@ -69,10 +69,8 @@ func (r *crashRun) compareHistory(js jetstream.JetStream) {
 		}
 		if !slices.Equal(lists["GQL"], lists["AGAIN"]) {
 			r.differ(
-				"GQL_HISTORY%s has %d messages, made again they are %d, or others",
-				suffix,
-				len(lists["GQL"]),
-				len(lists["AGAIN"]),
+				"GQL_HISTORY%s has %d messages, made again they are %d, or others", suffix,
+				len(lists["GQL"]), len(lists["AGAIN"]),
 			)
 		}
 		r.report.records += len(lists["GQL"])
@@ -125,10 +123,7 @@ func (r *crashRun) followHistory(
 	r.must(<-ended)
 	if at := runner.Taken().Position; at < end.Position {
 		r.t.Fatalf(
-			"seed %d: the history of %d positions is read up to %d: %+v",
-			r.seed,
-			end.Position,
-			at,
+			"seed %d: the history of %d positions is read up to %d: %+v", r.seed, end.Position, at,
 			runner.State(),
 		)
 	}

@@ -236,10 +236,7 @@ func (r *crashRun) kill() {
 	if err := <-r.done; !errors.As(err, &exit) ||
 		exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		r.t.Fatalf(
-			"seed %d kill %d: the process ended by itself: %v\n%s",
-			r.seed,
-			r.report.kills,
-			err,
+			"seed %d kill %d: the process ended by itself: %v\n%s", r.seed, r.report.kills, err,
 			r.said(),
 		)
 	}
@@ -359,13 +356,9 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 	nc, err := nats.Connect(
 		"nats://"+r.address,
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(
-			5*time.Millisecond,
-		),
+		nats.ReconnectWait(5*time.Millisecond),
 		nats.ReconnectJitter(0, 0), // so that it is there at every kill
-		nats.PingInterval(
-			time.Second,
-		),
+		nats.PingInterval(time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)
 	if err != nil {

@@ -51,12 +51,8 @@ func TestDamagesAreNoticed(t *testing.T) {
 		for _, kind := range damageKinds {
 			n := tally[target.name+", "+kind]
 			t.Logf(
-				"%s, %s: a start notices %d, a scrub %d, harmless %d",
-				target.name,
-				kind,
-				n[0],
-				n[1],
-				n[2],
+				"%s, %s: a start notices %d, a scrub %d, harmless %d", target.name, kind, n[0],
+				n[1], n[2],
 			)
 		}
 	}
@@ -132,11 +128,7 @@ func (d *damaging) try(i int, part, kind string, killed bool) int {
 	state := d.copy()
 	path := d.damage(state, part, kind, killed)
 	what := fmt.Sprintf(
-		"damage %d: %s of %s, killed %v",
-		i,
-		kind,
-		strings.TrimPrefix(path, state),
-		killed,
+		"damage %d: %s of %s, killed %v", i, kind, strings.TrimPrefix(path, state), killed,
 	)
 	scrubCode, _, scrubSaid := runCommand("scrub", "--config", d.config, "--state", state)
 	now := d.dump(state)

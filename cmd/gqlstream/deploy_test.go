@@ -75,10 +75,7 @@ func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 				r.Annotations["description"] == "" ||
 				strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
 				t.Errorf(
-					"rule %s: %q, labels %v, annotations %v",
-					r.Alert,
-					r.Expr,
-					r.Labels,
+					"rule %s: %q, labels %v, annotations %v", r.Alert, r.Expr, r.Labels,
 					r.Annotations,
 				)
 			}
@@ -194,10 +191,7 @@ func TestCompositionRuns(t *testing.T) {
 		t.Fatalf("nats.conf: %+v", options)
 	}
 	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0,
-		filepath.Join(
-			dir,
-			"nats",
-		)
+		filepath.Join(dir, "nats")
 	options.NoSigs, options.NoLog = true, true
 	server := startNATS(t, options)
 	client, token := secrets(t, dir)

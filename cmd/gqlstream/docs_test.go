@@ -55,20 +55,10 @@ func pasted(t *testing.T, root, text string) (ran int) {
 	)
 	p := startPipeline(t, config)
 	here := strings.NewReplacer(
-		"nats://127.0.0.1:4222",
-		server.URL(),
-		"127.0.0.1:4222",
-		"127.0.0.1:0",
-		"./state",
-		state,
-		"estimates.ndjson",
-		filepath.Join(dir, "e.ndjson"),
-		"log.ndjson.zst",
-		filepath.Join(dir, "log.ndjson.zst"),
-		"truth.csv",
-		filepath.Join(dir, "truth.csv"),
-		"--vertices 20000 --duration 5m",
-		"--vertices 500 --duration 5s",
+		"nats://127.0.0.1:4222", server.URL(), "127.0.0.1:4222", "127.0.0.1:0", "./state", state,
+		"estimates.ndjson", filepath.Join(dir, "e.ndjson"), "log.ndjson.zst",
+		filepath.Join(dir, "log.ndjson.zst"), "truth.csv", filepath.Join(dir, "truth.csv"),
+		"--vertices 20000 --duration 5m", "--vertices 500 --duration 5s",
 	)
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).

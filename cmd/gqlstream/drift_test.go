@@ -86,17 +86,12 @@ func TestADegradedClassifierIsFlagged(t *testing.T) {
 	for seed := range uint64(3) {
 		raised, half, all := followDrift(t, seed, 0.3)
 		t.Logf(
-			"seed %d: %d labels judged before, %d after; flagged at %v",
-			seed,
-			half,
-			all-half,
+			"seed %d: %d labels judged before, %d after; flagged at %v", seed, half, all-half,
 			raised,
 		)
 		if half < 1_000 || raised < 2*time.Minute || raised > 3*time.Minute {
 			t.Errorf(
-				"seed %d: flagged at %v, after %d labels in the first two minutes",
-				seed,
-				raised,
+				"seed %d: flagged at %v, after %d labels in the first two minutes", seed, raised,
 				half,
 			)
 		}
@@ -111,18 +106,8 @@ func TestSimulateCanDegrade(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log.ndjson")
 	mustRun(
-		t,
-		"simulate",
-		"--vertices",
-		"300",
-		"--duration",
-		"20s",
-		"--degrade-at",
-		"10s",
-		"--degrade-share",
-		"1",
-		"--out",
-		log,
+		t, "simulate", "--vertices", "300", "--duration", "20s", "--degrade-at", "10s",
+		"--degrade-share", "1", "--out", log,
 	)
 	out, _ := mustRun(t, "replay", "--classes", "2", "--everyone", "--method", "pcc", "--log", log)
 	var e quant.Estimate

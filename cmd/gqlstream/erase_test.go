@@ -45,16 +45,11 @@ func person(at int) map[event.Kind]string {
 	return map[event.Kind]string{
 		event.KindEdge: fmt.Sprintf(
 			`[{"src":%q,"dst":"bob","ttl":"90m","time":%d},{"src":"bob","dst":"eve","time":%d}]`,
-			erasedName,
-			at,
-			at,
+			erasedName, at, at,
 		),
 		event.KindLabel: fmt.Sprintf(
 			`[{"vertex":%q,"class":1,"ttl":"90m","time":%d},{"vertex":%q,"class":7,"time":%d}]`,
-			erasedName,
-			at,
-			erasedName,
-			at,
+			erasedName, at, erasedName, at,
 		),
 		event.KindPrediction: fmt.Sprintf(
 			`{"vertex":%q,"p":[0.25,0.75],"version":"m","ttl":"90m","time":%d}`,
@@ -68,10 +63,7 @@ func person(at int) map[event.Kind]string {
 			at,
 		),
 		event.KindVertex: fmt.Sprintf(
-			`{"vertex":%q,"attributes":{"mail":%q},"time":%d}`,
-			erasedName,
-			erasedSecret,
-			at,
+			`{"vertex":%q,"attributes":{"mail":%q},"time":%d}`, erasedName, erasedSecret, at,
 		),
 	}
 }

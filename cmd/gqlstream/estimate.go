@@ -124,10 +124,7 @@ func setOneShotDefaults(c *config.Settings) {
 
 // drain runs files through a core, and returns it with the last estimates.
 func (f *fileFlags) drain(
-	ctx context.Context,
-	settings *config.Settings,
-	steps ingest.StepConfig,
-	limit *refusedFlags,
+	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags,
 	con console,
 ) (core *incremental.Core, estimates []quant.Estimate, err error) {
 	source, err := f.openFiles(con, settings, steps)

@@ -66,9 +66,7 @@ func TestAutoIsTheReference(t *testing.T) {
 			if wrong > 1.05*theirsWrong || name != "musae_twitch" && (median > 0.01 || far > 0.04) {
 				t.Errorf(
 					"error %.3f of the reference; shares differ by %.4f (median), %.4f (95 %%)",
-					wrong/theirsWrong,
-					median,
-					far,
+					wrong/theirsWrong, median, far,
 				)
 			}
 			// Ours count what labels leave open once, doubt half of what edges settle, and allow

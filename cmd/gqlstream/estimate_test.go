@@ -131,9 +131,7 @@ func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
 		}
 	}
 	if widest := slices.MaxFunc(strings.Split(out, "\n"),
-		func(a, b string) int { return len(a) - len(b) }); len(
-		widest,
-	) > 160 {
+		func(a, b string) int { return len(a) - len(b) }); len(widest) > 160 {
 		t.Errorf("a line of %d characters:\n%s", len(widest), widest)
 	}
 }

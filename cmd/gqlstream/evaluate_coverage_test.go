@@ -19,39 +19,17 @@ func coverageRuns(t *testing.T) map[string][]string {
 		"citeseer":        append(graphFlags(dir, "citeseer"), "--splits", "3"),
 		"icwsm_political": append(graphFlags(dir, "icwsm_political"), "--splits", "8"),
 		"musae_twitch": append(
-			graphFlags(dir, "musae_twitch"),
-			"--splits",
-			"3",
-			"--per-class",
-			"5",
-			"--protocol",
-			"pps,bfs,rw,group:language",
-			"--vertices",
+			graphFlags(dir, "musae_twitch"), "--splits", "3", "--per-class", "5", "--protocol",
+			"pps,bfs,rw,group:language", "--vertices",
 			filepath.Join(dir, "data", "musae_twitch", "vertices.csv.gz"),
 		),
 	}
 	for classes := 2; classes <= 4; classes++ {
 		log := filepath.Join(t.TempDir(), "log.ndjson")
 		code, _, diagnostics := runCommand(
-			"simulate",
-			"--seed",
-			fmt.Sprint(classes),
-			"--vertices",
-			"3000",
-			"--classes",
-			fmt.Sprint(classes),
-			"--duration",
-			"20s",
-			"--jump-every",
-			"0",
-			"--label-share",
-			"0.6",
-			"--label-renew",
-			"1",
-			"--out",
-			log,
-			"--truth",
-			log+".truth.csv",
+			"simulate", "--seed", fmt.Sprint(classes), "--vertices", "3000", "--classes",
+			fmt.Sprint(classes), "--duration", "20s", "--jump-every", "0", "--label-share", "0.6",
+			"--label-renew", "1", "--out", log, "--truth", log+".truth.csv",
 		)
 		if code != exitFine {
 			t.Fatalf("simulate: exit %d: %s", code, diagnostics)
@@ -77,21 +55,15 @@ func TestIntervalsOfAutoHoldTheTruth(t *testing.T) {
 	for _, name := range names {
 		for _, row := range evaluateReport(t, append(runs[name], "--method", "auto")...).Rows {
 			t.Logf(
-				"%s %s: %d communities, %.1f %% held, width %.3f",
-				name,
-				row.Protocol,
-				row.Communities,
-				100*row.Coverage,
-				row.Width,
+				"%s %s: %d communities, %.1f %% held, width %.3f", name, row.Protocol,
+				row.Communities, 100*row.Coverage, row.Width,
 			)
 			communities += row.Communities
 			held += row.Coverage * float64(row.Communities)
 			if row.Coverage < 0.85 {
 				t.Errorf(
-					"%s %s: %.1f %% of the intervals hold the truth, want at least 85 %%",
-					name,
-					row.Protocol,
-					100*row.Coverage,
+					"%s %s: %.1f %% of the intervals hold the truth, want at least 85 %%", name,
+					row.Protocol, 100*row.Coverage,
 				)
 			}
 		}

@@ -42,11 +42,7 @@ func TestAutoBeatsThePaperUnderEveryShift(t *testing.T) {
 		report := evaluateReport(
 			t,
 			append(
-				graphFlags(sharedDir(t), graph),
-				"--method",
-				"auto,sis-nacc",
-				"--splits",
-				"3",
+				graphFlags(sharedDir(t), graph), "--method", "auto,sis-nacc", "--splits", "3",
 			)...)
 		errors := map[[2]string]float64{}
 		for _, row := range report.Rows {

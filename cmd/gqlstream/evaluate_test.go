@@ -81,11 +81,8 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	if report.Vertices != 200 || report.Labelled != 200 || report.Calibration != 30 ||
 		report.Seed != 3 {
 		t.Errorf(
-			"report of %d vertices, %d labelled, %d calibrate, seed %d",
-			report.Vertices,
-			report.Labelled,
-			report.Calibration,
-			report.Seed,
+			"report of %d vertices, %d labelled, %d calibrate, seed %d", report.Vertices,
+			report.Labelled, report.Calibration, report.Seed,
 		)
 	}
 	if len(report.Rows) != 4*3 {
@@ -183,12 +180,7 @@ func TestEvaluateExitCodes(t *testing.T) {
 		if code != test.code || !strings.Contains(diagnostics, test.want) || out != "" {
 			t.Errorf(
 				"%v: exit %d, want %d with %q; output %q, diagnostics %q",
-				test.args[:min(2, len(test.args))],
-				code,
-				test.code,
-				test.want,
-				out,
-				diagnostics,
+				test.args[:min(2, len(test.args))], code, test.code, test.want, out, diagnostics,
 			)
 		}
 	}
@@ -237,10 +229,7 @@ func TestFeaturesAreAKernel(t *testing.T) {
 	for i := 0; i < len(report.Rows); i += 2 {
 		if a, b := report.Rows[i], report.Rows[i+1]; a.AE == b.AE {
 			t.Errorf(
-				"%s: %s and %s agree, as if features did not weigh",
-				a.Protocol,
-				a.Method,
-				b.Method,
+				"%s: %s and %s agree, as if features did not weigh", a.Protocol, a.Method, b.Method,
 			)
 		}
 	}

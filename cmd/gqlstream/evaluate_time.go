@@ -98,8 +98,7 @@ func (c *evaluateCmd) span(
 		last = max(last, b.Time)
 	}
 	if first == last {
-		return 0, config.Usagef(
-			"evaluate: --by-time needs events with different times")
+		return 0, config.Usagef("evaluate: --by-time needs events with different times")
 	}
 	return time.Duration(last - first), nil
 }

@@ -56,15 +56,9 @@ func checkExplains(t *testing.T, x *quant.Explanation, from, to *quant.Estimate)
 			from.Prevalence,
 		) || !slices.Equal(x.To.Published, to.Prevalence) {
 		t.Fatalf(
-			"explains %d %v to %d %v, published were %d %v and %d %v",
-			x.From.Position,
-			x.From.Published,
-			x.To.Position,
-			x.To.Published,
-			from.Position,
-			from.Prevalence,
-			to.Position,
-			to.Prevalence,
+			"explains %d %v to %d %v, published were %d %v and %d %v", x.From.Position,
+			x.From.Published, x.To.Position, x.To.Published, from.Position, from.Prevalence,
+			to.Position, to.Prevalence,
 		)
 	}
 	for k := range x.Change {
@@ -150,12 +144,8 @@ func sameExplanation(t *testing.T, a, b quant.Explanation) {
 			!slices.EqualFunc(c.Contribution, d.Contribution,
 				func(x, y float64) bool { return math.Abs(x-y) < 1e-6 }) {
 			t.Errorf(
-				"%s: %d changes give %v, or %d give %v",
-				c.Kind,
-				c.Changes,
-				c.Contribution,
-				d.Changes,
-				d.Contribution,
+				"%s: %d changes give %v, or %d give %v", c.Kind, c.Changes, c.Contribution,
+				d.Changes, d.Contribution,
 			)
 		}
 	}
@@ -214,33 +204,15 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, text := runCommand(
-		"explain",
-		"--config",
-		conf,
-		"--state",
-		state,
-		"--community",
-		"everyone",
-		"--from",
-		position(records[0].Position),
-		"--to",
-		last,
+		"explain", "--config", conf, "--state", state, "--community", "everyone", "--from",
+		position(records[0].Position), "--to", last,
 	)
 	if code == exitFine || !strings.Contains(text, "choose a later --from") {
 		t.Errorf("of a trimmed log: exit %d, %s", code, text)
 	}
 	missing := filepath.Join(t.TempDir(), "none")
 	code, _, text = runCommand(
-		"explain",
-		"--classes",
-		"2",
-		"--state",
-		missing,
-		"--community",
-		"c",
-		"--from",
-		"1",
-		"--to",
+		"explain", "--classes", "2", "--state", missing, "--community", "c", "--from", "1", "--to",
 		"2",
 	)
 	if _, err := os.Stat(missing); code != exitUsage || err == nil {

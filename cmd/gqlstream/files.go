@@ -155,9 +155,7 @@ type refusals struct {
 // readLog hands every batch that next reads to visit, which returns the events that it refuses,
 // until the end or until visit returns io.EOF. The meter says now and then how far it is.
 func readLog(
-	ctx context.Context,
-	next func(context.Context, *event.Batch) error,
-	meter *meter,
+	ctx context.Context, next func(context.Context, *event.Batch) error, meter *meter,
 	visit func(*event.Batch) ([]event.Refusal, error),
 ) (r refusals, err error) {
 	var batch event.Batch
@@ -191,9 +189,7 @@ func readLog(
 // unused rows: warnings, self-loops, and refused rows by reason with the first examples. The
 // error refused says that more rows were refused than the flags allow.
 func (f *refusedFlags) readFiles(
-	ctx context.Context,
-	source *files.Source,
-	meter *meter,
+	ctx context.Context, source *files.Source, meter *meter,
 	visit func(*event.Batch) ([]event.Refusal, error),
 ) (refused, err error) {
 	r, err := readLog(ctx, source.Next, meter, func(b *event.Batch) ([]event.Refusal, error) {

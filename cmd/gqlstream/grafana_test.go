@@ -72,10 +72,8 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 		for _, p := range b.Panels {
 			if !needs["panel "+p.Type] || ids[p.ID] {
 				t.Errorf(
-					"%s: panel %d of type %s is not required, or its number is used twice",
-					path,
-					p.ID,
-					p.Type,
+					"%s: panel %d of type %s is not required, or its number is used twice", path,
+					p.ID, p.Type,
 				)
 			}
 			ids[p.ID] = true
@@ -133,12 +131,8 @@ func TestPageAnswersTheBoard(t *testing.T) {
 		t.Fatalf("%d queries", len(queries))
 	}
 	here := strings.NewReplacer(
-		"${community:percentencode}",
-		"nord%20s%C3%BCd",
-		"${__from:date:iso}",
-		"2026-03-01T11:00:00.000Z",
-		"${__to:date:iso}",
-		"2026-03-01T13:00:00.000Z",
+		"${community:percentencode}", "nord%20s%C3%BCd", "${__from:date:iso}",
+		"2026-03-01T11:00:00.000Z", "${__to:date:iso}", "2026-03-01T13:00:00.000Z",
 	)
 	for _, q := range queries {
 		if q.Type != "csv" || q.Source != "url" || q.Parser != "backend" {

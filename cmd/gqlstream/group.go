@@ -59,10 +59,7 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 
 // list writes the workers and the shards as two tables.
 func (c *groupCmd) list(
-	ctx context.Context,
-	w io.Writer,
-	js jetstream.JetStream,
-	bucket string,
+	ctx context.Context, w io.Writer, js jetstream.JetStream, bucket string,
 ) error {
 	workers, err := group.List(ctx, js, bucket)
 	if err != nil {

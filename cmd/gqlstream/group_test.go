@@ -85,10 +85,7 @@ func newGroupRun(t *testing.T, seed uint64, copies int, times recoveries) *group
 		nodes: startNodes(t), copies: copies, times: times,
 	}
 	g.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-	g.output, g.alerts = filepath.Join(
-		t.TempDir(),
-		"estimates.ndjson",
-	), filepath.Join(
+	g.output, g.alerts = filepath.Join(t.TempDir(), "estimates.ndjson"), filepath.Join(
 		t.TempDir(),
 		"alerts.ndjson",
 	)
@@ -185,20 +182,8 @@ func (g *groupRun) start(w *groupWorker) {
 		urls = append(urls, "nats://"+l.address())
 	}
 	process := exec.Command(
-		os.Args[0],
-		"run",
-		"--config",
-		g.config,
-		"--state",
-		w.dir,
-		"--nats",
-		strings.Join(urls, ","),
-		"--group",
-		"g",
-		"--worker",
-		w.name,
-		"--output",
-		g.output,
+		os.Args[0], "run", "--config", g.config, "--state", w.dir, "--nats",
+		strings.Join(urls, ","), "--group", "g", "--worker", w.name, "--output", g.output,
 	)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = said, said
@@ -571,11 +556,8 @@ func (g *groupRun) suffer(f groupFault) {
 	acknowledged := time.Since(g.begun)
 	g.awaitShards(position)
 	g.last = fmt.Sprintf(
-		"%s, copies %d: %.1f s, the cluster %.1f s",
-		f.name,
-		g.copies,
-		time.Since(g.begun).Seconds(),
-		acknowledged.Seconds(),
+		"%s, copies %d: %.1f s, the cluster %.1f s", f.name, g.copies,
+		time.Since(g.begun).Seconds(), acknowledged.Seconds(),
 	)
 	g.times.add(fmt.Sprintf("%s, copies: %d", f.name, g.copies), time.Since(g.begun), acknowledged)
 	undo()
@@ -609,10 +591,7 @@ func (g *groupRun) awaitShards(position uint64) {
 			said = time.Now()
 			g.t.Logf(
 				"after %v up to %v of %d; shards by worker: %v",
-				time.Since(begun).Round(time.Second),
-				marks,
-				position,
-				g.serving(),
+				time.Since(begun).Round(time.Second), marks, position, g.serving(),
 			)
 		}
 		return slices.Min(marks) >= position

@@ -123,19 +123,8 @@ func exampleFolder(t *testing.T) string {
 	t.Chdir(dir)
 	mustRun(t, "simulate", "--vertices", "300", "--duration", "3s", "--out", "events.ndjson.zst")
 	mustRun(
-		t,
-		"publish",
-		"--state",
-		config.StateDefault,
-		"--edges",
-		"edges.csv.gz",
-		"--labels",
-		"labels.csv",
-		"--predictions",
-		"predictions.csv",
-		"--members",
-		"members.csv",
-		"--vertices",
+		t, "publish", "--state", config.StateDefault, "--edges", "edges.csv.gz", "--labels",
+		"labels.csv", "--predictions", "predictions.csv", "--members", "members.csv", "--vertices",
 		"v.csv",
 	)
 	b, err := config.OpenBroker(config.Settings{State: config.StateDefault}, nil)
@@ -262,9 +251,7 @@ func exampleHere(t *testing.T, command string) string {
 		return restoreHere(t, command)
 	}
 	if outside := regexp.MustCompile(
-		`nats://(localhost|broker|127\.0\.0\.1):4222\b`); outside.MatchString(
-		command,
-	) {
+		`nats://(localhost|broker|127\.0\.0\.1):4222\b`); outside.MatchString(command) {
 		// The server has the log and the refusals of the folder; the folder keeps the
 		// checkpoints.
 		server := t.TempDir()
@@ -311,9 +298,7 @@ func exampleHere(t *testing.T, command string) string {
 		command += " --state " + t.TempDir() // the folder's is of another configuration
 	}
 	list, _ := mustRun(t, "snapshot", "list")
-	newest, oldest := strings.Fields(
-		strings.Split(list, "\n")[1],
-	), strings.Fields(
+	newest, oldest := strings.Fields(strings.Split(list, "\n")[1]), strings.Fields(
 		strings.Split(list, "\n")[3],
 	)
 	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0],

@@ -112,12 +112,7 @@ func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 	occupied := h.release != nil
 	before := h.estimates()
 	code, _, text := runCommand(
-		"run",
-		"--config",
-		h.config,
-		"--state",
-		h.dir,
-		"--exit-when-drained",
+		"run", "--config", h.config, "--state", h.dir, "--exit-when-drained",
 	)
 	if h.release != nil {
 		h.release()
@@ -129,10 +124,7 @@ func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 	}
 	if after := h.estimates(); after != before && !occupied {
 		t.Fatalf(
-			"seed %d: the broken run has published: %d estimates, before %d",
-			seed,
-			after,
-			before,
+			"seed %d: the broken run has published: %d estimates, before %d", seed, after, before,
 		)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")

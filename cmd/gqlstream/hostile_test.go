@@ -107,10 +107,8 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 		}
 	}
 	t.Logf(
-		"%d messages of a megabyte in %v, all honest events in estimates after %v",
-		count,
-		published,
-		time.Since(begun),
+		"%d messages of a megabyte in %v, all honest events in estimates after %v", count,
+		published, time.Since(begun),
 	)
 	quarantine, err := js.Stream(ctx, "GQL_QUARANTINE")
 	r.must(err)
@@ -118,11 +116,8 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	if most := uint64(101 * count); info.State.Msgs == 0 || info.State.Msgs > most ||
 		info.State.Bytes > uint64(info.Config.MaxBytes) {
 		t.Errorf(
-			"%d refusals are kept, in %d bytes; want at most %d in %d",
-			info.State.Msgs,
-			info.State.Bytes,
-			most,
-			info.Config.MaxBytes,
+			"%d refusals are kept, in %d bytes; want at most %d in %d", info.State.Msgs,
+			info.State.Bytes, most, info.Config.MaxBytes,
 		)
 	}
 }
@@ -171,10 +166,7 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 	}
 	edges := textFile(t, "x.ndjson", `{"kind":"edge","src":"a\u001b[31mb","dst":"c"}`)
 	if out, said := mustRun(t, "communities", "--log", edges, "--min-size", "1", "--out",
-		"c.csv"); strings.Contains(
-		out+said,
-		"\x1b",
-	) ||
+		"c.csv"); strings.Contains(out+said, "\x1b") ||
 		!strings.Contains(out, "a?[31mb") {
 		t.Errorf("names steer the terminal: %q", out+said)
 	}

@@ -39,10 +39,7 @@ func TestLateEventsOfARun(t *testing.T) {
 		t.Errorf("the run says\n%s", said)
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
-		"late"); !strings.Contains(
-		list,
-		"label",
-	) {
+		"late"); !strings.Contains(list, "label") {
 		t.Errorf("the quarantine holds\n%s", list)
 	}
 	mustRun(t, "quarantine", "retry", "--reason", "late", "--state", state)

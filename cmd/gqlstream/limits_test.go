@@ -35,21 +35,10 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 		}
 	})
 	publishRandom(
-		t,
-		state,
-		&crashEvents{rand: rand.New(rand.NewPCG(6, 12)), nobodyErased: true},
-		60,
+		t, state, &crashEvents{rand: rand.New(rand.NewPCG(6, 12)), nobodyErased: true}, 60,
 	)
 	_, said := mustRun(
-		t,
-		"run",
-		"--config",
-		config,
-		"--state",
-		state,
-		"--exit-when-drained",
-		"--output",
-		output,
+		t, "run", "--config", config, "--state", state, "--exit-when-drained", "--output", output,
 	)
 	for _, want := range []string{
 		"vertices=12 edges=20 communities=3 memberships=22",
@@ -60,10 +49,7 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 		}
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
-		"limit-exceeded"); !strings.Contains(
-		list,
-		"limit",
-	) {
+		"limit-exceeded"); !strings.Contains(list, "limit") {
 		t.Errorf("nothing was refused beyond the limits:\n%s", list)
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state)

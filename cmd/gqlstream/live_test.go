@@ -70,22 +70,15 @@ func compareLive(t *testing.T, what string, live, once map[[2]string]quant.Estim
 		}
 		if got.Certificate > 0.05 || want.Certificate > 1e-6 {
 			t.Errorf(
-				"%s: %v: certificates %g live, %g one-shot",
-				what,
-				key,
-				got.Certificate,
+				"%s: %v: certificates %g live, %g one-shot", what, key, got.Certificate,
 				want.Certificate,
 			)
 		}
 		for i := range want.Prevalence {
 			if off := math.Abs(got.Prevalence[i] - want.Prevalence[i]); off > tolerance {
 				t.Errorf(
-					"%s: %v: live %v, one-shot %v, certificates allow %g",
-					what,
-					key,
-					got.Prevalence,
-					want.Prevalence,
-					tolerance,
+					"%s: %v: live %v, one-shot %v, certificates allow %g", what, key,
+					got.Prevalence, want.Prevalence, tolerance,
 				)
 			}
 		}
@@ -98,11 +91,7 @@ func compareLive(t *testing.T, what string, live, once map[[2]string]quant.Estim
 // deleted again; and a restart from the checkpoint must add nothing.
 func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 	shared := sharedDir(t)
-	data, reference := filepath.Join(
-		shared,
-		"data",
-		"icwsm_political",
-	), filepath.Join(
+	data, reference := filepath.Join(shared, "data", "icwsm_political"), filepath.Join(
 		shared,
 		"cases",
 		"icwsm_political",

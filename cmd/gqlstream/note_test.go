@@ -13,28 +13,14 @@ import (
 // the run starts.
 func TestNotesReachPeopleAndReplays(t *testing.T) {
 	dir := t.TempDir()
-	conf, state, output := filepath.Join(
-		dir,
-		"gqlstream.yaml",
-	), filepath.Join(
+	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
 		dir,
 		"state",
-	), filepath.Join(
-		dir,
-		"out",
-	)
+	), filepath.Join(dir, "out")
 	writeConfig(t, conf, crashConfig)
 	run := func() {
 		mustRun(
-			t,
-			"run",
-			"--config",
-			conf,
-			"--state",
-			state,
-			"--output",
-			output,
-			"--exit-when-drained",
+			t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained",
 		)
 	}
 	run()
@@ -84,48 +70,22 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 // A clock event must be published by the command, applied by a run, and replayed to the same bytes.
 func TestClockEventsAreReplayed(t *testing.T) {
 	dir := t.TempDir()
-	conf, state, output := filepath.Join(
-		dir,
-		"gqlstream.yaml",
-	), filepath.Join(
+	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
 		dir,
 		"state",
-	), filepath.Join(
-		dir,
-		"out",
-	)
+	), filepath.Join(dir, "out")
 	writeConfig(t, conf, crashConfig)
 	run := func() {
 		mustRun(
-			t,
-			"run",
-			"--config",
-			conf,
-			"--state",
-			state,
-			"--output",
-			output,
-			"--exit-when-drained",
+			t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained",
 		)
 	}
 	run()
 	data := filepath.Join("..", "..", "examples", "data")
 	mustRun(
-		t,
-		"publish",
-		"--state",
-		state,
-		"--edges",
-		filepath.Join(data, "edges.csv"),
-		"--labels",
-		filepath.Join(
-			data,
-			"labels.csv",
-		),
-		"--predictions",
-		filepath.Join(data, "predictions.csv"),
-		"--classes",
-		"left,right",
+		t, "publish", "--state", state, "--edges", filepath.Join(data, "edges.csv"), "--labels",
+		filepath.Join(data, "labels.csv"), "--predictions", filepath.Join(data, "predictions.csv"),
+		"--classes", "left,right",
 	)
 	if said, _ := mustRun(t, "publish", "--state", state, "--clock"); !strings.Contains(
 		said,

@@ -17,13 +17,8 @@ func (r *crashRun) fileBytesMax(n uint64) {
 	r.t.Helper()
 	limit := syscall.Rlimit{Cur: n, Max: math.MaxUint64}
 	_, _, errno := syscall.RawSyscall6(
-		syscall.SYS_PRLIMIT64,
-		uintptr(r.process.Process.Pid),
-		syscall.RLIMIT_FSIZE,
-		uintptr(unsafe.Pointer(&limit)),
-		0,
-		0,
-		0,
+		syscall.SYS_PRLIMIT64, uintptr(r.process.Process.Pid), syscall.RLIMIT_FSIZE,
+		uintptr(unsafe.Pointer(&limit)), 0, 0, 0,
 	)
 	if errno != 0 {
 		r.t.Fatal(errno)

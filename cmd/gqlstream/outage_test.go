@@ -109,17 +109,8 @@ func TestRunOutlivesItsBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(
-		t,
-		"run",
-		"--config",
-		r.config,
-		"--state",
-		r.dir,
-		"--nats",
-		b.ClientURL(),
-		"--output",
-		r.output,
-		"--exit-when-drained",
+		t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--output",
+		r.output, "--exit-when-drained",
 	)
 	compareOutside(t, r, settings)
 	t.Logf("%d outages: %v", outages, r.report)
@@ -161,15 +152,8 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	}
 	awaitMore()
 	stream, old := filepath.Join(
-		b.dir,
-		"jetstream",
-		"$G",
-		"streams",
-		"GQL_ESTIMATES",
-	), filepath.Join(
-		t.TempDir(),
-		"old",
-	)
+		b.dir, "jetstream", "$G", "streams", "GQL_ESTIMATES",
+	), filepath.Join(t.TempDir(), "old")
 	// as a crash leaves it
 	for err := os.CopyFS(old, os.DirFS(stream)); err != nil; err = os.CopyFS(old,
 		os.DirFS(stream)) {
@@ -194,14 +178,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(
-		t,
-		"run",
-		"--config",
-		r.config,
-		"--state",
-		r.dir,
-		"--nats",
-		b.ClientURL(),
+		t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(),
 		"--exit-when-drained",
 	)
 	compareOutside(t, r, settings)
@@ -285,16 +262,10 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 	for seed := range uint64(2) {
 		r := outageRun(t, seed)
 		away := filepath.Join(t.TempDir(), "away")
-		r.output, r.parts, r.alerts = filepath.Join(
-			away,
-			"estimates.ndjson",
-		), filepath.Join(
+		r.output, r.parts, r.alerts = filepath.Join(away, "estimates.ndjson"), filepath.Join(
 			away,
 			"parts",
-		), filepath.Join(
-			away,
-			"alerts.ndjson",
-		)
+		), filepath.Join(away, "alerts.ndjson")
 		writeConfig(t, away, "a file, so that nothing can be in it")
 		h := &history{
 			t:      t,

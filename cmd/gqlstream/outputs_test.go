@@ -11,10 +11,7 @@ import (
 // oneCheckpointARun is crashConfig with the checkpoint at the end of a run alone:
 // however slow the machine, the run before is not forgotten.
 var oneCheckpointARun = strings.Replace(
-	crashConfig,
-	"checkpoint: {every: 200ms}",
-	"checkpoint: {every: 24h}",
-	1,
+	crashConfig, "checkpoint: {every: 200ms}", "checkpoint: {every: 24h}", 1,
 )
 
 // The newest estimates and refusals that a broker loses with the power, although
@@ -132,14 +129,7 @@ func TestLostLatestAreMended(t *testing.T) {
 func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 	state, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere", "x")
 	code, _, said := runCommand(
-		"run",
-		"--classes",
-		"2",
-		"--everyone",
-		"--state",
-		state,
-		"--exit-when-drained",
-		"--output",
+		"run", "--classes", "2", "--everyone", "--state", state, "--exit-when-drained", "--output",
 		nowhere,
 	)
 	if code != exitFailed || !strings.Contains(said, nowhere+": no such file or directory") {

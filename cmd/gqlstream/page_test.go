@@ -134,13 +134,7 @@ func TestAPageFindsAFreePort(t *testing.T) {
 	defer taken.Close()
 	state, conf, _ := savedState(t, 8)
 	code, _, said := runCommand(
-		"run",
-		"--config",
-		conf,
-		"--state",
-		state,
-		"--http",
-		taken.Addr().String(),
+		"run", "--config", conf, "--state", state, "--http", taken.Addr().String(),
 		"--exit-when-drained",
 	)
 	if code != exitFailed || !strings.Contains(said, "choose another address with --http") {

@@ -42,13 +42,7 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustRun(
-			t,
-			"run",
-			"--config",
-			conf,
-			"--state",
-			state,
-			"--exit-when-drained",
+			t, "run", "--config", conf, "--state", state, "--exit-when-drained",
 		) // makes the streams
 		publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Stream: in.Log})
 		if err != nil {
@@ -65,15 +59,7 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 		}
 		publisher.Close()
 		mustRun(
-			t,
-			"run",
-			"--config",
-			conf,
-			"--state",
-			state,
-			"--output",
-			output,
-			"--exit-when-drained",
+			t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained",
 		)
 		replayed, _ := mustRun(t, "replay", "--config", conf)
 		text, err := os.ReadFile(output)
@@ -81,9 +67,7 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 			t.Fatalf("prefix %q: %d bytes, %v", prefix, len(text), err)
 		}
 		sameLines(
-			t,
-			"replay with prefix "+prefix,
-			replayed,
+			t, "replay with prefix "+prefix, replayed,
 			strings.Split(strings.TrimSpace(string(text)), "\n"),
 		)
 		list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix", prefix)
@@ -148,16 +132,8 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		members += fmt.Sprintf("all,v%d\n", v)
 	}
 	mustRun(
-		t,
-		"publish",
-		"--nats",
-		server.URL(),
-		"--classes",
-		"left,right",
-		"--edges",
-		data("e.csv", edges),
-		"--labels",
-		data("l.csv", "vertex,label\nv1,left\nv2,right\n"),
+		t, "publish", "--nats", server.URL(), "--classes", "left,right", "--edges",
+		data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"),
 	)
 	if _, err := js.CreateStream(t.Context(), second); err != nil {
 		t.Fatal(err)
@@ -173,17 +149,8 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		}
 	}
 	mustRun(
-		t,
-		"publish",
-		"--nats",
-		server.URL(),
-		"--prefix",
-		"language",
-		"--classes",
-		"de,en,fr",
-		"--members",
-		data("m.csv", members),
-		"--labels",
+		t, "publish", "--nats", server.URL(), "--prefix", "language", "--classes", "de,en,fr",
+		"--members", data("m.csv", members), "--labels",
 		data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"),
 	)
 	conf := data(
@@ -193,14 +160,7 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 	)
 	output := filepath.Join(dir, "out")
 	mustRun(
-		t,
-		"run",
-		"--config",
-		conf,
-		"--state",
-		filepath.Join(dir, "state"),
-		"--output",
-		output,
+		t, "run", "--config", conf, "--state", filepath.Join(dir, "state"), "--output", output,
 		"--exit-when-drained",
 	)
 	written, err := os.ReadFile(output)
@@ -209,10 +169,7 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		t.Errorf("%v\n%s", err, written)
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix",
-		"language"); strings.Contains(
-		list,
-		"edge",
-	) ||
+		"language"); strings.Contains(list, "edge") ||
 		strings.Contains(list, "label") {
 		t.Errorf("refused:\n%s", list)
 	}

@@ -86,10 +86,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 // openOrdered opens the files. Where nobody says the classes, they are those of the run that
 // follows the stream, if there are estimates of one, and those of the files else.
 func (c *publishCmd) openOrdered(
-	ctx context.Context,
-	con console,
-	b *broker.Broker,
-	conf files.Config,
+	ctx context.Context, con console, b *broker.Broker, conf files.Config,
 ) (*files.Source, error) {
 	from := ""
 	if conf.Classes.K() == 0 {
@@ -122,10 +119,7 @@ func (c *publishCmd) openOrdered(
 // publishFiles publishes rows. The error refused says that rows were refused; the others are
 // published then.
 func (c *publishCmd) publishFiles(
-	ctx context.Context,
-	con console,
-	b *broker.Broker,
-	conf files.Config,
+	ctx context.Context, con console, b *broker.Broker, conf files.Config,
 ) (refused, err error) {
 	source, err := c.openOrdered(ctx, con, b, conf)
 	if err != nil {
@@ -159,8 +153,7 @@ func (c *publishCmd) publishFiles(
 	switch {
 	case err != nil:
 	case p.events == 0 && refused == nil:
-		refused = errors.New(
-			"publish: nothing was published: no row of the files is an event")
+		refused = errors.New("publish: nothing was published: no row of the files is an event")
 	case p.events > 0 && refused != nil:
 		refused = fmt.Errorf("publish: the other rows are published, but %w", refused)
 	}

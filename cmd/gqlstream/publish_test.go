@@ -33,12 +33,7 @@ func publishFiles(t *testing.T) []string {
 	edges.WriteString("src,dst,weight,ts,type\n")
 	for i := range 3000 {
 		fmt.Fprintf(
-			&edges,
-			"%d,u%d,%g,%d,x\n",
-			i%50,
-			i%70,
-			1+float64(i%4)/4,
-			1_700_000_000+(i*7)%900,
+			&edges, "%d,u%d,%g,%d,x\n", i%50, i%70, 1+float64(i%4)/4, 1_700_000_000+(i*7)%900,
 		)
 	}
 	edges.WriteString("1,1,1,1700000001,x\n1,2,-3,1700000001,x\n")
@@ -93,10 +88,7 @@ func storedEvents(t *testing.T, state string) []string {
 		t.Fatal(err)
 	}
 	source, err := ingest.OpenJetStream(
-		t.Context(),
-		b.JS,
-		decoder,
-		ingest.JetStreamConfig{UntilLast: true},
+		t.Context(), b.JS, decoder, ingest.JetStreamConfig{UntilLast: true},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -250,15 +242,7 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 		}
 		state := t.TempDir()
 		_, said := mustRun(
-			t,
-			"publish",
-			"--state",
-			state,
-			"--"+c.kind,
-			path,
-			"--map",
-			c.mapping,
-			"--classes",
+			t, "publish", "--state", state, "--"+c.kind, path, "--map", c.mapping, "--classes",
 			"left,right",
 		)
 		if got := storedEvents(t, state); len(got) == 0 || got[0] != c.want {
@@ -275,15 +259,7 @@ func TestPublishNamesTheModelVersion(t *testing.T) {
 		"vertex,p0,p1,version\n1,0.25,0.75,\n2,0.5,0.5,old\n",
 	), t.TempDir()
 	mustRun(
-		t,
-		"publish",
-		"--state",
-		state,
-		"--predictions",
-		path,
-		"--classes",
-		"2",
-		"--model-version",
+		t, "publish", "--state", state, "--predictions", path, "--classes", "2", "--model-version",
 		"new",
 	)
 	got := strings.Join(storedEvents(t, state), "\n")
@@ -386,11 +362,7 @@ func infoMessages(info *jetstream.StreamInfo) uint64 {
 // Which number is which class is never guessed: names of labels alone are in no order, and a run
 // that has published says its own.
 func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
-	labels, predictions := textFile(
-		t,
-		"l.csv",
-		"vertex,label\n1,right\n",
-	), textFile(
+	labels, predictions := textFile(t, "l.csv", "vertex,label\n1,right\n"), textFile(
 		t,
 		"p.csv",
 		"vertex,p_left,p_right\n1,0.25,0.75\n",
@@ -406,25 +378,11 @@ func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
 	}
 	other := t.TempDir()
 	mustRun(
-		t,
-		"run",
-		"--state",
-		other,
-		"--classes",
-		"right,left",
-		"--everyone",
-		"--exit-when-drained",
+		t, "run", "--state", other, "--classes", "right,left", "--everyone", "--exit-when-drained",
 	)
 	mustRun(t, "publish", "--state", other, "--labels", labels)
 	_, said = mustRun(
-		t,
-		"publish",
-		"--state",
-		other,
-		"--labels",
-		labels,
-		"--predictions",
-		predictions,
+		t, "publish", "--state", other, "--labels", labels, "--predictions", predictions,
 	)
 	got := strings.Join(storedEvents(t, other), "\n")
 	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 ||
@@ -461,13 +419,7 @@ func TestPublishExitCodes(t *testing.T) {
 		return path
 	}
 	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
-	bad, none, half := write(
-		"b.csv",
-		"src,dst\n1,\n",
-	), write(
-		"n.csv",
-		"src,dst\n",
-	), write(
+	bad, none, half := write("b.csv", "src,dst\n1,\n"), write("n.csv", "src,dst\n"), write(
 		"h.csv",
 		"src,dst\n1,2\n3,\n",
 	)
@@ -521,12 +473,7 @@ func TestPublishExitCodes(t *testing.T) {
 		code, out, diagnostics := runCommand(append([]string{"publish"}, test.args...)...)
 		if code != test.code || !strings.Contains(out+diagnostics, test.text) {
 			t.Errorf(
-				"%v: exit %d, want %d and %q:\n%s%s",
-				test.args,
-				code,
-				test.code,
-				test.text,
-				out,
+				"%v: exit %d, want %d and %q:\n%s%s", test.args, code, test.code, test.text, out,
 				diagnostics,
 			)
 		}

@@ -53,9 +53,7 @@ func forgetQuestions(
 }
 
 // erasedIn returns the vertices that a log erases.
-func erasedIn(
-	ctx context.Context, js jetstream.JetStream, log string,
-) (map[string]bool, error) {
+func erasedIn(ctx context.Context, js jetstream.JetStream, log string) (map[string]bool, error) {
 	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2}) // events of vertices have no class
 	if err != nil {
 		return nil, err

@@ -42,19 +42,11 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 	dir, address := b.TempDir(), freeAddress(b)
 	writeConfig(b, filepath.Join(dir, "gqlstream.yaml"), questionsConfig)
 	startProgram(
-		b,
-		"run",
-		"--config",
-		filepath.Join(dir, "gqlstream.yaml"),
-		"--state",
-		filepath.Join(dir, "state"),
-		"--listen",
-		address,
+		b, "run", "--config", filepath.Join(dir, "gqlstream.yaml"), "--state",
+		filepath.Join(dir, "state"), "--listen", address,
 	)
 	nc, err := nats.Connect(
-		"nats://"+address,
-		nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1),
+		"nats://"+address, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(100*time.Millisecond),
 	)
 	if err != nil {
@@ -62,17 +54,8 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 	}
 	defer nc.Close()
 	startProgram(
-		b,
-		"simulate",
-		"--nats",
-		"nats://"+address,
-		"--duration",
-		"0",
-		"--vertices",
-		strconv.Itoa(50*communities),
-		"--rate",
-		strconv.Itoa(rate),
-		"--communities",
+		b, "simulate", "--nats", "nats://"+address, "--duration", "0", "--vertices",
+		strconv.Itoa(50*communities), "--rate", strconv.Itoa(rate), "--communities",
 		strconv.Itoa(communities),
 	)
 	last := fmt.Sprintf("group-%02d", communities-1)

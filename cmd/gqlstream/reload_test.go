@@ -168,15 +168,7 @@ func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 // A start that fails must end, also where a setting differs from itself.
 func TestARunWithANumberThatIsNoneEnds(t *testing.T) {
 	code, _, said := runCommand(
-		"run",
-		"--classes",
-		"2",
-		"--alpha",
-		"NaN",
-		"--state",
-		t.TempDir(),
-		"--http",
-		"off",
+		"run", "--classes", "2", "--alpha", "NaN", "--state", t.TempDir(), "--http", "off",
 	)
 	if code != exitUsage || !strings.Contains(said, "alpha is NaN") {
 		t.Errorf("exit %d: %s", code, said)

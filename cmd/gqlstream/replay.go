@@ -94,10 +94,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 
 // openLog opens the one log that the flags name.
 func (c *replayCmd) openLog(
-	ctx context.Context,
-	settings *config.Settings,
-	con console,
-	to event.Position,
+	ctx context.Context, settings *config.Settings, con console, to event.Position,
 	from ingest.JetStreamConfig,
 ) (ingest.Source, error) {
 	steps, err := settings.Steps()

@@ -90,10 +90,7 @@ func (c *restoreCmd) Run(ctx context.Context, con console) error {
 }
 
 func (c *restoreCmd) restoreStream(
-	ctx context.Context,
-	con console,
-	b *broker.Broker,
-	name string,
+	ctx context.Context, con console, b *broker.Broker, name string,
 ) error {
 	var copied broker.StreamCopy
 	path := filepath.Join(c.Dir, backupStreams, name)

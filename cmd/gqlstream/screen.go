@@ -61,9 +61,7 @@ func (p printer) Write(text []byte) (int, error) {
 }
 
 // newTable returns a writer for a table; tabs separate cells.
-func newTable(
-	w io.Writer,
-) *tabwriter.Writer {
+func newTable(w io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(printer{w}, 0, 0, 2, ' ', 0)
 }
 
@@ -137,10 +135,7 @@ func fitted(lines []string, width, height int) []string {
 // showUntil shows the results of next until next or ctx ends. It paints over the whole terminal
 // and always restores it. Without a terminal it prints lines.
 func showUntil(
-	ctx context.Context,
-	w io.Writer,
-	onTerminal, elsewhere time.Duration,
-	ended <-chan error,
+	ctx context.Context, w io.Writer, onTerminal, elsewhere time.Duration, ended <-chan error,
 	next func() (lines []string, more bool),
 ) error {
 	every := elsewhere

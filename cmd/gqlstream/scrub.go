@@ -81,10 +81,7 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 
 // scrubStreams reads the log and the estimates.
 func (c *scrubCmd) scrubStreams(
-	ctx context.Context,
-	con console,
-	b *broker.Broker,
-	kept []ingest.Place,
+	ctx context.Context, con console, b *broker.Broker, kept []ingest.Place,
 	fault func(format string, args ...any),
 ) error {
 	for _, name := range []string{c.names.Log, c.out.Estimates} {

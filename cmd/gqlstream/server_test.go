@@ -26,16 +26,10 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		TLSVerify: true,
 		JetStream: true, StoreDir: dir,
 	})
-	conf, state, labels := filepath.Join(
-		dir,
-		"gqlstream.yaml",
-	), filepath.Join(
+	conf, state, labels := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
 		dir,
 		"state",
-	), filepath.Join(
-		dir,
-		"labels.csv",
-	)
+	), filepath.Join(dir, "labels.csv")
 	writeConfig(
 		t,
 		conf,

@@ -56,16 +56,7 @@ func TestSimulateWritesTheSameBytesForTheSameSeed(t *testing.T) {
 func TestReplayEstimatesWhatSimulateWrote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.ndjson.zst")
 	mustRun(
-		t,
-		"simulate",
-		"--vertices",
-		"500",
-		"--communities",
-		"3",
-		"--duration",
-		"3s",
-		"--out",
-		path,
+		t, "simulate", "--vertices", "500", "--communities", "3", "--duration", "3s", "--out", path,
 	)
 	out, _ := mustRun(t, "replay", "--classes", "2", "--everyone", "--method", "pcc", "--log", path)
 	for _, community := range []string{"everyone", "group-0", "group-1", "group-2"} {
@@ -97,18 +88,8 @@ func TestDemoEndsWithASummaryAndLeavesNothing(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	out, _ := mustRun(
-		t,
-		"demo",
-		"--http",
-		"off",
-		"--vertices",
-		"2000",
-		"--communities",
-		"3",
-		"--duration",
-		"14s",
-		"--speed",
-		"20",
+		t, "demo", "--http", "off", "--vertices", "2000", "--communities", "3", "--duration", "14s",
+		"--speed", "20",
 	)
 	for _, text := range []string{
 		"ours (auto)", "plain counting (pcc)", "truth in our interval",

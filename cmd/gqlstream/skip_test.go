@@ -34,10 +34,7 @@ func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
 		t.Errorf("a message that is applied: exit %d\n%s", code, said)
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason",
-		"skipped"); !strings.Contains(
-		list,
-		" 17 ",
-	) {
+		"skipped"); !strings.Contains(list, " 17 ") {
 		t.Errorf("the quarantine has\n%s", list)
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state)

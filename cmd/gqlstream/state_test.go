@@ -149,10 +149,7 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 		} {
 			if got := byRecord(t, replay(p, args...)); got != byRecord(t, at[p]) {
 				t.Errorf(
-					"seed %d: replay %v gives\n%s, published was\n%s",
-					seed,
-					args,
-					got,
+					"seed %d: replay %v gives\n%s, published was\n%s", seed, args, got,
 					byRecord(t, at[p]),
 				)
 			}
@@ -161,16 +158,9 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 	}
 	last := order[len(order)-1]
 	if got := byRecord(t, replay(last, "--use-checkpoint", "--from",
-		strconv.FormatUint(last-1, 10))); got != byRecord(
-		t,
-		at[last],
-	) {
+		strconv.FormatUint(last-1, 10))); got != byRecord(t, at[last]) {
 		t.Errorf(
-			"seed %d: from a checkpoint to %d:\n%s, published was\n%s",
-			seed,
-			last,
-			got,
-			at[last],
+			"seed %d: from a checkpoint to %d:\n%s, published was\n%s", seed, last, got, at[last],
 		)
 	}
 	t.Logf("%d replays, estimates at %d positions", checked, len(order))
@@ -242,11 +232,8 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 		for _, when := range []string{"checkpoint", "step"} {
 			if got := digests[when+" "+fields[0]]; got != fields[5] {
 				t.Errorf(
-					"seed %d: checkpoint %s has the state %s, the replay %q",
-					seed,
-					fields[0],
-					fields[5],
-					got,
+					"seed %d: checkpoint %s has the state %s, the replay %q", seed, fields[0],
+					fields[5], got,
 				)
 			}
 		}
@@ -282,15 +269,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		for _, format := range []string{"parquet", "csv"} {
 			out := filepath.Join(dir, table+"."+format)
 			_, said := mustRun(
-				t,
-				"snapshot",
-				"export",
-				"--state",
-				state,
-				"--table",
-				table,
-				"--out",
-				out,
+				t, "snapshot", "export", "--state", state, "--table", table, "--out", out,
 			)
 			sizes[strings.Fields(strings.TrimPrefix(said, out+": "))[0]] = format
 		}
@@ -311,17 +290,8 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	once := map[string]string{}
 	for _, format := range []string{"parquet", "csv"} {
 		out, _ := mustRun(
-			t,
-			"estimate",
-			"--classes",
-			"2",
-			"--method",
-			"pcc",
-			"--everyone",
-			"--format",
-			"json",
-			"--edges",
-			filepath.Join(dir, "edges."+format),
+			t, "estimate", "--classes", "2", "--method", "pcc", "--everyone", "--format", "json",
+			"--edges", filepath.Join(dir, "edges."+format),
 		)
 		once[out] = format
 	}
@@ -406,10 +376,7 @@ func TestAnotherConfigurationAfterAPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := strings.Replace(
-		string(text),
-		"communities:",
-		"communities:\n  - {name: all again, everyone: true}",
-		1,
+		string(text), "communities:", "communities:\n  - {name: all again, everyone: true}", 1,
 	)
 	if other == string(text) {
 		t.Fatalf("the configuration has no communities:\n%s", text)
@@ -482,13 +449,7 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 		}
 	}
 	code, _, said := runCommand(
-		"explain",
-		"--config",
-		conf,
-		"--state",
-		state,
-		"--community",
-		"everyone",
+		"explain", "--config", conf, "--state", state, "--community", "everyone",
 	)
 	if code == 0 || !strings.Contains(said, "the newest estimates are of configuration") {
 		t.Fatalf("explain: exit %d: %s", code, said)

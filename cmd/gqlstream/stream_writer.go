@@ -59,10 +59,7 @@ func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 // publish publishes the events [from, to) of a kind, in halves if the message would be too large,
 // and waits until the rate allows as many more.
 func (s *streamWriter) publish(
-	ctx context.Context,
-	kind event.Kind,
-	b *event.Batch,
-	from, to int,
+	ctx context.Context, kind event.Kind, b *event.Batch, from, to int,
 ) error {
 	payload, form := wire.Encode(kind, b, from, to)
 	if int64(len(payload)) > s.bytesMax && to-from > 1 {

@@ -34,12 +34,8 @@ func TestLicencesOfAllModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := exec.Command(
-		"go",
-		"list",
-		"-deps",
-		"-f",
-		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}",
-		"./cmd/gqlstream",
+		"go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/gqlstream",
 	)
 	list.Dir = command.Dir
 	modules, err := list.Output()

@@ -79,10 +79,8 @@ func loseVolume(t *testing.T, lost string, purged bool) {
 	after := d.lastSequence()
 	d.goesOn(purged)
 	t.Logf(
-		"went on after %v; of %d messages %d are lost",
-		time.Since(begun).Round(time.Millisecond),
-		before,
-		before-after,
+		"went on after %v; of %d messages %d are lost", time.Since(begun).Round(time.Millisecond),
+		before, before-after,
 	)
 	if lost == "state" && after < before {
 		t.Errorf("%d messages are lost with the state", before-after)

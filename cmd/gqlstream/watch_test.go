@@ -182,15 +182,7 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 	}
 	page.Write(list)
 	out, _ := mustRun(
-		t,
-		"watch",
-		"--url",
-		page.URL(),
-		"--count",
-		"1",
-		"--flagged",
-		"--sort",
-		"width",
+		t, "watch", "--url", page.URL(), "--count", "1", "--flagged", "--sort", "width",
 		"--reverse",
 	)
 	for _, name := range []string{"c1997", "c1998", "c1999"} {
@@ -202,12 +194,7 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 		t.Errorf("%d communities, want 3: %s", n, out)
 	}
 	out, _ = mustRun(
-		t,
-		"watch",
-		"--url",
-		page.URL(),
-		"--count",
-		"1",
+		t, "watch", "--url", page.URL(), "--count", "1",
 	) // all of them, where there is no terminal
 	if n := strings.Count(out, "\n"); n < 2000 {
 		t.Errorf("%d lines of 2,000 communities", n)

@@ -70,16 +70,10 @@ func newWorkersRun(t *testing.T, seed uint64) (*workersRun, config.Settings) {
 	random := rand.New(rand.NewPCG(seed, 23))
 	g := &workersRun{groupRun: groupRun{crashRun: crashRun{t: t, seed: seed, rand: random}}}
 	dir := t.TempDir()
-	g.config, g.output, g.alerts = filepath.Join(
-		dir,
-		"gqlstream.yaml",
-	), filepath.Join(
+	g.config, g.output, g.alerts = filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
 		dir,
 		"estimates.ndjson",
-	), filepath.Join(
-		dir,
-		"alerts.ndjson",
-	)
+	), filepath.Join(dir, "alerts.ndjson")
 	g.parts = filepath.Join(dir, "parts")
 	classes := g.configure()
 	settings, err := config.Load(g.config)
@@ -142,11 +136,7 @@ func (g *workersRun) configure() (classes int) {
 	line(
 		"%s",
 		one(
-			"",
-			"",
-			"kernel: truncated",
-			"kernel: lazy",
-			"kernel: shortest-path",
+			"", "", "kernel: truncated", "kernel: lazy", "kernel: shortest-path",
 			"kernel: constant",
 		),
 	)
@@ -154,19 +144,14 @@ func (g *workersRun) configure() (classes int) {
 	line(
 		"%s",
 		one(
-			"",
-			"late: {after: 10m}",
-			"late: {after: 1m, divert: [edges, labels]}",
+			"", "late: {after: 10m}", "late: {after: 1m, divert: [edges, labels]}",
 			"late: {after: 1m, divert: [predictions, members]}",
 		),
 	)
 	line(
 		"%s",
 		one(
-			"",
-			"limits: {vertices: 30}",
-			"limits: {edges: 40}",
-			"limits: {communities: 5}",
+			"", "limits: {vertices: 30}", "limits: {edges: 40}", "limits: {communities: 5}",
 			"control: {configure: deny}",
 		),
 	)
@@ -197,12 +182,7 @@ func (g *workersRun) configure() (classes int) {
 	line("%s}", out)
 	writeConfig(g.t, g.config, text.String())
 	g.what = fmt.Sprintf(
-		"%d classes, %v, %s shards, copies %s, %s time",
-		classes,
-		methods,
-		shards,
-		copies,
-		mode,
+		"%d classes, %v, %s shards, copies %s, %s time", classes, methods, shards, copies, mode,
 	)
 	return classes
 }
@@ -231,10 +211,7 @@ func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 
 // startWorker runs a worker in this process until ctx ends.
 func startWorker(
-	ctx context.Context,
-	settings config.Settings,
-	name, state string,
-	said *logged,
+	ctx context.Context, settings config.Settings, name, state string, said *logged,
 	ended chan<- error,
 ) {
 	settings.State = state
@@ -271,10 +248,7 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 		}
 		if time.Since(begun) > groupWaitMax {
 			g.t.Fatalf(
-				"seed %d: not everything is published after %v\n%s",
-				g.seed,
-				groupWaitMax,
-				said,
+				"seed %d: not everything is published after %v\n%s", g.seed, groupWaitMax, said,
 			)
 		}
 	}

@@ -42,22 +42,11 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 	for i := range 3 {
 		dir := t.TempDir()
 		here := strings.NewReplacer(
-			"/etc/nats/tls",
-			tls,
-			"/var/lib/nats",
-			dir,
-			`http: "127.0.0.1:8222"`,
-			"",
-			"port: 4222",
-			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[i]),
-			"port: 6222",
-			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[3+i]),
-			"nats-1:6222",
-			fmt.Sprint("127.0.0.1:", ports[3]),
-			"nats-2:6222",
-			fmt.Sprint("127.0.0.1:", ports[4]),
-			"nats-3:6222",
-			fmt.Sprint("127.0.0.1:", ports[5]),
+			"/etc/nats/tls", tls, "/var/lib/nats", dir, `http: "127.0.0.1:8222"`, "", "port: 4222",
+			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[i]), "port: 6222",
+			fmt.Sprintf("listen: \"127.0.0.1:%d\"", ports[3+i]), "nats-1:6222",
+			fmt.Sprint("127.0.0.1:", ports[3]), "nats-2:6222", fmt.Sprint("127.0.0.1:", ports[4]),
+			"nats-3:6222", fmt.Sprint("127.0.0.1:", ports[5]),
 		)
 		write(t, filepath.Join(dir, "common.conf"), here.Replace(text(t, "common.conf")))
 		write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
@@ -67,10 +56,7 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 	for i, s := range servers {
 		if want := fmt.Sprintf("nats-%d", i+1); s.Name() != want || s.ClusterName() != "gqlstream" {
 			t.Errorf(
-				"server %s of cluster %s, want %s of gqlstream",
-				s.Name(),
-				s.ClusterName(),
-				want,
+				"server %s of cluster %s, want %s of gqlstream", s.Name(), s.ClusterName(), want,
 			)
 		}
 	}
@@ -115,15 +101,7 @@ func TestRunOnThreeServers(t *testing.T) {
 	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
 	stays := startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
 	dies := startProgram(
-		t,
-		"run",
-		"--config",
-		path,
-		"--group",
-		"cluster",
-		"--worker",
-		"worker-2",
-		"--state",
+		t, "run", "--config", path, "--group", "cluster", "--worker", "worker-2", "--state",
 		t.TempDir(),
 	)
 	dies.page(t)
@@ -131,11 +109,7 @@ func TestRunOnThreeServers(t *testing.T) {
 	connectTo := func(role string) jetstream.JetStream {
 		js, err := jetstream.New(
 			dial(
-				t,
-				addresses,
-				role,
-				make(chan error, 16),
-				nats.RootCAs(ca),
+				t, addresses, role, make(chan error, 16), nats.RootCAs(ca),
 				nats.ReconnectWait(50*time.Millisecond),
 			),
 		)

@@ -183,9 +183,7 @@ var operatorReplies = []string{
 
 // attack has one client publish, ask and reply at random while the pace is open, until the time is
 // over.
-func attack(
-	t *testing.T, url, role string, seed uint64, p *pace, until time.Time,
-) (sent int) {
+func attack(t *testing.T, url, role string, seed uint64, p *pace, until time.Time) (sent int) {
 	c := connect(t, url, role)
 	r := rand.New(rand.NewPCG(seed, 47))
 	subjects := hostileSubjects
@@ -332,12 +330,8 @@ http: {listen: "127.0.0.1:0"}
 		n += <-sent
 	}
 	t.Logf(
-		"%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s",
-		n,
-		p.bursts,
-		p.logged,
-		p.working.Round(time.Millisecond),
-		seconds,
+		"%d hostile messages in %d bursts, %d in the log; the run worked %v of %d s", n, p.bursts,
+		p.logged, p.working.Round(time.Millisecond), seconds,
 	)
 	catchUp(t, url, 5*time.Minute)
 	if err := run.Process.Signal(os.Interrupt); err != nil {
@@ -378,8 +372,6 @@ http: {listen: "127.0.0.1:0"}
 	}
 	t.Logf(
 		"%d records equal to the replay, which took %v; %d acknowledgements among them are ignored",
-		len(published),
-		took.Round(time.Millisecond),
-		foreign,
+		len(published), took.Round(time.Millisecond), foreign,
 	)
 }

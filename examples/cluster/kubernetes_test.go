@@ -33,11 +33,7 @@ func TestManifestsFitTheServers(t *testing.T) {
 		)
 	}
 	options, err := server.ConfigureOptions(
-		flag.NewFlagSet("nats-server", flag.ContinueOnError),
-		args,
-		nil,
-		nil,
-		nil,
+		flag.NewFlagSet("nats-server", flag.ContinueOnError), args, nil, nil, nil,
 	)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -47,9 +43,7 @@ func TestManifestsFitTheServers(t *testing.T) {
 		options.Cluster.Name != "gqlstream" ||
 		!options.SyncAlways {
 		t.Errorf(
-			"the server is %s of %s with the routes %v",
-			options.ServerName,
-			options.Cluster.Name,
+			"the server is %s of %s with the routes %v", options.ServerName, options.Cluster.Name,
 			options.Routes,
 		)
 	}

@@ -311,10 +311,7 @@ func (a *attempt) takeID() bool {
 	defer cancel()
 	_, _ = a.c.RequestMsgWithContext(ctx, m)
 	ack, err := a.observer.js.Publish(
-		a.t.Context(),
-		"gql.edge",
-		[]byte("{}"),
-		jetstream.WithMsgID(id),
+		a.t.Context(), "gql.edge", []byte("{}"), jetstream.WithMsgID(id),
 	)
 	if err != nil {
 		a.t.Fatal(err)
@@ -374,10 +371,7 @@ func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 	if want := []string{
 		"worker", "answers", "operator", "producer", "reader",
 		"copies",
-	}; !slices.Equal(
-		roles,
-		want,
-	) {
+	}; !slices.Equal(roles, want) {
 		t.Fatalf("the table has the roles %q, want %q", roles, want)
 	}
 	url := startWithPermissions(t)

@@ -161,10 +161,7 @@ func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
 // The message id makes the broker drop a message that is sent again within two
 // minutes.
 func publish(
-	ctx context.Context,
-	js jetstream.JetStream,
-	producer string,
-	now time.Time,
+	ctx context.Context, js jetstream.JetStream, producer string, now time.Time,
 ) (n int, err error) {
 	for _, b := range batches(now) {
 		for _, form := range []string{formJSON, formNDJSON, formArrow} {

@@ -45,16 +45,8 @@ func startRun(t *testing.T) (program, server, page string) {
 	program = filepath.Join(dir, "gqlstream")
 	output(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../../cmd/gqlstream")
 	command := exec.Command(
-		program,
-		"run",
-		"--state",
-		filepath.Join(dir, "state"),
-		"--classes",
-		"left,right",
-		"--listen",
-		"127.0.0.1:0",
-		"--http",
-		"127.0.0.1:0",
+		program, "run", "--state", filepath.Join(dir, "state"), "--classes", "left,right",
+		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
 	)
 	said, err := command.StderrPipe()
 	if err != nil {
@@ -71,9 +63,7 @@ func startRun(t *testing.T) (program, server, page string) {
 			t.Errorf("the run ended: %v", err)
 		}
 	})
-	lines, addresses := bufio.NewScanner(
-		said,
-	), regexp.MustCompile(
+	lines, addresses := bufio.NewScanner(said), regexp.MustCompile(
 		`(nats|http)://127\.0\.0\.1:[1-9]\d*`,
 	)
 	for (server == "" || page == "") && lines.Scan() {
@@ -93,21 +83,9 @@ func startRun(t *testing.T) (program, server, page string) {
 	}()
 	data := filepath.Join("..", "data")
 	output(
-		t,
-		nil,
-		program,
-		"publish",
-		"--classes",
-		"left,right",
-		"--nats",
-		server,
-		"--edges",
-		filepath.Join(data, "edges.csv"),
-		"--labels",
-		filepath.Join(data, "labels.csv"),
-		"--predictions",
-		filepath.Join(data, "predictions.csv"),
-		"--members",
+		t, nil, program, "publish", "--classes", "left,right", "--nats", server, "--edges",
+		filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
+		"--predictions", filepath.Join(data, "predictions.csv"), "--members",
 		filepath.Join(data, "members.csv"),
 	)
 	output(t, nil, program, "watch", "--url", page, "--count", "2") // waits for estimates
@@ -125,10 +103,7 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 		}
 	}
 	if refused := output(t, nil, program, "quarantine", "list", "--nats",
-		server); !strings.Contains(
-		refused,
-		"0 entries",
-	) {
+		server); !strings.Contains(refused, "0 entries") {
 		t.Errorf("refused:\n%s", refused)
 	}
 }
@@ -142,16 +117,7 @@ func TestPackageCanBeInstalled(t *testing.T) {
 	}
 	target := filepath.Join(dir, "target")
 	output(
-		t,
-		nil,
-		interpreter(),
-		"-m",
-		"pip",
-		"install",
-		"--quiet",
-		"--no-deps",
-		"--target",
-		target,
+		t, nil, interpreter(), "-m", "pip", "install", "--quiet", "--no-deps", "--target", target,
 		source,
 	)
 	// The current folder has the same module: it is taken out of the search.
@@ -169,12 +135,8 @@ func TestNotebookRunsFromTopToBottom(t *testing.T) {
 	program, server, page := startRun(t)
 	result := filepath.Join(t.TempDir(), "result.ipynb")
 	output(
-		t,
-		[]string{"GQLSTREAM_NATS=" + server, "GQLSTREAM_PAGE=" + page},
-		interpreter(),
-		"run_notebook.py",
-		"notebook.ipynb",
-		result,
+		t, []string{"GQLSTREAM_NATS=" + server, "GQLSTREAM_PAGE=" + page}, interpreter(),
+		"run_notebook.py", "notebook.ipynb", result,
 	)
 	text, err := os.ReadFile(result)
 	if err != nil {
@@ -186,10 +148,7 @@ func TestNotebookRunsFromTopToBottom(t *testing.T) {
 		}
 	}
 	if refused := output(t, nil, program, "quarantine", "list", "--nats",
-		server); !strings.Contains(
-		refused,
-		"0 entries",
-	) {
+		server); !strings.Contains(refused, "0 entries") {
 		t.Errorf("refused:\n%s", refused)
 	}
 }

@@ -89,10 +89,7 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 			p.groups[i].total += float64(times)
 		})
 		if len(p.groups[i].members) == 0 {
-			return nil, fmt.Errorf(
-				"ask: all members of community %q are labelled",
-				name,
-			)
+			return nil, fmt.Errorf("ask: all members of community %q are labelled", name)
 		}
 		p.stratify(i)
 	}

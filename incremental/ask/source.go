@@ -83,11 +83,7 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 // below it is looked at. complete adds to the checkpoint what other workers of a group estimate; it
 // may be nil.
 func OfState(
-	path string,
-	names []string,
-	floor int,
-	complete func(*checkpoint.Checkpoint),
-	q Question,
+	path string, names []string, floor int, complete func(*checkpoint.Checkpoint), q Question,
 ) (*Answer, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(path, "checkpoints"))
 	var damage error

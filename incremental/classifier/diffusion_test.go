@@ -64,11 +64,7 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 			for v := range Vertex(view.Vertices()) {
 				if !view.Erased(v) && !outside(view, v) {
 					compared += checkShares(
-						t,
-						seed,
-						view,
-						v,
-						y.RawRowView(int(v)),
+						t, seed, view, v, y.RawRowView(int(v)),
 						sourceClass(view, v) != event.NoClass,
 					)
 				}
@@ -83,12 +79,7 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 // checkShares holds the prediction of v against what walks from it meet, and returns
 // how many predictions it compared.
 func checkShares(
-	t *testing.T,
-	seed uint64,
-	view graphstore.View,
-	v Vertex,
-	y []float64,
-	source bool,
+	t *testing.T, seed uint64, view graphstore.View, v Vertex, y []float64, source bool,
 ) int {
 	t.Helper()
 	got, sum := view.Prediction(v), 0.0
@@ -105,12 +96,8 @@ func checkShares(
 		share, want := float64(got[i])/event.One, (meet+Prior/float64(len(y)))/(sum+Prior)
 		if off := math.Abs(share - want); off > Lag+shareError(len(y))+2.0/event.One {
 			t.Fatalf(
-				"seed %d: vertex %d class %d: predicted %v, a dense solution gives %v",
-				seed,
-				v,
-				i,
-				share,
-				want,
+				"seed %d: vertex %d class %d: predicted %v, a dense solution gives %v", seed, v, i,
+				share, want,
 			)
 		}
 	}
@@ -164,12 +151,8 @@ func TestDiffusionFromNothingAgrees(t *testing.T) {
 			for i, y := range anew.dual.Values(v) {
 				if off := math.Abs(y - followed.dual.Values(v)[i]); off > 2*Tolerance {
 					t.Fatalf(
-						"seed %d: vertex %d class %d: %v, from nothing %v",
-						seed,
-						v,
-						i,
-						followed.dual.Values(v)[i],
-						y,
+						"seed %d: vertex %d class %d: %v, from nothing %v", seed, v, i,
+						followed.dual.Values(v)[i], y,
 					)
 				}
 			}

@@ -101,10 +101,7 @@ func benchmarkUpdate(b *testing.B, tolerance float64, batch, members int) {
 // benchmarkRecompute returns the shortest of three times that a new field with
 // the source of f takes to the certificate.
 func benchmarkRecompute(
-	b *testing.B,
-	view graphstore.View,
-	f *Field,
-	certificate float64,
+	b *testing.B, view graphstore.View, f *Field, certificate float64,
 ) time.Duration {
 	var sources []SourceChange
 	for v, m := range f.source {

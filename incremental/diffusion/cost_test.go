@@ -10,17 +10,10 @@ import (
 // cost is the work between two counts, in neighbours visited.
 func cost(view graphstore.View, before, after Work) float64 {
 	passes := after.Iterations + after.Rebuilds - before.Iterations - before.Rebuilds
-	return float64(
-		after.Traversals-before.Traversals,
-	) + pushCost*float64(
+	return float64(after.Traversals-before.Traversals) + pushCost*float64(
 		after.Pushes-before.Pushes,
 	) +
-		float64(
-			passes,
-		)*passCost(
-			view,
-			passGain,
-		)
+		float64(passes)*passCost(view, passGain)
 }
 
 // No batch, however large, may cost much more than a recompute to the same
@@ -44,11 +37,8 @@ func TestUpdateCostsNoMoreThanRecompute(t *testing.T) {
 				worst = max(worst, ratio)
 				if ratio > 1.2 || events == 1 && tolerance == 1e-1 && ratio > 0.2 {
 					t.Errorf(
-						"%+v tolerance %v, %d events: %.2f times a recompute",
-						shape,
-						tolerance,
-						events,
-						ratio,
+						"%+v tolerance %v, %d events: %.2f times a recompute", shape, tolerance,
+						events, ratio,
 					)
 				}
 			}
@@ -76,9 +66,7 @@ func TestResidualsWaitForTheTolerance(t *testing.T) {
 			}
 			if early = early && f.Certificate() < tolerance/2; early && f.Work().Pushes > 0 {
 				t.Fatalf(
-					"%d members, step %d: pushed at a certificate of %v",
-					members,
-					step,
+					"%d members, step %d: pushed at a certificate of %v", members, step,
 					f.Certificate(),
 				)
 			}

@@ -119,11 +119,7 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 		}
 		first := i * lanes
 		passes[i], left[i] = g.iterateBlock(
-			view,
-			scratch[worker],
-			first,
-			min(first+lanes, g.l),
-			goal,
+			view, scratch[worker], first, min(first+lanes, g.l), goal,
 		)
 	})
 	g.work.Iterations += slices.Max(passes)
@@ -135,10 +131,7 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 // It returns how many passes that took, and the bound of |R(v)| / (a d(v)). R by definition, which
 // takes a pass too, is computed where the last pass should have brought it below the goal.
 func (g *Dual) iterateBlock(
-	view graphstore.View,
-	y []lane,
-	first, end int,
-	goal float64,
+	view graphstore.View, y []lane, first, end int, goal float64,
 ) (passes uint64, bound float64) {
 	b := g.block(y, first, end)
 	digit, root, before := uint64(digitPasses(g.keep)), math.Sqrt(b.omega-1), math.Inf(1)

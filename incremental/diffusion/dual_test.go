@@ -125,13 +125,7 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 			if e := math.Abs(estimates[i] - y.At(v, i)); e > 2*g.Certificate()+1e-11 {
 				t.Fatalf(
 					"seed %d step %d: value %d of %d is estimated as %v, want %v, certificate %v",
-					seed,
-					step,
-					i,
-					v,
-					estimates[i],
-					y.At(v, i),
-					g.Certificate(),
+					seed, step, i, v, estimates[i], y.At(v, i), g.Certificate(),
 				)
 			}
 		}

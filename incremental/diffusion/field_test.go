@@ -81,12 +81,7 @@ func checkTouched(t *testing.T, f *Field, before []float64, seed uint64, step in
 		}
 		if now := f.Mass(Vertex(v)); now != was && !seen[Vertex(v)] {
 			t.Fatalf(
-				"seed %d step %d: mass of %d went from %v to %v untouched",
-				seed,
-				step,
-				v,
-				was,
-				now,
+				"seed %d step %d: mass of %d went from %v to %v untouched", seed, step, v, was, now,
 			)
 		}
 	}
@@ -144,13 +139,7 @@ func TestOrderInABatchDoesNotMatter(t *testing.T) {
 
 func clone(f *Field) *Field {
 	g := *f
-	g.z, g.r, g.d, g.source = slices.Clone(
-		f.z,
-	), slices.Clone(
-		f.r,
-	), slices.Clone(
-		f.d,
-	), slices.Clone(
+	g.z, g.r, g.d, g.source = slices.Clone(f.z), slices.Clone(f.r), slices.Clone(f.d), slices.Clone(
 		f.source,
 	)
 	g.queue, g.touched, g.touchedSet = nil, slices.Clone(f.touched), slices.Clone(f.touchedSet)
@@ -162,15 +151,7 @@ func TestFieldIsLinearInTheSource(t *testing.T) {
 	for seed := range uint64(32) {
 		alpha, tolerance, weighted := settings(seed)
 		w := newWorld(t, seed, 200, weighted)
-		f, g, both := newField(
-			t,
-			alpha,
-			tolerance,
-		), newField(
-			t,
-			alpha,
-			tolerance,
-		), newField(
+		f, g, both := newField(t, alpha, tolerance), newField(t, alpha, tolerance), newField(
 			t,
 			alpha,
 			tolerance,
@@ -299,10 +280,7 @@ func TestCertificateHoldsAfterLongStream(t *testing.T) {
 			e := distance(masses(f), iterated(view, f.config.Alpha, f.source)) / f.SourceSum()
 			if c := f.Certificate(); e > c+1e-12 || c > f.config.Tolerance {
 				t.Fatalf(
-					"step %d: error %v, certificate %v, tolerance %v",
-					step,
-					e,
-					c,
+					"step %d: error %v, certificate %v, tolerance %v", step, e, c,
 					f.config.Tolerance,
 				)
 			}
@@ -310,9 +288,7 @@ func TestCertificateHoldsAfterLongStream(t *testing.T) {
 	}
 	for _, f := range fields {
 		t.Logf(
-			"%+v certificate %.3g rounding %.3g",
-			f.Work(),
-			f.Certificate(),
+			"%+v certificate %.3g rounding %.3g", f.Work(), f.Certificate(),
 			f.rounding*unitRoundoff,
 		)
 	}
@@ -401,10 +377,7 @@ func TestLastLeaveLeavesNothing(t *testing.T) {
 	f.Update(view, nil, []SourceChange{{0, -0.1}, {1, -0.2}})
 	if f.SourceSum() != 0 || total(masses(f)) != 0 || f.Certificate() != 0 {
 		t.Fatalf(
-			"M = %v, mass %v, certificate %v",
-			f.SourceSum(),
-			total(masses(f)),
-			f.Certificate(),
+			"M = %v, mass %v, certificate %v", f.SourceSum(), total(masses(f)), f.Certificate(),
 		)
 	}
 }
@@ -438,11 +411,7 @@ func (f *Field) Check(view graphstore.View) error {
 			errs = append(
 				errs,
 				fmt.Errorf(
-					"%s is %v, recomputed %v, allowed difference %v",
-					what,
-					have,
-					want,
-					bound,
+					"%s is %v, recomputed %v, allowed difference %v", what, have, want, bound,
 				),
 			)
 		}

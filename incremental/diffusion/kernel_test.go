@@ -35,9 +35,7 @@ func walkMatrix(view graphstore.View, loop float64) *mat.Dense {
 }
 
 // oracleKernel evaluates the definitions of the kernels with dense matrices.
-func oracleKernel(
-	view graphstore.View, name string, source []float64, alpha float64,
-) []float64 {
+func oracleKernel(view graphstore.View, name string, source []float64, alpha float64) []float64 {
 	n := len(source)
 	m := mat.NewVecDense(n, append([]float64(nil), source...))
 	x := mat.VecDenseCopyOf(m)

@@ -40,10 +40,8 @@ func TestRelaxationsAreDivided(t *testing.T) {
 				divided++
 				if work += visited; visited >= visits+maxWork(view) {
 					t.Fatalf(
-						"seed %d: %v visits were made, allowed were %v and those of a vertex",
-						seed,
-						visited,
-						visits,
+						"seed %d: %v visits were made, allowed were %v and those of a vertex", seed,
+						visited, visits,
 					)
 				}
 				restored, err := RestoreRelaxation(alpha, view, x.State())
@@ -57,9 +55,7 @@ func TestRelaxationsAreDivided(t *testing.T) {
 			finish()
 			if !reflect.DeepEqual(whole.State(), x.State()) || visited != work {
 				t.Fatalf(
-					"seed %d: divided and whole are not the same; %v and %v visits",
-					seed,
-					work,
+					"seed %d: divided and whole are not the same; %v and %v visits", seed, work,
 					visited,
 				)
 			}
@@ -88,11 +84,7 @@ func maxWork(view graphstore.View) (most float64) {
 }
 
 func checkRelaxation(
-	t *testing.T,
-	x *Relaxation,
-	view graphstore.View,
-	alpha float64,
-	seed uint64,
+	t *testing.T, x *Relaxation, view graphstore.View, alpha float64, seed uint64,
 ) {
 	t.Helper()
 	n := view.Vertices()

@@ -37,9 +37,7 @@ func TestRoundingStaysWithinItsBound(t *testing.T) {
 		}
 		if apart > f.rounding*unitRoundoff {
 			t.Fatalf(
-				"step %d: R is %v from its definition, bound %v",
-				step,
-				apart,
+				"step %d: R is %v from its definition, bound %v", step, apart,
 				f.rounding*unitRoundoff,
 			)
 		}
@@ -54,9 +52,7 @@ func TestRoundingStaysWithinItsBound(t *testing.T) {
 		)
 	}
 	t.Logf(
-		"rounding reached %.3g of the floor and %.3g of its bound, %+v",
-		accumulated,
-		worst,
+		"rounding reached %.3g of the floor and %.3g of its bound, %+v", accumulated, worst,
 		f.Work(),
 	)
 }

@@ -103,11 +103,7 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			if n := float64(end.Vertices); n > end.Estimate.Members ||
 				(n == 0) != (end.Estimate.Members == 0) {
 				t.Errorf(
-					"seed %d %s end %d: %v members of %v",
-					seed,
-					x.Community,
-					i,
-					end.Vertices,
+					"seed %d %s end %d: %v members of %v", seed, x.Community, i, end.Vertices,
 					end.Estimate.Members,
 				)
 			}
@@ -123,14 +119,8 @@ func TestContributionsSumToTheChange(t *testing.T) {
 				options,
 			) {
 				t.Errorf(
-					"seed %d %s %s %s end %d: explained %v, estimated %v",
-					seed,
-					config.Classifier,
-					x.Method,
-					x.Community,
-					i,
-					end.Estimate.Prevalence,
-					want[i].Prevalence,
+					"seed %d %s %s %s end %d: explained %v, estimated %v", seed, config.Classifier,
+					x.Method, x.Community, i, end.Estimate.Prevalence, want[i].Prevalence,
 				)
 			}
 		}
@@ -180,12 +170,7 @@ func explainRandom(
 		Config: config, Estimate: config.Estimates[0], Named: 2,
 		Community: known[int(seed)%len(known)],
 	}
-	w, err := Begin(
-		context.Background(),
-		graph,
-		Place{graph.Position(), log[from-1].Time},
-		options,
-	)
+	w, err := Begin(context.Background(), graph, Place{graph.Position(), log[from-1].Time}, options)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -204,10 +189,7 @@ func explainRandom(
 
 // estimateAt is what a cold core says after a log.
 func estimateAt(
-	t *testing.T,
-	config incremental.Config,
-	log []event.Batch,
-	community string,
+	t *testing.T, config incremental.Config, log []event.Batch, community string,
 ) quant.Estimate {
 	t.Helper()
 	core := twin(t, config)
@@ -317,9 +299,7 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 func TestUnknownCommunity(t *testing.T) {
 	core := twin(t, incremental.Config{Classes: 2})
 	_, err := Begin(
-		context.Background(),
-		core,
-		Place{},
+		context.Background(), core, Place{},
 		Options{Config: incremental.Config{Classes: 2}, Community: "none"},
 	)
 	if !errors.Is(err, ErrUnknown) {

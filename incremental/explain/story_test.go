@@ -120,10 +120,8 @@ func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
 					}
 					if math.Abs(off) > 1e-12 {
 						t.Errorf(
-							"class %d: contribution %v of a change of %v",
-							k,
-							x.Causes[0].Contribution[k],
-							x.Change[k],
+							"class %d: contribution %v of a change of %v", k,
+							x.Causes[0].Contribution[k], x.Change[k],
 						)
 					}
 				}
@@ -154,10 +152,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		x.To.Estimate.ModelVersion != "m2" {
 		t.Fatalf(
 			"%d causes over %d states from %q to %q, want 5 and coefficients from m1 to m2",
-			len(x.Causes),
-			x.States,
-			x.From.Estimate.ModelVersion,
-			x.To.Estimate.ModelVersion,
+			len(x.Causes), x.States, x.From.Estimate.ModelVersion, x.To.Estimate.ModelVersion,
 		)
 	}
 	for k := range x.Change {
@@ -220,10 +215,7 @@ func tell(t *testing.T, method quant.Method, b event.Batch) *quant.Explanation {
 
 // tellWith is tell with other options.
 func tellWith(
-	t *testing.T,
-	method quant.Method,
-	b event.Batch,
-	change func(*Options),
+	t *testing.T, method quant.Method, b event.Batch, change func(*Options),
 ) *quant.Explanation {
 	t.Helper()
 	options := quant.DefaultOptions()
@@ -307,9 +299,7 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	graphOnly(graph, world())
 	begin := func() *Walk {
 		w, err := Begin(
-			t.Context(),
-			graph,
-			Place{Position: 1},
+			t.Context(), graph, Place{Position: 1},
 			Options{Config: config, Community: "c", Estimate: options},
 		)
 		if err != nil {

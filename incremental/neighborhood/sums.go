@@ -258,11 +258,7 @@ func predictionChange(delta *graphstore.Delta, v Vertex) *graphstore.PredictionC
 }
 
 // EvidenceBefore returns the evidence behind the prediction of v before delta.
-func EvidenceBefore(
-	view graphstore.View,
-	delta *graphstore.Delta,
-	v Vertex,
-) graphstore.Evidence {
+func EvidenceBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) graphstore.Evidence {
 	e := changeOf(delta.Evidence, v, func(c graphstore.EvidenceChange) Vertex { return c.V })
 	if e != nil {
 		return e.Before

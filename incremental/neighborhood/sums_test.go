@@ -59,10 +59,7 @@ func follows(before, sums *Sums, changes []Vertex, view graphstore.View) error {
 		}
 		if !equal(before.Votes(v), sums.Before(v)) {
 			return fmt.Errorf(
-				"vertex %d had votes %v, Before says %v",
-				v,
-				before.Votes(v),
-				sums.Before(v),
+				"vertex %d had votes %v, Before says %v", v, before.Votes(v), sums.Before(v),
 			)
 		}
 	}

@@ -20,10 +20,7 @@ const (
 // of v itself. Both have length K and are in units of 1/Unit. It returns the number of neighbours
 // that have a mean: all of them if v has a prediction, and 0 where they are too many.
 func (p *Pairs) AddNext(
-	means, walks []uint32,
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	v Vertex,
+	means, walks []uint32, view graphstore.View, sums *neighborhood.Sums, v Vertex,
 ) (n uint32) {
 	neighbours, own := view.Neighbors(v), p.weights[v]
 	if len(neighbours) > NeighboursMost {

@@ -401,10 +401,7 @@ func (w *twin) compare(p *Pairs, view graphstore.View, seen map[string]int) erro
 		}
 		if p.waits[v] != w.waits[v] {
 			return fmt.Errorf(
-				"the pair of vertex %d waits for %d, want %d",
-				v,
-				p.waits[v],
-				w.waits[v],
+				"the pair of vertex %d waits for %d, want %d", v, p.waits[v], w.waits[v],
 			)
 		}
 		if w.waits[v] > 0 {

@@ -69,10 +69,7 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 
 // follow brings the pair of v, and what its neighbours count of it, to the present.
 func (p *Pairs) follow(
-	view graphstore.View,
-	delta *graphstore.Delta,
-	sums *neighborhood.Sums,
-	v Vertex,
+	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) {
 	p.correct(view, delta, v)
 	was, pair := p.weights[v], p.frozen[v]
@@ -140,10 +137,7 @@ func (p *Pairs) freshBefore(view graphstore.View, delta *graphstore.Delta, v Ver
 
 // next returns the frozen pair that v has from now on, nil for none.
 func (p *Pairs) next(
-	view graphstore.View,
-	delta *graphstore.Delta,
-	sums *neighborhood.Sums,
-	v Vertex,
+	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) *Pair {
 	if view.Label(v).Class == event.NoClass {
 		return nil
@@ -220,10 +214,7 @@ func distance(a, b event.Time) uint64 {
 // freeze returns the pair of v with what was said before delta. The labels around it, and what is
 // said two steps away, are read at the end of the update.
 func (p *Pairs) freeze(
-	view graphstore.View,
-	delta *graphstore.Delta,
-	sums *neighborhood.Sums,
-	v Vertex,
+	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) *Pair {
 	units, version := neighborhood.PredictionBefore(view, delta, v)
 	evidence := neighborhood.EvidenceBefore(view, delta, v)

@@ -166,9 +166,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 				id, _ := view.FindCommunity(community)
 				if edges, _, _ := s.Inside(id); float64(edges) != reference.Gate[0] {
 					t.Errorf(
-						"%s has %d edges inside, the reference %v",
-						community,
-						edges,
+						"%s has %d edges inside, the reference %v", community, edges,
 						reference.Gate[0],
 					)
 				}

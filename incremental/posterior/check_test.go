@@ -59,13 +59,7 @@ func TestStateEqualsRecount(t *testing.T) {
 			if i%5 == 4 {
 				state.Flush(view, sums)
 				restored, err := Restore(
-					classes,
-					"",
-					pairs,
-					labelsOf(store, pairs),
-					state.Epochs()[0],
-					view,
-					sums,
+					classes, "", pairs, labelsOf(store, pairs), state.Epochs()[0], view, sums,
 				)
 				if err != nil {
 					t.Fatal(err)
@@ -94,11 +88,8 @@ func TestStateEqualsRecount(t *testing.T) {
 	}
 	if fitted < histories || late < histories/4 || aged < histories {
 		t.Errorf(
-			"%d histories: epochs in %d batches, %d vertices late, %d times older",
-			histories,
-			fitted,
-			late,
-			aged,
+			"%d histories: epochs in %d batches, %d vertices late, %d times older", histories,
+			fitted, late, aged,
 		)
 	}
 }
@@ -140,9 +131,7 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 			return 0, fmt.Errorf(
 				"posterior: community %s has %d edges between %d open members of %d degrees, a "+
 					"recount gives %d between %d of %d",
-				view.CommunityName(
-					graphstore.Community(id),
-				),
+				view.CommunityName(graphstore.Community(id)),
 				edges,
 				distinct,
 				degrees,

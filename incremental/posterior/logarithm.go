@@ -21,9 +21,7 @@ func logarithm(x float64) float64 {
 	bits := math.Float64bits(x)
 	near := &logarithms[bits>>(52-logarithmBits)&(1<<logarithmBits-1)]
 	r := float64(math.Float64frombits(bits&(1<<52-1)|1023<<52)*near.inverse) - 1 // at most 2^-8
-	return float64(
-		float64(int64(bits>>52)-1023)*math.Ln2,
-	) + near.log + r - float64(
+	return float64(float64(int64(bits>>52)-1023)*math.Ln2) + near.log + r - float64(
 		r*r,
 	)*(0.5-float64(r*(1./3-r/4)))
 }

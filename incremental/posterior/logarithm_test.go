@@ -14,9 +14,7 @@ func TestLogarithmsAndExponentials(t *testing.T) {
 		if random.IntN(2) == 0 {
 			x = 0.5 + random.Float64()
 		}
-		if got, want := logarithm(x), math.Log(x); math.Abs(
-			got-want,
-		) > 2e-12*max(
+		if got, want := logarithm(x), math.Log(x); math.Abs(got-want) > 2e-12*max(
 			1,
 			math.Abs(want),
 		) {

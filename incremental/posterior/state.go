@@ -74,10 +74,7 @@ func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	weight Weight,
-	now event.Time,
+	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 ) {
 	version := s.version
 	*s = *New(s.classes, s.drawn, s.pairs, s.labels)
@@ -116,10 +113,7 @@ func (s *State) model(view graphstore.View) (version uint32) {
 
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
 func (s *State) begin(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	weight Weight,
-	now event.Time,
+	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 ) {
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
@@ -328,13 +322,8 @@ func (s *State) Epochs() []Epoch {
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned; see New.
 func Restore(
-	classes int,
-	drawn Drawn,
-	pairs *pairs.Pairs,
-	labels func() []Vertex,
-	e Epoch,
-	view graphstore.View,
-	sums *neighborhood.Sums,
+	classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex, e Epoch,
+	view graphstore.View, sums *neighborhood.Sums,
 ) (*State, error) {
 	s := New(classes, drawn, pairs, labels)
 	s.recount(view)

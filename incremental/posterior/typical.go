@@ -38,10 +38,7 @@ const correctionLeast = 1e-3
 // with q the adjusted count of the posteriors. A posterior is multiplied by q_G/pi0, and a label of
 // class y weighs as much. It reports whether that changes anything.
 func (s *State) judge(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	open []float64,
-	weight Weight,
+	view graphstore.View, sums *neighborhood.Sums, open []float64, weight Weight,
 ) bool {
 	k, e := s.classes, s.epoch
 	mean, squares := make([]float64, k), make([]float64, k)

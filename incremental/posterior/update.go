@@ -24,10 +24,7 @@ const (
 // of their neighbours. Flush computes the neighbours of these as well, which read them two steps
 // away.
 func (s *State) Update(
-	view graphstore.View,
-	delta *graphstore.Delta,
-	sums *neighborhood.Sums,
-	votes []Vertex,
+	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex,
 ) {
 	s.grow(view.Vertices())
 	s.updateInside(view, delta)

@@ -65,10 +65,7 @@ type counts struct {
 
 // newReader returns a reader for these coefficients, which only posteriors need.
 func (s *State) newReader(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	prior []float64,
-	coefficients *Coefficients,
+	view graphstore.View, sums *neighborhood.Sums, prior []float64, coefficients *Coefficients,
 ) *Reader {
 	k := len(prior)
 	row := func() []float64 { return make([]float64, k) }
@@ -263,15 +260,9 @@ func (in *Reader) score(dst []float64) {
 	near, next := t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
 	rest := 1 - own - near - next
 	for i, b := range in.coefficients.B[:len(dst)] {
-		dst[i] = b + float64(
-			rest*in.logPrior[i],
-		) + float64(
-			own*logarithm(in.own[i]),
-		) + float64(
+		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(
 			near*logarithm(in.near[i]),
-		) + float64(
-			next*logarithm(in.next[i]),
-		)
+		) + float64(next*logarithm(in.next[i]))
 	}
 	in.scoreMixed(dst, &in.one, t[viewLabels], t[viewLabels+2])
 	in.scoreMixed(dst, &in.two, t[viewLabels+1], t[viewLabels+3])

@@ -80,12 +80,8 @@ func TestFalseAlarmsAndDelays(t *testing.T) {
 		)
 		if alarms > alarmsMax || delays/runs > delayMax || missed > missedMax {
 			t.Errorf(
-				"accuracy %v, then %v: %d alarms, mean delay %d, %d missed",
-				c.before,
-				c.after,
-				alarms,
-				delays/runs,
-				missed,
+				"accuracy %v, then %v: %d alarms, mean delay %d, %d missed", c.before, c.after,
+				alarms, delays/runs, missed,
 			)
 		}
 	}

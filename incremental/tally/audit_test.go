@@ -30,10 +30,7 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		view, sums, keep := store.View(), neighborhood.New(
-			k,
-			false,
-		), Families{
+		view, sums, keep := store.View(), neighborhood.New(k, false), Families{
 			ClassMasses: true,
 			Means:       true,
 		}
@@ -59,21 +56,14 @@ func TestAuditSumsEqualRecount(t *testing.T) {
 				if anew := twin.each[id]; c.audited != anew.audited ||
 					c.audited > 0 && !slices.Equal(c.audit, anew.audit) {
 					t.Fatalf(
-						"seed %d batch %d: community %d has %v, a recount gives %v",
-						seed,
-						batch,
-						id,
-						c.audit,
-						anew.audit,
+						"seed %d batch %d: community %d has %v, a recount gives %v", seed, batch,
+						id, c.audit, anew.audit,
 					)
 				}
 				if id < len(before) && c.audit != nil && c.audit[1] != before[id] &&
 					tallies.status[id] != touched {
 					t.Fatalf(
-						"seed %d batch %d: community %d changed and has not moved",
-						seed,
-						batch,
-						id,
+						"seed %d batch %d: community %d changed and has not moved", seed, batch, id,
 					)
 				}
 			}
@@ -112,13 +102,8 @@ func equalsPlainSums(t *testing.T, tallies *Tallies, view graphstore.View) {
 		}
 		list := func(a *stats.Audit) []float64 {
 			return slices.Concat(
-				[]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum},
-				a.Weights.Y,
-				a.Weights.P,
-				a.Noise.Y,
-				a.Noise.P,
-				a.NoiseYP,
-				a.NoisePP,
+				[]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum}, a.Weights.Y,
+				a.Weights.P, a.Noise.Y, a.Noise.P, a.NoiseYP, a.NoisePP,
 			)
 		}
 		for i, x := range list(got) {

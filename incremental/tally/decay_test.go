@@ -19,9 +19,7 @@ func TestGainIsAPowerOfTwo(t *testing.T) {
 			halfLife = 1 + halfLife%uint64(time.Hour)
 		}
 		landmark := uint64(r.Int64N(math.MaxInt64))
-		at := event.Time(
-			landmark,
-		) - event.Time(
+		at := event.Time(landmark) - event.Time(
 			r.Float64()*min(float64(landmark), 50*float64(halfLife)),
 		)
 		got := gain(landmark, at, halfLife)
@@ -32,11 +30,7 @@ func TestGainIsAPowerOfTwo(t *testing.T) {
 		}
 		if math.Abs(got-want) > 1e-9*want {
 			t.Fatalf(
-				"half-life %d, landmark %d, time %d: %g, want %g",
-				halfLife,
-				landmark,
-				at,
-				got,
+				"half-life %d, landmark %d, time %d: %g, want %g", halfLife, landmark, at, got,
 				want,
 			)
 		}

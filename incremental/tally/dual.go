@@ -24,17 +24,11 @@ func (t *Tallies) TouchSources(view graphstore.View, changed []Vertex) {
 // dual that is up to date with the last Update, and whose second moments are those of
 // sketches, brought to the level of the first; see secondMoments.
 func (t *Tallies) DualStatistics(
-	id CommunityID,
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	dual *diffusion.Dual,
-	exact bool,
+	id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool,
 ) *stats.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
 	s := t.statistics(id, [families]masses{whole: t.secondMoments(t.each[id].spread, first)})
-	s.MassMin = errorShare * dual.Certificate() * sources * float64(
-		t.classes,
-	) / max(
+	s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(
 		t.LabelMass(),
 		1,
 	)

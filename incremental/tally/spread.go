@@ -91,13 +91,8 @@ func signOf(v Vertex, function uint64) float64 {
 // as those. The community has moved once no bound stands for a sketch, and when its labels turn out
 // to be less or more uneven than they seemed.
 func (t *Tallies) Sketch(
-	id CommunityID,
-	view graphstore.View,
-	dual *diffusion.Dual,
-	sums []float64,
-	n2 float64,
-	sketch uint64,
-	now event.Time,
+	id CommunityID, view graphstore.View, dual *diffusion.Dual, sums []float64, n2 float64,
+	sketch uint64, now event.Time,
 ) {
 	c, class := t.each[id], t.sketched(sketch)
 	a1, _ := t.firstMoments(id, view, dual)
@@ -180,10 +175,7 @@ func (t *Tallies) countRows(view graphstore.View, sums *neighborhood.Sums) {
 
 // weighAll counts the masses of a kernel by all kinds of cells, or of whole classes alone.
 func (t *Tallies) weighAll(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	mass Mass,
-	classes bool,
+	view graphstore.View, sums *neighborhood.Sums, mass Mass, classes bool,
 ) (m [families]masses) {
 	for kind := range family(families) {
 		if t.keep.has(kind) && (kind == whole || !classes) {
@@ -196,10 +188,7 @@ func (t *Tallies) weighAll(
 // weigh counts the masses of a kernel over the calibration rows by cell. Whole classes take no
 // sums.
 func (t *Tallies) weigh(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	mass Mass,
-	kind family,
+	view graphstore.View, sums *neighborhood.Sums, mass Mass, kind family,
 ) masses {
 	cells := make([]float64, kind.cells(t.classes))
 	m := t.newMasses(len(cells) * t.classes)

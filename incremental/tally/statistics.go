@@ -67,11 +67,7 @@ type Mass func(v Vertex) float64
 // its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
 // reads view, sums and masses when called, which must be as in the last Update.
 func (t *Tallies) Statistics(
-	id CommunityID,
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	mass Mass,
-	exact bool,
+	id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool,
 ) *stats.Statistics {
 	s := t.statistics(id, t.weighAll(view, sums, mass, t.keep.ClassMasses))
 	if exact && !t.keep.Means {
@@ -151,10 +147,7 @@ func variance(c *community, p []float64) []float64 {
 }
 
 func (t *Tallies) visitRows(
-	view graphstore.View,
-	sums *neighborhood.Sums,
-	mass Mass,
-	visit func(stats.Row),
+	view graphstore.View, sums *neighborhood.Sums, mass Mass, visit func(stats.Row),
 ) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	weight := t.LabelWeights(view)

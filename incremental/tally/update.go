@@ -123,10 +123,7 @@ func (t *Tallies) collect(delta *graphstore.Delta, votes []Vertex) {
 // changeMember moves v from its state before to its state after in every
 // community that it is, or was, a member of. shifts are v's, by community.
 func (t *Tallies) changeMember(
-	view graphstore.View,
-	v Vertex,
-	before, after *state,
-	shifts []shift,
+	view graphstore.View, v Vertex, before, after *state, shifts []shift,
 ) {
 	if len(view.MemberOf(v))+len(shifts) == 0 {
 		return // as most vertices of a large graph

@@ -114,10 +114,8 @@ func checkStored(t *testing.T, b *testBroker, acknowledged map[uint64]int) {
 	}
 	if len(acknowledged) > 0 || state.FirstSeq != 1 || state.LastSeq > math.MaxInt32 {
 		t.Errorf(
-			"of messages %d to %d %d are gone that were acknowledged",
-			state.FirstSeq,
-			state.LastSeq,
-			len(acknowledged),
+			"of messages %d to %d %d are gone that were acknowledged", state.FirstSeq,
+			state.LastSeq, len(acknowledged),
 		)
 	}
 	t.Logf("%d messages", len(seen))

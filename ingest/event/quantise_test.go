@@ -64,11 +64,7 @@ func TestUnitsAreLargestRemainders(t *testing.T) {
 			default: // the float64 share fell on the other side of an integer
 				if left > 1e-6 && left < 1-1e-6 {
 					t.Fatalf(
-						"class %d of %v has %d units, its share is %v + %v",
-						i,
-						p,
-						units[i],
-						floor,
+						"class %d of %v has %d units, its share is %v + %v", i, p, units[i], floor,
 						left,
 					)
 				}

@@ -217,12 +217,8 @@ func TestArrowStreamThatEndsEarly(t *testing.T) {
 			warned := strings.Contains(strings.Join(source.Warnings(), "\n"), "no mark of its end")
 			if err != nil || !warned {
 				t.Errorf(
-					"%s: the first %d bytes of %d are read: %v, warned: %v",
-					f.File,
-					n,
-					len(data),
-					err,
-					warned,
+					"%s: the first %d bytes of %d are read: %v, warned: %v", f.File, n, len(data),
+					err, warned,
 				)
 			}
 			if source.Tallies()[0].Rows == f.Rows {
@@ -287,10 +283,7 @@ func TestNumberOfMetadataOfABatch(t *testing.T) {
 	values := column.NewArray()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	batch := array.NewRecordBatchWithMetadata(
-		schema,
-		[]arrow.Array{values},
-		2,
-		arrow.MetadataFrom(meta),
+		schema, []arrow.Array{values}, 2, arrow.MetadataFrom(meta),
 	)
 	var file bytes.Buffer
 	w := ipc.NewWriter(&file, ipc.WithSchema(schema))

@@ -172,9 +172,7 @@ func TestArrowColumnTypes(t *testing.T) {
 		}))
 		if len(got.Predictions) != 2 || len(got.Refused) != 3 {
 			t.Fatalf(
-				"%s: %d predictions, %d refused, want 2 and 3",
-				format,
-				len(got.Predictions),
+				"%s: %d predictions, %d refused, want 2 and 3", format, len(got.Predictions),
 				len(got.Refused),
 			)
 		}
@@ -188,13 +186,8 @@ func TestArrowColumnTypes(t *testing.T) {
 		for i, r := range got.Refused {
 			if r.Reason != reasons[i] || !strings.HasPrefix(string(r.Original), `{"`) {
 				t.Errorf(
-					"%s: refusal %d is %s (%s) of %s, want %s",
-					format,
-					i,
-					r.Reason,
-					r.Detail,
-					r.Original,
-					reasons[i],
+					"%s: refusal %d is %s (%s) of %s, want %s", format, i, r.Reason, r.Detail,
+					r.Original, reasons[i],
 				)
 			}
 		}
@@ -231,9 +224,7 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 		}
 		if refused < 40 { // a flipped bit in a value is another value
 			t.Errorf(
-				"seed %d: %d of 150 damaged %s files were errors, want 40 or more",
-				seed,
-				refused,
+				"seed %d: %d of 150 damaged %s files were errors, want 40 or more", seed, refused,
 				format,
 			)
 		}

@@ -261,11 +261,8 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		b := merged(readAll(t, Config{Inputs: inputs, Classes: event.ClassSet{Count: 3}}))
 		if b.Events() != 2 || len(b.Refused) != 1 {
 			t.Errorf(
-				"%s %.40q: %d events and %d refusals, want 2 and 1",
-				test.name,
-				test.bad,
-				b.Events(),
-				len(b.Refused),
+				"%s %.40q: %d events and %d refusals, want 2 and 1", test.name, test.bad,
+				b.Events(), len(b.Refused),
 			)
 			continue
 		}
@@ -275,15 +272,8 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 			!strings.Contains(r.Detail, inputs[0].Path+":") ||
 			r.Kind != inputs[0].Kind {
 			t.Errorf(
-				"%s %.40q: refused at %d for %s: %s\nwant line %d, %s: %s",
-				test.name,
-				test.bad,
-				r.Position,
-				r.Reason,
-				r.Detail,
-				line,
-				test.reason,
-				test.detail,
+				"%s %.40q: refused at %d for %s: %s\nwant line %d, %s: %s", test.name, test.bad,
+				r.Position, r.Reason, r.Detail, line, test.reason, test.detail,
 			)
 		}
 		if len(test.bad) < 1<<20 && string(r.Original) != test.bad {

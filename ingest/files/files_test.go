@@ -110,10 +110,7 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		})
 		members.rows = append(members.rows, []any{
 			pick(
-				r,
-				"left",
-				"right; \"far\"",
-				"7",
+				r, "left", "right; \"far\"", "7",
 			), id(), maybe(r, int64(r.IntN(5))), pick(r, nil, "join", "leave"),
 		})
 		vertices.rows = append(vertices.rows, []any{
@@ -288,10 +285,7 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 			}
 			if diff := diffSteps(want, got); diff != "" {
 				t.Fatalf(
-					"seed %d: %s%s differs from csv:\n%s",
-					seed,
-					format,
-					packed,
+					"seed %d: %s%s differs from csv:\n%s", seed, format, packed,
 					diff[:min(len(diff), 2000)],
 				)
 			}

@@ -173,18 +173,13 @@ func parquetOf(_ *testing.T, d *dice, s *arrow.Schema, records []arrow.RecordBat
 	versions := []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2}
 	properties := parquet.NewWriterProperties(
 		parquet.WithCompression(codecs[d.roll(len(codecs))]),
-		parquet.WithDataPageVersion(
-			versions[d.roll(2)],
-		),
+		parquet.WithDataPageVersion(versions[d.roll(2)]),
 		parquet.WithDictionaryDefault(d.roll(2) == 0),
 		parquet.WithMaxRowGroupLength(int64(5+d.roll(20))),
 	)
 	var out bytes.Buffer
 	w, err := pqarrow.NewFileWriter(
-		s,
-		&out,
-		properties,
-		pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()),
+		s, &out, properties, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()),
 	)
 	if err != nil {
 		return nil
@@ -231,12 +226,8 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 	tally := source.Tallies()[0]
 	if silent := tally.Blank + tally.MinusOne; tally.Rows != events+refused+silent {
 		t.Fatalf(
-			"%s: %d rows, %d events, %d refused, %d that say nothing",
-			path,
-			tally.Rows,
-			events,
-			refused,
-			silent,
+			"%s: %d rows, %d events, %d refused, %d that say nothing", path, tally.Rows, events,
+			refused, silent,
 		)
 	}
 	if _, again, other := source.survey.edges.totals(); again+other > events {

@@ -25,10 +25,7 @@ func TestLateRowsOfALogFile(t *testing.T) {
 	for p := 1; p <= 100; p++ {
 		at := 10_000 + 10*p - rng.IntN(120)
 		fmt.Fprintf(
-			&lines,
-			`{"kind":"label","vertex":%d,"class":1,"time":%d}`+"\n",
-			rng.IntN(50),
-			at,
+			&lines, `{"kind":"label","vertex":%d,"class":1,"time":%d}`+"\n", rng.IntN(50), at,
 		)
 		if now > 0 && at < now-60 {
 			want = append(want, fmt.Sprintf("%d/0", p))

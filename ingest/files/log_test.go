@@ -35,10 +35,7 @@ func TestALogReadsBackAsItWasWritten(t *testing.T) {
 			}, {Op: event.Configure, Config: []byte(`{"alpha":0.2}`)},
 		}})
 		for _, name := range []string{"log.ndjson", "log.jsonl.gz", "log.ndjson.zst"} {
-			first, second := filepath.Join(
-				t.TempDir(),
-				name,
-			), filepath.Join(
+			first, second := filepath.Join(t.TempDir(), name), filepath.Join(
 				t.TempDir(),
 				"again."+name,
 			)
@@ -110,9 +107,7 @@ func TestTheKindOfALogLine(t *testing.T) {
 	b := merged(readAll(t, Config{Inputs: []Input{{Path: path, Log: true}}}))
 	if len(b.Edges) != 5 || len(b.Controls) != 1 {
 		t.Fatalf(
-			"%d edges and %d controls, want 5 and 1: refused %+v",
-			len(b.Edges),
-			len(b.Controls),
+			"%d edges and %d controls, want 5 and 1: refused %+v", len(b.Edges), len(b.Controls),
 			b.Refused,
 		)
 	}
@@ -129,12 +124,7 @@ func TestTheKindOfALogLine(t *testing.T) {
 		if i >= len(want) || r.Reason != want[i] || r.Position != event.Position(7+i) ||
 			string(r.Original) == "" {
 			t.Errorf(
-				"refusal %d: %s at %d: %s of %s",
-				i,
-				r.Reason,
-				r.Position,
-				r.Detail,
-				r.Original,
+				"refusal %d: %s at %d: %s of %s", i, r.Reason, r.Position, r.Detail, r.Original,
 			)
 		}
 	}

@@ -135,13 +135,8 @@ func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 				got[i].Emit != want[i].Emit ||
 				len(got[i].Edges) != len(want[i].Edges) {
 				t.Fatalf(
-					"seed %d: step %d is %d-%d, sorted %d-%d",
-					seed,
-					i,
-					got[i].First,
-					got[i].Last,
-					want[i].First,
-					want[i].Last,
+					"seed %d: step %d is %d-%d, sorted %d-%d", seed, i, got[i].First, got[i].Last,
+					want[i].First, want[i].Last,
 				)
 			}
 		}

@@ -91,10 +91,7 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 				weight, _ := e[2].(json.Number).Float64()
 				at, _ := e[3].(json.Number).Int64()
 				want := fmt.Sprint(
-					event.ParseID(e[0].(string)),
-					event.ParseID(e[1].(string)),
-					weight,
-					at,
+					event.ParseID(e[0].(string)), event.ParseID(e[1].(string)), weight, at,
 				)
 				if got[i] != want {
 					t.Errorf("%s: edge %d is %s, want %s", f.File, i, got[i], want)

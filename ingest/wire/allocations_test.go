@@ -59,10 +59,7 @@ func TestDecodingDoesNotAllocatePerEvent(t *testing.T) {
 			})
 			if allocs > 20 {
 				t.Errorf(
-					"%v: %v allocations for a message of %d events of %d bytes",
-					c.kind,
-					allocs,
-					n,
+					"%v: %v allocations for a message of %d events of %d bytes", c.kind, allocs, n,
 					len(payload),
 				)
 			}

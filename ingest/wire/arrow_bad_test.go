@@ -353,10 +353,8 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := Message{ContentType: Arrow, Payload: c.payload, Position: 12}
 			checkBad(
-				t,
-				newDecoder(t, 2),
-				badCase{"", event.KindEdge, "", true, event.Malformed, c.detail},
-				m,
+				t, newDecoder(t, 2),
+				badCase{"", event.KindEdge, "", true, event.Malformed, c.detail}, m,
 			)
 		})
 	}
@@ -412,11 +410,7 @@ func TestArrowSchemaVersion(t *testing.T) {
 	columns := []col{{"src", arrow.PrimitiveTypes.Int64}, {"dst", arrow.PrimitiveTypes.Int64}}
 	for version, want := range map[string]error{"1": nil, "2": ErrMalformed, "x": ErrMalformed} {
 		payload := arrowStream(
-			t,
-			columns,
-			map[string]string{"gqlstream.schema": version},
-			nil,
-			`[{"src":1,"dst":2}]`,
+			t, columns, map[string]string{"gqlstream.schema": version}, nil, `[{"src":1,"dst":2}]`,
 		)
 		var b event.Batch
 		if err := d.Decode(Message{Payload: payload, Position: 9}, &b); !errors.Is(err, want) {

@@ -27,10 +27,7 @@ func textDictionary(index arrow.DataType) arrow.DataType {
 // arrowStream writes batches of rows, given as JSON arrays of objects, as another
 // producer would.
 func arrowStream(
-	t testing.TB,
-	columns []col,
-	metadata map[string]string,
-	options []ipc.Option,
+	t testing.TB, columns []col, metadata map[string]string, options []ipc.Option,
 	batches ...string,
 ) []byte {
 	t.Helper()
@@ -244,11 +241,8 @@ func TestArrowColumnTypes(t *testing.T) {
 			var want event.Batch
 			mustDecode(t, d, Message{Kind: c.kind, Payload: []byte(c.want), Received: 77}, &want)
 			payload := arrowStream(
-				t,
-				c.columns,
-				map[string]string{"pandas": `{"index_columns":[]}`, "ARROW:x": ""},
-				nil,
-				c.rows,
+				t, c.columns, map[string]string{"pandas": `{"index_columns":[]}`, "ARROW:x": ""},
+				nil, c.rows,
 			)
 			// with and without the end mark
 			for _, payload := range [][]byte{payload, payload[:len(payload)-8]} {

@@ -46,15 +46,11 @@ var badJSON = []badCase{
 	edges(`[{"src":1,"dst":2}`, true, event.Malformed, `byte 18: the text ends too early`),
 	edges(`{"src":1,"dst":2,}`, true, event.Malformed, "byte 16: invalid character ','"),
 	edges(
-		`{"src":1 "dst":2}`,
-		true,
-		event.Malformed,
+		`{"src":1 "dst":2}`, true, event.Malformed,
 		`invalid character '"' after object value (expecting ',' or '}')`,
 	),
 	edges(
-		`{"src" 1}`,
-		true,
-		event.Malformed,
+		`{"src" 1}`, true, event.Malformed,
 		"invalid character '1' after object name (expecting ':')",
 	),
 	edges(`{src:1}`, true, event.Malformed, "invalid character 's'"),
@@ -63,24 +59,18 @@ var badJSON = []badCase{
 	edges(`"edge"`, true, event.Malformed, "in place of the object of an event"),
 	edges(`null`, true, event.Malformed, "null in place of the object of an event"),
 	edges(
-		`{"src":1,"dst":2,"weight":NaN}`,
-		true,
-		event.Malformed,
+		`{"src":1,"dst":2,"weight":NaN}`, true, event.Malformed,
 		"invalid character 'N' at start of value",
 	),
 	edges(`{"src":1,"dst":2,"weight":01}`, true, event.Malformed, "byte 27: invalid character '1'"),
 	edges(`{"src":1,"dst":2,"weight":1.}`, true, event.Malformed, "in number (expecting digit)"),
 	edges(
-		`{"src":1,"dst":2,"weight":-}`,
-		true,
-		event.Malformed,
+		`{"src":1,"dst":2,"weight":-}`, true, event.Malformed,
 		"byte 27: invalid character '}' in number",
 	),
 	edges(`{"src":1,"dst":2,"weight":nul}`, true, event.Malformed, "in literal null"),
 	edges(
-		`{"src":1,"dst":2,"weight":True}`,
-		true,
-		event.Malformed,
+		`{"src":1,"dst":2,"weight":True}`, true, event.Malformed,
 		"invalid character 'T' at start of value",
 	),
 	edges(`{"src":1,"src":1,"dst":2}`, true, event.Malformed, `key "src" given twice`),
@@ -103,16 +93,10 @@ var badJSON = []badCase{
 	edges("ARROW1\x00\x00", true, event.Malformed, "Arrow file"),
 	edges("\xff\xff\xff\xff\x00\x00\x00\x00", true, event.Malformed, "Arrow stream, not JSON"),
 	edges(
-		strings.Repeat("[", 100000),
-		true,
-		event.Malformed,
-		"[ in place of the object of an event",
+		strings.Repeat("[", 100000), true, event.Malformed, "[ in place of the object of an event",
 	),
 	edges(
-		`{"x":`+strings.Repeat("[", 100000),
-		true,
-		event.Malformed,
-		"byte 12: more than 8 objects",
+		`{"x":`+strings.Repeat("[", 100000), true, event.Malformed, "byte 12: more than 8 objects",
 	),
 	edges(`{"x":`+strings.Repeat(`{"x":`, 100000), true, event.Malformed, "more than 8 objects"),
 	edges(strings.Repeat(" ", 1<<20+1), true, event.TooLarge, "1048577 bytes, at most 1048576"),
@@ -124,10 +108,7 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":null}`, false, event.MissingField, "edge event without dst"),
 	edges(`{"src":1,"dest":2}`, false, event.UnknownField, `no field "dest": did you mean "dst"?`),
 	edges(
-		`{"src":1,"dst":2,"colour":[{"a":1}]}`,
-		false,
-		event.UnknownField,
-		"known are op, src, dst",
+		`{"src":1,"dst":2,"colour":[{"a":1}]}`, false, event.UnknownField, "known are op, src, dst",
 	),
 	edges(`{"src":1,"dst":2,"":0}`, false, event.UnknownField, `no field ""`),
 	edges(`{"src":1,"dst":2,"SRC":0}`, false, event.UnknownField, `no field "SRC"`),
@@ -139,23 +120,17 @@ var badJSON = []badCase{
 	edges(`{"src":1e3,"dst":1}`, false, event.BadID, "not 1e3"),
 	edges(`{"src":18446744073709551616,"dst":1}`, false, event.BadID, "not 18446744073709551616"),
 	edges(
-		`{"src":true,"dst":1}`,
-		false,
-		event.BadID,
+		`{"src":true,"dst":1}`, false, event.BadID,
 		"src must be a string or an unsigned 64-bit integer, not true",
 	),
 	edges(`{"src":{"id":1},"dst":1}`, false, event.BadID, `not "{\"id\":1}"`),
 	edges(`{"src":[1],"dst":1}`, false, event.BadID, "not a list of 1 numbers"),
 	edges(
-		`{"src":"`+strings.Repeat("x", 257)+`","dst":1}`,
-		false,
-		event.BadID,
+		`{"src":"`+strings.Repeat("x", 257)+`","dst":1}`, false, event.BadID,
 		"longer than 256 bytes",
 	),
 	edges(
-		`{"src":"`+strings.Repeat("x", 1<<19)+`","dst":1}`,
-		false,
-		event.BadID,
+		`{"src":"`+strings.Repeat("x", 1<<19)+`","dst":1}`, false, event.BadID,
 		"(524288 bytes) is longer than 256",
 	),
 	edges(`{"src":1,"dst":2,"weight":0}`, false, event.BadWeight, "weight 0"),
@@ -165,21 +140,14 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":2,"weight":1e999}`, false, event.NotFinite, "weight is +Inf"),
 	edges(`{"src":1,"dst":2,"weight":1e999999999999}`, false, event.NotFinite, "weight is +Inf"),
 	edges(
-		`{"src":1,"dst":2,"weight":"1"}`,
-		false,
-		event.BadValue,
-		`weight must be a number, not "1"`,
+		`{"src":1,"dst":2,"weight":"1"}`, false, event.BadValue, `weight must be a number, not "1"`,
 	),
 	edges(
-		`{"src":1,"dst":2,"weight":"NaN"}`,
-		false,
-		event.BadValue,
+		`{"src":1,"dst":2,"weight":"NaN"}`, false, event.BadValue,
 		`weight must be a number, not "NaN"`,
 	),
 	edges(
-		`{"src":1,"dst":2,"op":"delete"}`,
-		false,
-		event.BadValue,
+		`{"src":1,"dst":2,"op":"delete"}`, false, event.BadValue,
 		`op "delete": known are add, remove`,
 	),
 	edges(`{"src":1,"dst":2,"op":""}`, false, event.BadValue, `op "": known are`),
@@ -192,9 +160,7 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":2,"time":1e40}`, false, event.BadTime, "1e40 is out of range"),
 	edges(`{"src":1,"dst":2,"time":false}`, false, event.BadTime, "not false"),
 	edges(
-		`{"src":1,"dst":2,"time":"`+strings.Repeat("1", 100000)+`"}`,
-		false,
-		event.BadTime,
+		`{"src":1,"dst":2,"time":"`+strings.Repeat("1", 100000)+`"}`, false, event.BadTime,
 		"(100000 bytes)",
 	),
 
@@ -668,10 +634,7 @@ var badJSON = []badCase{
 	{
 		"deep config",
 		event.KindControl,
-		`{"op":"configure","config":` + strings.Repeat(
-			`{"a":`,
-			8,
-		) + `1` + strings.Repeat(
+		`{"op":"configure","config":` + strings.Repeat(`{"a":`, 8) + `1` + strings.Repeat(
 			`}`,
 			8,
 		) + `}`,
@@ -715,9 +678,7 @@ func TestBadJSONIsRefused(t *testing.T) {
 	for _, c := range badJSON {
 		t.Run(c.name, func(t *testing.T) {
 			checkBad(
-				t,
-				d,
-				c,
+				t, d, c,
 				Message{Kind: c.kind, ContentType: JSON, Payload: []byte(c.payload), Position: 12},
 			)
 			if c.whole || strings.Contains(c.payload, "\n") {
@@ -773,10 +734,7 @@ func checkRest(t *testing.T, d *Decoder, c badCase, payload string) {
 	}
 	if r := b.Refused[0]; r.Index != 1 || r.Reason != c.reason || string(r.Original) != c.payload {
 		t.Errorf(
-			"between good events: refused %d as %s: %s: %q",
-			r.Index,
-			r.Reason,
-			r.Detail,
+			"between good events: refused %d as %s: %s: %q", r.Index, r.Reason, r.Detail,
 			r.Original,
 		)
 	}

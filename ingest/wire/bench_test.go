@@ -59,10 +59,7 @@ func BenchmarkDecodeJSON(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			benchDecode(
-				b,
-				2,
-				1,
-				Message{Kind: c.kind, ContentType: JSON, Payload: []byte(c.payload)},
+				b, 2, 1, Message{Kind: c.kind, ContentType: JSON, Payload: []byte(c.payload)},
 			)
 		})
 	}
@@ -82,10 +79,7 @@ func BenchmarkDecodeArrow(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("edge-%d", n), func(b *testing.B) {
 			benchDecode(
-				b,
-				2,
-				n,
-				Message{Kind: event.KindEdge, ContentType: Arrow, Payload: payload},
+				b, 2, n, Message{Kind: event.KindEdge, ContentType: Arrow, Payload: payload},
 			)
 		})
 	}
@@ -119,10 +113,7 @@ func BenchmarkDecodeArrow(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("prediction-k%d-%d", k, n), func(b *testing.B) {
 			benchDecode(
-				b,
-				k,
-				n,
-				Message{Kind: event.KindPrediction, ContentType: Arrow, Payload: payload},
+				b, k, n, Message{Kind: event.KindPrediction, ContentType: Arrow, Payload: payload},
 			)
 		})
 	}

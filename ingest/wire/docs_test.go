@@ -69,10 +69,7 @@ func TestReferenceTablesAreTheCode(t *testing.T) {
 			}
 			if strings.HasSuffix(row, "| required |") != s.required {
 				t.Errorf(
-					"%v events: %s is required: %t, and its row is %s",
-					kind,
-					s.name,
-					s.required,
+					"%v events: %s is required: %t, and its row is %s", kind, s.name, s.required,
 					row,
 				)
 			}
@@ -80,10 +77,8 @@ func TestReferenceTablesAreTheCode(t *testing.T) {
 			if !regexp.MustCompile("(?m)^\\|[^|\n]*`" + s.name + "`[^|\n]*" + types + "$").
 				MatchString(arrow) {
 				t.Errorf(
-					"%v events: the table of Arrow types does not say %s of %s",
-					kind,
-					s.holds.arrow,
-					s.name,
+					"%v events: the table of Arrow types does not say %s of %s", kind,
+					s.holds.arrow, s.name,
 				)
 			}
 		}

@@ -90,10 +90,7 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 		}
 		var got event.Batch
 		mustDecode(
-			t,
-			newDecoder(t, 2),
-			Message{Kind: c.kind, ContentType: form, Payload: payload},
-			&got,
+			t, newDecoder(t, 2), Message{Kind: c.kind, ContentType: form, Payload: payload}, &got,
 		)
 		if got.Events() != c.to-c.from {
 			t.Errorf("%d events came back of %d", got.Events(), c.to-c.from)

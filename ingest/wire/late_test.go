@@ -66,13 +66,8 @@ func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 			if got := refusals(&b); !slices.Equal(got, want) || b.Events() != 5-len(want) ||
 				b.Late[kind] != 1 {
 				t.Errorf(
-					"%v, divert %t: refused %v, want %v; %d events, %v late",
-					kind,
-					divert,
-					got,
-					want,
-					b.Events(),
-					b.Late,
+					"%v, divert %t: refused %v, want %v; %d events, %v late", kind, divert, got,
+					want, b.Events(), b.Late,
 				)
 			}
 			if line := strings.Split(text, "\n")[1]; divert &&
@@ -96,10 +91,7 @@ func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 			decodeAll(t, d, m, &none)
 			if none.Late != [event.Kinds]int{} || len(none.Refused) != 1 {
 				t.Errorf(
-					"%v without a policy: refused %v, %v late",
-					kind,
-					refusals(&none),
-					none.Late,
+					"%v without a policy: refused %v, %v late", kind, refusals(&none), none.Late,
 				)
 			}
 		}

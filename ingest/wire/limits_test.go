@@ -17,10 +17,7 @@ import (
 
 // decodeText decodes JSON or NDJSON and returns the reason for the first refusal.
 func decodeText(
-	t *testing.T,
-	c event.ClassSet,
-	kind event.Kind,
-	form, payload string,
+	t *testing.T, c event.ClassSet, kind event.Kind, form, payload string,
 ) event.Reason {
 	t.Helper()
 	d, err := NewDecoder(c)
@@ -62,11 +59,7 @@ var limits = []struct {
 }{
 	{"payload", event.MessageBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindEdge,
-			JSON,
-			oneEdge+strings.Repeat(" ", n-len(oneEdge)),
+			t, twoCount, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)),
 		)
 	}},
 	{
@@ -75,10 +68,7 @@ var limits = []struct {
 		event.TooLarge,
 		func(t *testing.T, n int) event.Reason {
 			return decodeText(
-				t,
-				twoCount,
-				event.KindControl,
-				JSON,
+				t, twoCount, event.KindControl, JSON,
 				"["+strings.Repeat(oneTick+",", n-1)+oneTick+"]",
 			)
 		},
@@ -89,11 +79,7 @@ var limits = []struct {
 		event.TooLarge,
 		func(t *testing.T, n int) event.Reason {
 			return decodeText(
-				t,
-				twoCount,
-				event.KindControl,
-				NDJSON,
-				strings.Repeat(oneTick+"\n\n", n),
+				t, twoCount, event.KindControl, NDJSON, strings.Repeat(oneTick+"\n\n", n),
 			)
 		},
 	},
@@ -112,10 +98,7 @@ var limits = []struct {
 		func(t *testing.T, n int) event.Reason {
 			c := event.ClassSet{Count: event.ClassesMax}
 			return decodeText(
-				t,
-				c,
-				event.KindPrediction,
-				NDJSON,
+				t, c, event.KindPrediction, NDJSON,
 				strings.Repeat("{\"vertex\":1,\"class\":0}\n", n),
 			)
 		},
@@ -125,29 +108,17 @@ var limits = []struct {
 	}},
 	{"community", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindMember,
-			JSON,
-			`{"vertex":1,"community":"`+xs(n)+`"}`,
+			t, twoCount, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`,
 		)
 	}},
 	{"version", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindPrediction,
-			JSON,
-			`{"vertex":1,"class":0,"version":"`+xs(n)+`"}`,
+			t, twoCount, event.KindPrediction, JSON, `{"vertex":1,"class":0,"version":"`+xs(n)+`"}`,
 		)
 	}},
 	{"attribute name", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindVertex,
-			JSON,
-			`{"vertex":1,"attributes":{"`+xs(n)+`":1}}`,
+			t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"`+xs(n)+`":1}}`,
 		)
 	}},
 	{
@@ -156,11 +127,7 @@ var limits = []struct {
 		event.TooLarge,
 		func(t *testing.T, n int) event.Reason {
 			return decodeText(
-				t,
-				twoCount,
-				event.KindVertex,
-				JSON,
-				`{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`,
+				t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`,
 			)
 		},
 	},
@@ -170,10 +137,7 @@ var limits = []struct {
 		event.TooLarge,
 		func(t *testing.T, n int) event.Reason {
 			return decodeText(
-				t,
-				twoCount,
-				event.KindVertex,
-				JSON,
+				t, twoCount, event.KindVertex, JSON,
 				`{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`,
 			)
 		},
@@ -197,39 +161,24 @@ var limits = []struct {
 		func(t *testing.T, n int) event.Reason { // the event and its config are two of them
 			config := `{"a":` + strings.Repeat("[", n-2) + strings.Repeat("]", n-2) + `}`
 			return decodeText(
-				t,
-				twoCount,
-				event.KindControl,
-				JSON,
-				`{"op":"configure","config":`+config+`}`,
+				t, twoCount, event.KindControl, JSON, `{"op":"configure","config":`+config+`}`,
 			)
 		},
 	},
 	{"class", 1, event.UnknownClass, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindLabel,
-			JSON,
-			fmt.Sprintf(`{"vertex":1,"class":%d}`, n),
+			t, twoCount, event.KindLabel, JSON, fmt.Sprintf(`{"vertex":1,"class":%d}`, n),
 		)
 	}},
 	{"multiplicity", 1<<32 - 1, event.BadValue, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindMember,
-			JSON,
+			t, twoCount, event.KindMember, JSON,
 			fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n),
 		)
 	}},
 	{"weight", event.WeightMax, event.BadWeight, func(t *testing.T, n int) event.Reason {
 		return decodeText(
-			t,
-			twoCount,
-			event.KindEdge,
-			JSON,
-			fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n),
+			t, twoCount, event.KindEdge, JSON, fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n),
 		)
 	}},
 }
@@ -329,13 +278,8 @@ func TestLongTextsAreNotRead(t *testing.T) {
 			b.Refused[0].More != rows-1 ||
 			made > 10*uint64(len(c.text)) {
 			t.Errorf(
-				"%s %s: %v, %d edges, %d refusals, %d bytes made",
-				c.column,
-				Quote(c.text),
-				err,
-				len(b.Edges),
-				len(b.Refused),
-				made,
+				"%s %s: %v, %d edges, %d refusals, %d bytes made", c.column, Quote(c.text), err,
+				len(b.Edges), len(b.Refused), made,
 			)
 		}
 	}

@@ -79,10 +79,7 @@ func (d *Decoder) DecodeRow(
 
 // row reads a row into the record, or returns the column with the problem.
 func (d *Decoder) row(
-	row RowDefaults,
-	r *record,
-	cells []Cell,
-	names []string,
+	row RowDefaults, r *record, cells []Cell, names []string,
 ) (int, *event.Problem) {
 	f := fileForm
 	if row.Untyped {
@@ -132,10 +129,7 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 // setFurther sets the probabilities or attributes that have columns of their own, or returns the
 // column with the problem.
 func (d *Decoder) setFurther(
-	f form,
-	r *record,
-	cells []Cell,
-	names []string,
+	f form, r *record, cells []Cell, names []string,
 ) (int, *event.Problem) {
 	base := len(fields[r.kind])
 	switch r.kind {

@@ -84,9 +84,7 @@ func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
 			Stream:   "S",
 			Subjects: []string{"s.*"},
 			Newest:   true,
-		}, []uint64(
-			nil,
-		)
+		}, []uint64(nil)
 		err := feed.Each(t.Context(), 0, func(m Message) (bool, error) {
 			if got = append(got, m.Sequence); m.Sequence == lostAfter {
 				feed.Stop()
@@ -115,11 +113,7 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 		m, err := feed.Next(ctx)
 		if err != nil || m.Sequence != sequence || m.Missed != discarded {
 			t.Fatalf(
-				"message %d, missed %v, %v; want %d, %v",
-				m.Sequence,
-				m.Missed,
-				err,
-				sequence,
+				"message %d, missed %v, %v; want %d, %v", m.Sequence, m.Missed, err, sequence,
 				discarded,
 			)
 		}

@@ -22,10 +22,7 @@ const replicaWait = 2 * time.Second
 // messages may seem to lack some that have just been discarded; discards is the number that the
 // caller accepts.
 func ProbeReplica(
-	ctx context.Context,
-	js jetstream.JetStream,
-	name string,
-	discards uint64,
+	ctx context.Context, js jetstream.JetStream, name string, discards uint64,
 ) (r Replica, err error) {
 	stream, err := js.Stream(ctx, name)
 	if err != nil {

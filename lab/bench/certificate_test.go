@@ -25,9 +25,7 @@ func measureCertificate(tb testing.TB, s size) map[string]float64 {
 			g.draw(tb, updateBatch)
 			g.reweigh(updateBatch / 10)
 			view, delta := g.apply()
-			one, other := graphstore.Vertex(
-				batch%view.Vertices(),
-			), graphstore.Vertex(
+			one, other := graphstore.Vertex(batch%view.Vertices()), graphstore.Vertex(
 				batch*7%view.Vertices(),
 			)
 			moves := []diffusion.SourceChange{{V: one, Change: 1}}

@@ -30,10 +30,7 @@ func measureRestart(tb testing.TB, s size) map[string]float64 {
 		check(tb, err)
 		restored, err := incremental.Restore(config, c.Sections)
 		check(tb, err)
-		wall, used = append(
-			wall,
-			time.Since(begun).Seconds(),
-		), append(
+		wall, used = append(wall, time.Since(begun).Seconds()), append(
 			used,
 			(processTime()-spent).Seconds(),
 		)
@@ -50,10 +47,7 @@ func measureRestart(tb testing.TB, s size) map[string]float64 {
 // saveGrown writes the checkpoint of a warm core, of a network with predictions everywhere, and
 // returns its edges and bytes.
 func saveGrown(
-	tb testing.TB,
-	s size,
-	dir *checkpoint.Dir,
-	config incremental.Config,
+	tb testing.TB, s size, dir *checkpoint.Dir, config incremental.Config,
 ) (edges int, bytes int64) {
 	tb.Helper()
 	conf := s.network()

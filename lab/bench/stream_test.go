@@ -49,10 +49,7 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 	check(tb, err)
 	begun, used := time.Now(), processTime()
 	source, err := ingest.OpenJetStream(
-		tb.Context(),
-		js,
-		decoder,
-		ingest.JetStreamConfig{UntilLast: true},
+		tb.Context(), js, decoder, ingest.JetStreamConfig{UntilLast: true},
 	)
 	check(tb, err)
 	var batch event.Batch
@@ -71,10 +68,7 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 // throughput stores messages of some edges each in a log, and returns medians of the rate at
 // which those are applied, and of what an edge costs, over three readings.
 func throughput(
-	tb testing.TB,
-	s size,
-	messages, each int,
-	encode func(b *event.Batch) ingest.Outgoing,
+	tb testing.TB, s size, messages, each int, encode func(b *event.Batch) ingest.Outgoing,
 ) map[string]float64 {
 	tb.Helper()
 	js, publisher := openStream(tb)

@@ -48,10 +48,7 @@ func steadyField(tb testing.TB, s size, batch int) (*graph, *diffusion.Field) {
 // keep updates a field by batches and returns the processor time of that, without the store's
 // own work, and the mean certificate.
 func keep(
-	tb testing.TB,
-	g *graph,
-	f *diffusion.Field,
-	batches, events int,
+	tb testing.TB, g *graph, f *diffusion.Field, batches, events int,
 ) (spent time.Duration, certificate float64) {
 	tb.Helper()
 	for range batches {

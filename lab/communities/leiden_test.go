@@ -76,9 +76,7 @@ func compareWithGonum(t *testing.T, name string, view graphstore.View, resolutio
 	g := gonumGraph(view)
 	for seed := range uint64(3) {
 		s := search(t, view, resolution, seed)
-		ours, theirs := s.Modularity(
-			resolution,
-		), community.Q(
+		ours, theirs := s.Modularity(resolution), community.Q(
 			g,
 			community.Modularize(g, resolution, rand.NewPCG(seed, 1)).Communities(),
 			resolution,
@@ -87,12 +85,8 @@ func compareWithGonum(t *testing.T, name string, view graphstore.View, resolutio
 			t.Errorf("%s, seed %d: modularity %v, by gonum's formula %v", name, seed, ours, checked)
 		}
 		t.Logf(
-			"%s, seed %d: modularity %.4f in %d communities, gonum's %.4f",
-			name,
-			seed,
-			ours,
-			s.Count(),
-			theirs,
+			"%s, seed %d: modularity %.4f in %d communities, gonum's %.4f", name, seed, ours,
+			s.Count(), theirs,
 		)
 		if ours < .99*theirs {
 			t.Errorf("%s, seed %d: modularity %v, gonum finds %v", name, seed, ours, theirs)
@@ -203,10 +197,7 @@ func TestPartitionsHoldTheirInvariants(t *testing.T) {
 			covered += len(members)
 			if len(members) == 0 || !connected(view, members) {
 				t.Errorf(
-					"seed %d: community %d of %d vertices is not connected",
-					seed,
-					c,
-					len(members),
+					"seed %d: community %d of %d vertices is not connected", seed, c, len(members),
 				)
 			}
 		}

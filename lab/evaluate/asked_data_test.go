@@ -136,10 +136,7 @@ func (s *score) mean() (percent, deviation float64) {
 
 // audited labels members of a community that was drawn and returns the estimate from that.
 func (d *dataset) audited(
-	t *testing.T,
-	view graphstore.View,
-	b *bag,
-	pi map[event.ID]float64,
+	t *testing.T, view graphstore.View, b *bag, pi map[event.ID]float64,
 ) quant.Estimate {
 	t.Helper()
 	k := d.classes
@@ -231,13 +228,8 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 			n := float64(draws * len(s.held))
 			ratio := s.promised / s.width
 			t.Logf(
-				"%s %3d communities: %5.1f ± %.1f %%, half-width %.3f, promised/obtained %.2f",
-				key,
-				len(s.held),
-				held,
-				deviation,
-				s.width/n,
-				ratio,
+				"%s %3d communities: %5.1f ± %.1f %%, half-width %.3f, promised/obtained %.2f", key,
+				len(s.held), held, deviation, s.width/n, ratio,
 			)
 			labels := int(s.labels)
 			all[labels], cells[labels] = all[labels]+held, cells[labels]+1
@@ -278,12 +270,7 @@ func askedSeed(t *testing.T) uint64 {
 
 // scoreDraws asks for labels of a community several times, each time anew, and counts.
 func (d *dataset) scoreDraws(
-	t *testing.T,
-	store *graphstore.Store,
-	b *bag,
-	labels, draws int,
-	seed uint64,
-	s *score,
+	t *testing.T, store *graphstore.Store, b *bag, labels, draws int, seed uint64, s *score,
 ) {
 	t.Helper()
 	held := 0.0

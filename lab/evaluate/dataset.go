@@ -172,10 +172,7 @@ func (d *dataset) bag(protocol string, one drawn) *bag {
 // estimate fills in the estimates of all communities of a split, those of one core
 // at a time, so that the memory for kernels stays bounded.
 func (d *dataset) estimate(
-	ctx context.Context,
-	config Config,
-	bags []*bag,
-	calibration []graphstore.Vertex,
+	ctx context.Context, config Config, bags []*bag, calibration []graphstore.Vertex,
 	progress func(done int),
 ) error {
 	most, done := max(bagsMin, fieldsMax/max(d.view.Vertices(), 1)), 0

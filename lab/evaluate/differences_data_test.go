@@ -86,9 +86,7 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 		}
 		if se > want.se*apart || width > want.width*apart {
 			t.Errorf(
-				"%s: error %.3f, width %.3f of those of independent errors",
-				name,
-				se/apart,
+				"%s: error %.3f, width %.3f of those of independent errors", name, se/apart,
 				width/apart,
 			)
 		}

@@ -109,10 +109,7 @@ type Load func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, e
 
 // Run evaluates. progress, when not nil, is told how many of all the communities are estimated.
 func Run(
-	ctx context.Context,
-	config Config,
-	load Load,
-	progress func(done, all int),
+	ctx context.Context, config Config, load Load, progress func(done, all int),
 ) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)

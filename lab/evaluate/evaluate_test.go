@@ -110,23 +110,12 @@ func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 			}
 			compared++
 			for k := range e.Prevalence {
-				if math.Abs(
-					o.Estimate[k]-e.Prevalence[k],
-				)+math.Abs(
-					o.Low[k]-e.Low[k],
-				)+math.Abs(
+				if math.Abs(o.Estimate[k]-e.Prevalence[k])+math.Abs(o.Low[k]-e.Low[k])+math.Abs(
 					o.High[k]-e.High[k],
 				) > 1e-6 {
 					t.Fatalf(
-						"%s of %s: %v [%v, %v], the core says %v [%v, %v]",
-						e.Method,
-						e.Community,
-						o.Estimate,
-						o.Low,
-						o.High,
-						e.Prevalence,
-						e.Low,
-						e.High,
+						"%s of %s: %v [%v, %v], the core says %v [%v, %v]", e.Method, e.Community,
+						o.Estimate, o.Low, o.High, e.Prevalence, e.Low, e.High,
 					)
 				}
 			}
@@ -219,9 +208,7 @@ func TestRefusalsAndProgressAreReported(t *testing.T) {
 	var last, all int
 	var refusals []event.Refusal
 	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
-		return w.load(
-			&event.Batch{Edges: []event.Edge{loop}},
-		)(
+		return w.load(&event.Batch{Edges: []event.Edge{loop}})(
 			ctx,
 			func(b *event.Batch) ([]event.Refusal, error) {
 				refused, err := visit(b)

@@ -202,10 +202,7 @@ func (p *pool) pure(config Config, r *rand.Rand) (out []drawn) {
 
 // fromClass adds n vertices of a class; when it has fewer, all of them as often as needed.
 func fromClass(
-	members map[graphstore.Vertex]uint32,
-	vertices []graphstore.Vertex,
-	n int,
-	r *rand.Rand,
+	members map[graphstore.Vertex]uint32, vertices []graphstore.Vertex, n int, r *rand.Rand,
 ) {
 	for n > 0 {
 		order := r.Perm(len(vertices))

@@ -39,9 +39,7 @@ func TestSplitsAreDisjoint(t *testing.T) {
 			for _, m := range b.members {
 				if slices.Contains(calibration, m.vertex) {
 					t.Fatalf(
-						"split %d: %s has the calibration vertex %v",
-						split,
-						b.name,
+						"split %d: %s has the calibration vertex %v", split, b.name,
 						d.ids[m.vertex],
 					)
 				}
@@ -195,9 +193,7 @@ func TestBallsAreTheNearestHiddenVertices(t *testing.T) {
 		}
 		if farthest > nearest {
 			t.Fatalf(
-				"ball of %v takes a vertex at %d and leaves one at %d",
-				d.ids[root],
-				farthest,
+				"ball of %v takes a vertex at %d and leaves one at %d", d.ids[root], farthest,
 				nearest,
 			)
 		}

@@ -89,14 +89,8 @@ func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 		g := rows[i]
 		if g.Protocol != w.Protocol || g.Method != w.Method || g.Communities != w.Communities {
 			t.Errorf(
-				"row %d is %s %s of %d, want %s %s of %d",
-				i,
-				g.Protocol,
-				g.Method,
-				g.Communities,
-				w.Protocol,
-				w.Method,
-				w.Communities,
+				"row %d is %s %s of %d, want %s %s of %d", i, g.Protocol, g.Method, g.Communities,
+				w.Protocol, w.Method, w.Communities,
 			)
 		}
 		for name, pair := range map[string][2]float64{

@@ -104,10 +104,7 @@ func TestClassifierIsAsAccurateAsConfigured(t *testing.T) {
 		for k := range right {
 			if want := accuracy[k%len(accuracy)]; math.Abs(right[k]/all[k]-want) > 0.025 {
 				t.Errorf(
-					"accuracy %v: class %d is right in %.3f of %v",
-					accuracy,
-					k,
-					right[k]/all[k],
+					"accuracy %v: class %d is right in %.3f of %v", accuracy, k, right[k]/all[k],
 					all[k],
 				)
 			}
@@ -116,9 +113,7 @@ func TestClassifierIsAsAccurateAsConfigured(t *testing.T) {
 			got-want,
 		) > 0.03 {
 			t.Errorf(
-				"accuracy %v: mean confidence %.3f, share of right predictions %.3f",
-				accuracy,
-				got,
+				"accuracy %v: mean confidence %.3f, share of right predictions %.3f", accuracy, got,
 				want,
 			)
 		}

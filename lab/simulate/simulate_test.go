@@ -51,17 +51,8 @@ func digest(t *testing.T, c Config) (sum uint64, events int) {
 	simulate(t, c, func(_ *Network, b *event.Batch) {
 		events += b.Events()
 		fmt.Fprintln(
-			h,
-			b.First,
-			b.Last,
-			b.Time,
-			b.Emit,
-			b.Edges,
-			b.Labels,
-			b.Predictions,
-			b.Posts,
-			b.Members,
-			b.Vertices,
+			h, b.First, b.Last, b.Time, b.Emit, b.Edges, b.Labels, b.Predictions, b.Posts,
+			b.Members, b.Vertices,
 		)
 	})
 	return h.Sum64(), events
@@ -130,11 +121,7 @@ func (c *census) apply(t *testing.T, b *event.Batch) {
 		key := [2]event.ID{e.Src, e.Dst}
 		if c.edges[key] != e.Remove {
 			t.Fatalf(
-				"position %d: %v removes %v, present %v",
-				e.Position,
-				key,
-				e.Remove,
-				c.edges[key],
+				"position %d: %v removes %v, present %v", e.Position, key, e.Remove, c.edges[key],
 			)
 		}
 		if e.Remove {
@@ -149,10 +136,7 @@ func (c *census) apply(t *testing.T, b *event.Batch) {
 			c.communities[m.Vertex] = m.Community
 		case c.communities[m.Vertex] != m.Community:
 			t.Fatalf(
-				"position %d: %v leaves %s but is in %q",
-				m.Position,
-				m.Vertex,
-				m.Community,
+				"position %d: %v leaves %s but is in %q", m.Position, m.Vertex, m.Community,
 				c.communities[m.Vertex],
 			)
 		default:
@@ -214,13 +198,8 @@ func TestTruthEqualsRecountOfEvents(t *testing.T) {
 				want, members := counted.shares(record.Community, classes)
 				if record.Members != members || !slices.Equal(record.Prevalence, want) {
 					t.Fatalf(
-						"seed %d at %v, %s: truth %v of %d members, recount %v of %d",
-						c.Seed,
-						record.Time,
-						record.Community,
-						record.Prevalence,
-						record.Members,
-						want,
+						"seed %d at %v, %s: truth %v of %d members, recount %v of %d", c.Seed,
+						record.Time, record.Community, record.Prevalence, record.Members, want,
 						members,
 					)
 				}
@@ -228,9 +207,7 @@ func TestTruthEqualsRecountOfEvents(t *testing.T) {
 		})
 		if len(counted.communities) != c.Vertices {
 			t.Errorf(
-				"%d classes: %d vertices arrived, want %d",
-				classes,
-				len(counted.communities),
+				"%d classes: %d vertices arrived, want %d", classes, len(counted.communities),
 				c.Vertices,
 			)
 		}

@@ -39,10 +39,7 @@ func TestAliasesStandForABoundedNumberOfValues(t *testing.T) {
 	for i := 1; i < 9; i++ {
 		alias := fmt.Sprintf("*a%d", i-1)
 		text += fmt.Sprintf(
-			"k%d: &a%d [%s]\n",
-			i,
-			i,
-			strings.Join(slices.Repeat([]string{alias}, 10), ", "),
+			"k%d: &a%d [%s]\n", i, i, strings.Join(slices.Repeat([]string{alias}, 10), ", "),
 		)
 	}
 	path := filepath.Join(t.TempDir(), "c.yaml")

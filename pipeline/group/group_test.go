@@ -97,10 +97,7 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 		first[all[0]]++
 		without := order([]string{"a", "b", "d"}, of)
 		if want := slices.DeleteFunc(slices.Clone(all),
-			func(w string) bool { return w == "c" }); !slices.Equal(
-			without,
-			want,
-		) {
+			func(w string) bool { return w == "c" }); !slices.Equal(without, want) {
 			t.Fatalf("%s: %v without c, was %v", of, without, all)
 		}
 	}
@@ -137,12 +134,8 @@ func TestShardsAreDividedEvenly(t *testing.T) {
 		for worker, n := range first {
 			if most := (shards + len(workers) - 1) / len(workers); n > most {
 				t.Errorf(
-					"set %d: %s is the first of %d of %d shards, at most %d",
-					set,
-					worker,
-					n,
-					shards,
-					most,
+					"set %d: %s is the first of %d of %d shards, at most %d", set, worker, n,
+					shards, most,
 				)
 			}
 		}
@@ -355,9 +348,7 @@ func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 		}
 		if awaits(a) || awaits(b) != (len(shards) < 2) {
 			t.Errorf(
-				"while a estimates %v, a awaits another one: %t, and b: %t",
-				shards,
-				awaits(a),
+				"while a estimates %v, a awaits another one: %t, and b: %t", shards, awaits(a),
 				awaits(b),
 			)
 		}
@@ -401,9 +392,7 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 	if err := stores[0].Put(t.Context(), "digest", 8, "0", "state", same); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(
-		2 * presenceTTL,
-	) // however long after one another the workers save
+	time.Sleep(2 * presenceTTL) // however long after one another the workers save
 	others := []map[string]string{
 		same,
 		{GraphPart: "a"},
@@ -416,11 +405,7 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 		}
 	}
 	err := stores[1].Compare(
-		t.Context(),
-		"digest",
-		8,
-		"0",
-		map[string]string{GraphPart: "a", "0": "c"},
+		t.Context(), "digest", 8, "0", map[string]string{GraphPart: "a", "0": "c"},
 	)
 	if err == nil ||
 		!strings.Contains(

@@ -139,8 +139,7 @@ func openBucket(
 
 // admit is called before other goroutines use the member.
 func (m *Member) admit(ctx context.Context) error {
-	seen := uint64(
-		0)
+	seen := uint64(0)
 	// renewals of this name: the entry of a killed worker may remain while servers elect
 	renewals := 0
 	for begun, said := time.Now(), false; ; {

@@ -105,11 +105,7 @@ func (m *Member) hearDisagreement(data []byte) {
 // that store a part at the same time do not see each other's, so only a later comparison finds the
 // difference for certain.
 func (s *Store) Compare(
-	ctx context.Context,
-	config string,
-	position uint64,
-	part string,
-	own map[string]string,
+	ctx context.Context, config string, position uint64, part string, own map[string]string,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
@@ -156,11 +152,7 @@ func objectName(config string, position uint64, part string) string {
 // Put stores a part at a position, unless it is there already, with this worker's digests of the
 // part and of the graph.
 func (s *Store) Put(
-	ctx context.Context,
-	config string,
-	position uint64,
-	part string,
-	state any,
+	ctx context.Context, config string, position uint64, part string, state any,
 	digests map[string]string,
 ) error {
 	name := objectName(config, position, part)
@@ -253,10 +245,7 @@ func (all stored) needed(shards int) stored {
 // Positions returns the positions with a graph, in the store or in a list, newest first; before
 // them, again, those for which the store has all of some shards.
 func (s *Store) Positions(
-	ctx context.Context,
-	config string,
-	local []uint64,
-	shards []int,
+	ctx context.Context, config string, local []uint64, shards []int,
 ) ([]uint64, error) {
 	_, all, err := s.list(ctx, config)
 	positions := slices.Concat(local, all[GraphPart])
@@ -326,11 +315,7 @@ func OldestGraph(
 
 // Get reads a part at a position into *state.
 func (s *Store) Get(
-	ctx context.Context,
-	config string,
-	position uint64,
-	part string,
-	state any,
+	ctx context.Context, config string, position uint64, part string, state any,
 ) error {
 	data, err := s.get(ctx, objectName(config, position, part))
 	if err == nil {

@@ -64,10 +64,7 @@ func TestWarmLikelihoodEqualsCold(t *testing.T) {
 			one, near := onPairs.solve(s, weights, nil), grid[i]
 			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2e-11*s.Profiled {
 				t.Errorf(
-					"seed %d lambda %g: log-likelihoods %v and %v",
-					seed,
-					l,
-					near.logLikelihood,
+					"seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood,
 					one.logLikelihood,
 				)
 			}

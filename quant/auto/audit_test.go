@@ -59,19 +59,12 @@ func TestAuditLabelsHardlyMakeAGoodEstimateWorse(t *testing.T) {
 			switch {
 			case off == 0 && (both > 1.25*min(auto, labels) || flagged > 0.025):
 				t.Errorf(
-					"%v times: error %.4f, auto has %.4f; flagged %.3f",
-					ratio,
-					both,
-					auto,
-					flagged,
+					"%v times: error %.4f, auto has %.4f; flagged %.3f", ratio, both, auto, flagged,
 				)
 			case off > 3 && flagged < 0.8, off > 5 && both > 1.1*labels:
 				t.Errorf(
-					"%v times: error %.4f, the labels alone %.4f; flagged %.3f",
-					ratio,
-					both,
-					labels,
-					flagged,
+					"%v times: error %.4f, the labels alone %.4f; flagged %.3f", ratio, both,
+					labels, flagged,
 				)
 			}
 		}

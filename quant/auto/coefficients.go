@@ -51,9 +51,7 @@ func keptFor(p *stats.Posterior, at, others []float64) stats.CoefficientError {
 // addCoefficientError adds diag G Cov(theta, b) G' to the variances of the answer, with G the
 // derivative of the estimate by the coefficients. G depends on q(gamma), on gamma, on the weight of
 // the members' own labels and on the number of labels around.
-func (x *Quantifier) addCoefficientError(
-	a *estimate, p *stats.Posterior, weights stats.Weighting,
-) {
+func (x *Quantifier) addCoefficientError(a *estimate, p *stats.Posterior, weights stats.Weighting) {
 	if p.Coefficients == nil {
 		return
 	}
@@ -152,13 +150,8 @@ func (x *Quantifier) addSpread(
 		solve.ScaleTo(r[n*k:(n+1)*k], part, r[n*k:(n+1)*k])
 	}
 	blas64.Gemm(
-		blas.Trans,
-		blas.NoTrans,
-		1,
-		solve.General(r, labels, k),
-		solve.General(l.Score, labels, size),
-		0,
-		solve.General(moved, k, size),
+		blas.Trans, blas.NoTrans, 1, solve.General(r, labels, k),
+		solve.General(l.Score, labels, size), 0, solve.General(moved, k, size),
 	)
 	solve.Mirror(b, b, k)
 	left := make([]float64, k)

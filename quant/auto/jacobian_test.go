@@ -26,12 +26,7 @@ func TestJacobianIsInverted(t *testing.T) {
 					if math.Abs(product-want) > 1e-8 {
 						t.Fatalf(
 							"seed %d, %d classes, gamma %v: J times its inverse has %v at %d, %d",
-							seed,
-							k,
-							gamma,
-							product,
-							a,
-							b,
+							seed, k, gamma, product, a, b,
 						)
 					}
 				}
@@ -41,12 +36,8 @@ func TestJacobianIsInverted(t *testing.T) {
 		for at, x := range inverseJacobian(q, s, 1) {
 			if most := 100 * math.Sqrt(q[at/k]/q[at%k]); !(math.Abs(x) <= most*(1+1e-9)) {
 				t.Fatalf(
-					"seed %d, %d classes: alike classes have %v at %d, more than %v",
-					seed,
-					k,
-					x,
-					at,
-					most,
+					"seed %d, %d classes: alike classes have %v at %d, more than %v", seed, k, x,
+					at, most,
 				)
 			}
 		}

@@ -10,9 +10,7 @@ import (
 
 // Moved writes to moved the part of the change of the prevalence that happened to the community,
 // from last to now, the memory of the answer that was made just before.
-func (x *Quantifier) Moved(
-	moved, change []float64, s *stats.Statistics, now, last *stats.Memory,
-) {
+func (x *Quantifier) Moved(moved, change []float64, s *stats.Statistics, now, last *stats.Memory) {
 	if now.Posterior != last.Posterior {
 		for i, x := range last.Carried { // the cells of then are gone
 			moved[i] = common(x, change[i])

@@ -105,10 +105,7 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 		if right, wrong := min(meanErrors, shiftErrors),
 			max(meanErrors, shiftErrors); errors > right+(wrong-right)/3 {
 			t.Errorf(
-				"selection %d: the error is %.4f, with the right reading %.4f",
-				by,
-				errors,
-				right,
+				"selection %d: the error is %.4f, with the right reading %.4f", by, errors, right,
 			)
 		}
 		if byClass := by == selectedByClass; byClass != (likely > .75) || byClass == (likely < .5) {

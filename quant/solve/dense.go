@@ -29,12 +29,7 @@ func Product(a, b []float64, columns int) []float64 {
 	n, m := len(a)/columns, len(b)/columns
 	dst := make([]float64, n*m)
 	blas64.Gemm(
-		blas.NoTrans,
-		blas.NoTrans,
-		1,
-		General(a, n, columns),
-		General(b, columns, m),
-		0,
+		blas.NoTrans, blas.NoTrans, 1, General(a, n, columns), General(b, columns, m), 0,
 		General(dst, n, m),
 	)
 	return dst
@@ -86,12 +81,7 @@ func Axpy(y []float64, alpha float64, x []float64) {
 // len(y) to y.
 func Combine(y, coefficients, rows []float64) {
 	blas64.Gemv(
-		blas.Trans,
-		1,
-		General(rows, len(coefficients), len(y)),
-		vector(coefficients),
-		0,
-		vector(y),
+		blas.Trans, 1, General(rows, len(coefficients), len(y)), vector(coefficients), 0, vector(y),
 	)
 }
 

@@ -191,9 +191,7 @@ func (d *detector) lookBack(r *Rule, t *tail, threshold float64, firing bool, no
 }
 
 // lookOver compares the movement of the time that a change is over with chance.
-func (d *detector) lookOver(
-	r *Rule, t *tail, threshold float64, firing, fresh bool, now int64,
-) {
+func (d *detector) lookOver(r *Rule, t *tail, threshold float64, firing, fresh bool, now int64) {
 	then := d.Past[0]
 	then.Cell = now - int64(r.Over)
 	d.Found = t.evidenceOf(0).between(then, d.sum(now), d.Members, 1)

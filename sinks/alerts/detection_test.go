@@ -121,11 +121,7 @@ func firings(t testing.TB, r Rule, s *stream, n int64, truth func(at int64) floa
 func falsePerDay(t testing.TB, r Rule, lasts time.Duration) string {
 	n := quietDays * 24 * 3600 * second / detectionEvery
 	alarms := firings(
-		t,
-		r,
-		newStream(detectionSeed, lasts),
-		n,
-		func(int64) float64 { return detectionShare },
+		t, r, newStream(detectionSeed, lasts), n, func(int64) float64 { return detectionShare },
 	)
 	return fmt.Sprintf("%.2f", float64(len(alarms))/quietDays)
 }

@@ -268,9 +268,7 @@ func verdictOf(holds bool) verdict {
 	return verdictNo
 }
 
-func (d *detector) evaluateChange(
-	r *Rule, t *tail, firing, fresh bool, now int64,
-) verdict {
+func (d *detector) evaluateChange(r *Rule, t *tail, firing, fresh bool, now int64) verdict {
 	moved, variance, known := d.change(r, now)
 	if !known {
 		return verdictUnknown

@@ -24,12 +24,8 @@ func TestDifferencesFire(t *testing.T) {
 	if got := s.all[0]; math.Abs(got.Point-0.15) > 1e-12 || math.Abs(got.Low-low) > 1e-4 ||
 		!strings.Contains(got.Reason, "the rule asks for above +10.0 points") {
 		t.Errorf(
-			"fired with %v [%v, %v]: %s; want 0.15, from %v",
-			got.Point,
-			got.Low,
-			got.High,
-			got.Reason,
-			low,
+			"fired with %v [%v, %v]: %s; want 0.15, from %v", got.Point, got.Low, got.High,
+			got.Reason, low,
 		)
 	}
 	s.want(3, one(record("a", 0.6, 0.03, 0.01)), "surely apart difference(a, b) left firing")
@@ -38,9 +34,7 @@ func TestDifferencesFire(t *testing.T) {
 		one(quant.Estimate{Community: "b", Suppressed: true}),
 	) // nothing is told of it, nothing ends
 	s.want(
-		5,
-		one(record("b", 0.6, 0.04, 0.01)),
-		"apart difference(a, b) left resolved",
+		5, one(record("b", 0.6, 0.04, 0.01)), "apart difference(a, b) left resolved",
 		"surely apart difference(a, b) left resolved",
 	)
 	if bad := config(rule(t, "low difference(a, b) > 2",

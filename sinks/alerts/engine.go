@@ -325,8 +325,7 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 	}
 	n := len(e.list)
 	if e.list = slices.DeleteFunc(e.list,
-		func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(
-		e.list) < n {
+		func(a *alert) bool { return m.Time >= a.forgottenAt() }); len(e.list) < n {
 		e.index()
 	}
 	return out

@@ -346,9 +346,7 @@ func TestAMovementWhileACommunityWasHiddenIsNoChange(t *testing.T) {
 func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(
-		0,
-		[]quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)},
-		fires,
+		0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires,
 		"r y left firing",
 	)
 	configure := func(rules ...Rule) {
@@ -381,14 +379,9 @@ func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	a := rule(t, "point > 0.1", func(r *Rule) { r.Name, r.Classes = "a", nil })
 	s := begin(t, b, a)
 	s.want(
-		0,
-		[]quant.Estimate{record("x", 0.8, 0.01, 0), record("y", 0.8, 0.01, 0)},
-		"b x left firing",
-		"b y left firing",
-		"a x left firing",
-		"a x right firing",
-		"a y left firing",
-		"a y right firing",
+		0, []quant.Estimate{record("x", 0.8, 0.01, 0), record("y", 0.8, 0.01, 0)},
+		"b x left firing", "b y left firing", "a x left firing", "a x right firing",
+		"a y left firing", "a y right firing",
 	)
 	ids := map[string]bool{}
 	for _, x := range s.all {
@@ -574,11 +567,8 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 	}
 	day := int64(24 * time.Hour / time.Second)
 	s.want(
-		0,
-		[]quant.Estimate{record("gone", 0.5, 0.01, 0.01), record("here", 0.5, 0.01, 0.01)},
-		"r gone left firing",
-		"r here left firing",
-		"named gone left firing",
+		0, []quant.Estimate{record("gone", 0.5, 0.01, 0.01), record("here", 0.5, 0.01, 0.01)},
+		"r gone left firing", "r here left firing", "named gone left firing",
 		"named here left firing",
 	)
 	s.want(1, one(gone))
@@ -587,9 +577,7 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 		t.Errorf("while it fires: %s", got)
 	}
 	s.want(
-		8*day+1,
-		one(record("gone", 0.1, 0.01, 0.01)),
-		"r gone left resolved",
+		8*day+1, one(record("gone", 0.1, 0.01, 0.01)), "r gone left resolved",
 		"named gone left resolved",
 	)
 	s.want(8*day+2, one(gone))
@@ -602,9 +590,7 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 		t.Errorf("after a week: %s", got)
 	}
 	s.want(
-		16*day,
-		one(record("gone", 0.5, 0.01, 0.01)),
-		"r gone left firing",
+		16*day, one(record("gone", 0.5, 0.01, 0.01)), "r gone left firing",
 		"named gone left firing",
 	)
 	if got := named(); got != "0 0 4" {

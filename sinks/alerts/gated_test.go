@@ -113,11 +113,7 @@ func TestSmallOmittedChangesCostNoAlert(t *testing.T) {
 				"change > 0.1",
 				func(r *Rule) { r.Name, r.Over, r.Every = "change", time.Minute, 10*time.Second },
 			),
-			rule(
-				t,
-				"cusum > 8",
-				func(r *Rule) { r.Name, r.Every = "sum", 20*time.Second },
-			),
+			rule(t, "cusum > 8", func(r *Rule) { r.Name, r.Every = "sum", 20*time.Second }),
 		)
 	}
 	type transition struct {

@@ -100,13 +100,7 @@ func moves(before map[string]quant.Estimate, list []quant.Estimate) {
 		e := &list[i]
 		last, known := before[e.Community+e.Method]
 		if k := len(e.Prevalence); k > 0 && known && e.Moved == nil {
-			e.Moved, e.Revised, e.SERevised = make(
-				[]float64,
-				k,
-			), make(
-				[]float64,
-				k,
-			), make(
+			e.Moved, e.Revised, e.SERevised = make([]float64, k), make([]float64, k), make(
 				[]float64,
 				k,
 			)

@@ -33,11 +33,7 @@ func newClient() *http.Client {
 
 // post sends a body and returns nil if the answer is a success.
 func post(
-	ctx context.Context,
-	client *http.Client,
-	to string,
-	header http.Header,
-	body []byte,
+	ctx context.Context, client *http.Client, to string, header http.Header, body []byte,
 ) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {

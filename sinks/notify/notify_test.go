@@ -177,10 +177,7 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 		},
 	)
 	publish(
-		t,
-		nc,
-		transition(1, alerts.Firing),
-		transition(2, alerts.Resolved),
+		t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved),
 		transition(3, alerts.Firing),
 	)
 	for i, want := range []string{"id-1", "id-2", "id-2", "id-3"} {
@@ -295,11 +292,7 @@ func TestAQueueThatIsGoneShows(t *testing.T) {
 	said := make(said, 100)
 	c := Config{Webhooks: []Webhook{{Name: "ops", URL: "https://example.com"}}}
 	targets, err := Start(
-		t.Context(),
-		js,
-		"GQL_ALERTS",
-		c,
-		slog.New(slog.NewTextHandler(said, nil)),
+		t.Context(), js, "GQL_ALERTS", c, slog.New(slog.NewTextHandler(said, nil)),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -429,9 +422,7 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 		secretFile(t, "short"): "want 16 or more", "missing": "no such file",
 	} {
 		_, err := Start(
-			t.Context(),
-			js,
-			"GQL_ALERTS",
+			t.Context(), js, "GQL_ALERTS",
 			Config{Webhooks: []Webhook{{Name: "a", URL: "https://x.org", SecretFile: path}}},
 			slog.Default(),
 		)

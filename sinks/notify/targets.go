@@ -111,11 +111,7 @@ type Targets struct {
 // Start starts delivering: each webhook continues at its place in the stream of alerts, and
 // Alertmanagers get the lists of Set.
 func Start(
-	ctx context.Context,
-	js jetstream.JetStream,
-	streamName string,
-	c Config,
-	log *slog.Logger,
+	ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger,
 ) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -218,10 +218,7 @@ const ackWaitMax = 5 * time.Second
 
 // send makes one signed request about a transition; data is its JSON.
 func (h *hook) send(
-	ctx context.Context,
-	t *alerts.Transition,
-	at time.Time,
-	data []byte,
+	ctx context.Context, t *alerts.Transition, at time.Time, data []byte,
 ) (err error) {
 	if h.template != nil {
 		if data, err = execute(h.template, t, h.link); err != nil {

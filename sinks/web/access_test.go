@@ -43,15 +43,10 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 	second.Moved, second.Revised = []float64{0.2, -0.2}, []float64{0.05, -0.05}
 	write(t, s, estimate(name, "auto", 1, 0.5))
 	write(
-		t,
-		s,
-		second,
-		plain,
-		quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true},
+		t, s, second, plain, quant.Estimate{Community: "hidden", Method: "auto", Suppressed: true},
 	)
 	at := func(n int) string {
-		return logStart.Add(time.Duration(n) * time.Second).Format(
-			time.RFC3339Nano)
+		return logStart.Add(time.Duration(n) * time.Second).Format(time.RFC3339Nano)
 	}
 	latest := [][]string{
 		csvHead,
@@ -141,17 +136,12 @@ func TestMoversOfTheDay(t *testing.T) {
 	hour := func(n int) uint64 { return uint64(3600*n + 1) }
 	for n := range 49 {
 		write(
-			t,
-			s,
-			estimate("slow", "auto", hour(n), 0.01*float64(n)),
+			t, s, estimate("slow", "auto", hour(n), 0.01*float64(n)),
 			estimate("still", "auto", hour(n), 0.5),
 		)
 	}
 	write(
-		t,
-		s,
-		estimate("young", "auto", hour(48), 0.9),
-		estimate("young", "auto", hour(49), 0.3),
+		t, s, estimate("young", "auto", hour(48), 0.9), estimate("young", "auto", hour(49), 0.3),
 		estimate("new", "auto", hour(49), 0.9),
 	)
 	blind := estimate("unlabelled", "auto", hour(48), 0.5)
@@ -159,10 +149,7 @@ func TestMoversOfTheDay(t *testing.T) {
 	write(t, s, blind)
 	blind.Position++
 	write(
-		t,
-		s,
-		blind,
-		estimate("unlabelled", "auto", hour(48)+2, 0.9),
+		t, s, blind, estimate("unlabelled", "auto", hour(48)+2, 0.9),
 		estimate("unlabelled", "auto", hour(49), 0.8),
 	)
 	got := into[listAnswer](t, s, "/api/v1/communities?sort=change&order=desc&class=1")
@@ -217,12 +204,8 @@ func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	if got.Name != "x" || got.Change == nil || math.Abs(*got.Change-*want.Change) > 1e-6 ||
 		!got.Since.Equal(*want.Since) {
 		t.Errorf(
-			"%s moved by %v since %v, want %v since %v",
-			got.Name,
-			got.Change,
-			got.Since,
-			*want.Change,
-			*want.Since,
+			"%s moved by %v since %v, want %v since %v", got.Name, got.Change, got.Since,
+			*want.Change, *want.Since,
 		)
 	}
 	if len(list) != 2 || list[1].Change != nil || list[1].Trend != nil {
@@ -307,9 +290,7 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 // itself reports the end of the stream only with a step.
 func TestLagGrowsDuringALongStep(t *testing.T) {
 	s := serve(t, nil)
-	s.Status(
-		runningStatus(1),
-	) // at position 1001, 10 behind
+	s.Status(runningStatus(1)) // at position 1001, 10 behind
 	// 0: the broker does not answer
 	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} {
 		s.Progress("a long step", 5001)

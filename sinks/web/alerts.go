@@ -106,9 +106,7 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 	}
 	out.Active, out.Rules, out.Targets = []alerts.Alert{}, append(
 		[]alerts.Counts{},
-		b.now.Rules...), append(
-		[]notify.Stats{},
-		b.now.Targets...)
+		b.now.Rules...), append([]notify.Stats{}, b.now.Targets...)
 	out.Silences = append([]alerts.Quieting{}, b.now.Silences...)
 	for _, c := range b.now.Rules {
 		out.Firing = out.Firing + c.Firing

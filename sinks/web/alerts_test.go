@@ -14,10 +14,8 @@ func transition(n int, community string, state alerts.State) alerts.Transition {
 			"id",
 			n,
 		), Alert: "a", Pipeline: "p", Rule: "r", Community: community, Class: "yes", Method: "auto",
-		State: state,
-		Position: uint64(
-			n,
-		), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z",
+		State:    state,
+		Position: uint64(n), Time: "2026-03-01T12:00:00Z", Since: "2026-03-01T12:00:00Z",
 		Reason: "low 0.4; low > 0.3",
 		Point:  0.5, Low: 0.4, High: 0.6, Labels: map[string]string{"severity": "page"},
 	}
@@ -76,12 +74,8 @@ func TestAlertsAreServedByCommunityAndNewestFirst(t *testing.T) {
 		len(all.Transitions) != 1000 ||
 		all.Transitions[0].Position != transitionsMax+9 {
 		t.Errorf(
-			"%d firing, %d pending, %d active, %d transitions, the first at %d",
-			all.Firing,
-			all.Pending,
-			len(all.Active),
-			len(all.Transitions),
-			all.Transitions[0].Position,
+			"%d firing, %d pending, %d active, %d transitions, the first at %d", all.Firing,
+			all.Pending, len(all.Active), len(all.Transitions), all.Transitions[0].Position,
 		)
 	}
 	one := into[alertsAnswer](t, s, "/api/v1/alerts?community=y%2Fz&limit=3")

@@ -161,10 +161,7 @@ func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 // records returns the newest that were published of the community and method of an estimate in
 // [from, to].
 func (s *Server) records(
-	ctx context.Context,
-	of *quant.Estimate,
-	from, to time.Time,
-	most int,
+	ctx context.Context, of *quant.Estimate, from, to time.Time, most int,
 ) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
 	stored, whole, err := s.config.Records(

@@ -88,11 +88,7 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 // rollupsOf returns the roll-ups of a series, but for those from before a change of the number of
 // classes.
 func rollupsOf(
-	ctx context.Context,
-	s *Server,
-	of *quant.Estimate,
-	from, to time.Time,
-	points int,
+	ctx context.Context, s *Server, of *quant.Estimate, from, to time.Time, points int,
 ) (found sinks.RollupAnswer, err error) {
 	found, err = s.config.Rollups(
 		ctx,
@@ -160,11 +156,7 @@ const rollupsBack = 7 * 24 * time.Hour
 // inForce returns the record of a community that was in force at a log time, or the latest one
 // at none: that of the log out, or a roll-up if the log out does not reach back so far.
 func inForce(
-	ctx context.Context,
-	s *Server,
-	q *params,
-	name string,
-	at time.Time,
+	ctx context.Context, s *Server, q *params, name string, at time.Time,
 ) (e quant.Estimate, err error) {
 	latest, err := s.latest(q, name)
 	if err != nil {

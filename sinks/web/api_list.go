@@ -129,8 +129,7 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := listAnswer{
-		Total: len(
-			s.order),
+		Total:       len(s.order),
 		Matched:     len(order),
 		Offset:      q.offset,
 		Position:    s.position,

@@ -19,21 +19,8 @@ import (
 
 // three fills a server with three communities of different shares and sizes.
 func three(t testing.TB, s *Server) {
-	a, b, c := estimate(
-		"Alpha",
-		"auto",
-		1,
-		0.5,
-	), estimate(
-		"beta",
-		"auto",
-		1,
-		0.2,
-	), estimate(
-		"Gamma/δ",
-		"auto",
-		1,
-		0.8,
+	a, b, c := estimate("Alpha", "auto", 1, 0.5), estimate("beta", "auto", 1, 0.2), estimate(
+		"Gamma/δ", "auto", 1, 0.8,
 	)
 	a.Members, b.Members, c.Members = 30, 10, 20
 	a.Flags, b.Flags, c.Flags = nil, []string{"thin:0", "low-coverage"}, []string{"thin:1"}
@@ -99,9 +86,7 @@ func TestListIsSearchedSortedAndPaged(t *testing.T) {
 	got := into[listAnswer](t, s, "/api/v1/communities?q=a&limit=1")
 	if got.Total != 4 || got.Matched != 4 || got.Position != 1 {
 		t.Errorf(
-			"total %d matched %d position %d, want 4, 4 and 1",
-			got.Total,
-			got.Matched,
+			"total %d matched %d position %d, want 4, 4 and 1", got.Total, got.Matched,
 			got.Position,
 		)
 	}
@@ -226,10 +211,7 @@ func TestEveryNameHasAnAddress(t *testing.T) {
 		)
 		if history.Community != name || len(history.Estimates) != 1 {
 			t.Errorf(
-				"%q has history of %q with %d",
-				name,
-				history.Community,
-				len(history.Estimates),
+				"%q has history of %q with %d", name, history.Community, len(history.Estimates),
 			)
 		}
 	}
@@ -273,10 +255,7 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		if diff := cmp.Diff(c.want, positions(got.Estimates)); diff != "" ||
 			got.Truncated != c.truncated {
 			t.Errorf(
-				"%s: truncated %v, want %v (-want +got):\n%s",
-				c.query,
-				got.Truncated,
-				c.truncated,
+				"%s: truncated %v, want %v (-want +got):\n%s", c.query, got.Truncated, c.truncated,
 				diff,
 			)
 		}
@@ -359,12 +338,8 @@ func TestMistakesInRequestsAreExplained(t *testing.T) {
 		if code != c.code || !strings.HasPrefix(string(body), `{"error":"`) ||
 			header.Get("Content-Type") != "application/json" {
 			t.Errorf(
-				"%s: %d %s %s, want %d and an error in JSON",
-				c.path,
-				code,
-				header.Get("Content-Type"),
-				body,
-				c.code,
+				"%s: %d %s %s, want %d and an error in JSON", c.path, code,
+				header.Get("Content-Type"), body, c.code,
 			)
 		}
 	}

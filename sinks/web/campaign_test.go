@@ -80,15 +80,8 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	readers.Wait()
 	sum := total(counts)
 	t.Logf(
-		"seed %d, %v: %d writes of %d estimates; %d pages got %d answers, %d MB; %s",
-		seed,
-		c.lasts,
-		writes,
-		len(all),
-		c.pages,
-		sum.messages,
-		sum.bytes>>20,
-		sum.answers(),
+		"seed %d, %v: %d writes of %d estimates; %d pages got %d answers, %d MB; %s", seed, c.lasts,
+		writes, len(all), c.pages, sum.messages, sum.bytes>>20, sum.answers(),
 	)
 	settled(t, s, routines)
 	t.Logf("heap before %d MiB, after %d MiB", before>>20, heap()>>20)
@@ -137,10 +130,7 @@ func (c *tally) answers() string {
 		return "no answers"
 	}
 	return fmt.Sprintf(
-		"%d requests, %v, median %.1f ms, 99th percentile %.1f ms",
-		n,
-		c.codes,
-		c.times[n/2],
+		"%d requests, %v, median %.1f ms, 99th percentile %.1f ms", n, c.codes, c.times[n/2],
 		c.times[n*99/100],
 	)
 }

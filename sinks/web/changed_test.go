@@ -21,10 +21,7 @@ func changedOf(t testing.TB, s *Server, after uint64, communities ...string) cha
 func TestChangedBeginsWithTheLatest(t *testing.T) {
 	s := serve(t, nil)
 	write(
-		t,
-		s,
-		estimate("a", "auto", 7, 0.1),
-		estimate("a", "pcc", 7, 0.2),
+		t, s, estimate("a", "auto", 7, 0.1), estimate("a", "pcc", 7, 0.2),
 		estimate("b", "auto", 7, 0.3),
 	)
 	first := changedOf(t, s, 0, "b", "a", "b", "nobody")
@@ -70,10 +67,7 @@ func TestChangedFollowsPositions(t *testing.T) {
 		}
 	}
 	write(
-		t,
-		s,
-		estimate("c", "auto", 6, 0.1),
-		estimate("c", "pcc", 6, 0.1),
+		t, s, estimate("c", "auto", 6, 0.1), estimate("c", "pcc", 6, 0.1),
 	) // in place of the one without a method
 	hidden := estimate("c", "", 7, 0)
 	hidden.Suppressed, hidden.Prevalence = true, nil
@@ -109,10 +103,7 @@ func TestChangedNeverGoesBack(t *testing.T) {
 				for _, x := range got.Estimates {
 					if x.Position <= latest[x.Community] {
 						t.Errorf(
-							"reader %d: %s at %d after %d",
-							i,
-							x.Community,
-							x.Position,
+							"reader %d: %s at %d after %d", i, x.Community, x.Position,
 							latest[x.Community],
 						)
 					}

@@ -50,14 +50,8 @@ func TestDifferencesAreAnswered(t *testing.T) {
 			d.Low[0] > d.Prevalence[0] ||
 			d.High[0] < d.Prevalence[0] {
 			t.Errorf(
-				"%s: %v ± %v in [%v, %v], want %v ± %v",
-				query,
-				d.Prevalence,
-				d.SE,
-				d.Low,
-				d.High,
-				want[0],
-				want[1],
+				"%s: %v ± %v in [%v, %v], want %v ± %v", query, d.Prevalence, d.SE, d.Low, d.High,
+				want[0], want[1],
 			)
 		}
 	}

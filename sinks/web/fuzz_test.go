@@ -21,14 +21,10 @@ func FuzzRequests(f *testing.F) {
 	for _, name := range hostileNames() {
 		f.Add(
 			"/api/v1/communities/"+url.PathEscape(name)+"/estimates",
-			"method="+url.QueryEscape(name),
-			"localhost:8090",
-			name,
+			"method="+url.QueryEscape(name), "localhost:8090", name,
 		)
 		f.Add(
-			"/api/v1/communities",
-			"q="+url.QueryEscape(name)+"&sort="+url.QueryEscape(name),
-			name,
+			"/api/v1/communities", "q="+url.QueryEscape(name)+"&sort="+url.QueryEscape(name), name,
 			"",
 		)
 	}

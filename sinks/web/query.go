@@ -168,10 +168,7 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 
 // serveQuestion is the door of HTTP.
 func (s *Server) serveQuestion(
-	w http.ResponseWriter,
-	r *http.Request,
-	rt *route,
-	query url.Values,
+	w http.ResponseWriter, r *http.Request, rt *route, query url.Values,
 ) {
 	// The server's own limit on the time to write is shorter than an explanation.
 	_ = http.NewResponseController(w).

@@ -172,12 +172,8 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 		reply.Body.Close()
 		if reply.StatusCode != c.code || reply.ProtoMajor != 2 {
 			t.Errorf(
-				"%s with %q: code %d over %s, want %d over HTTP/2",
-				c.host,
-				c.token,
-				reply.StatusCode,
-				reply.Proto,
-				c.code,
+				"%s with %q: code %d over %s, want %d over HTTP/2", c.host, c.token,
+				reply.StatusCode, reply.Proto, c.code,
 			)
 		}
 	}

@@ -82,10 +82,7 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	}
 	s := serve(t, func(c *Config) { c.Rollups, c.Explain = someRollups, explain })
 	write(
-		t,
-		s,
-		estimate("Lyon cycling", "auto", 1, 0.5),
-		estimate("Lyon cycling", "auto", 2, 0.6),
+		t, s, estimate("Lyon cycling", "auto", 1, 0.5), estimate("Lyon cycling", "auto", 2, 0.6),
 		estimate("b", "auto", 2, 0.1),
 	)
 	stop := answerOn(t, s, connect())
@@ -248,11 +245,8 @@ func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 		if from > 0 &&
 			(got.Resolution != "minute" || len(got.Rollups) != 30 || len(got.Estimates) != 0) {
 			t.Errorf(
-				"records from minute %d: %s, %d roll-ups, %d records",
-				from,
-				got.Resolution,
-				len(got.Rollups),
-				len(got.Estimates),
+				"records from minute %d: %s, %d roll-ups, %d records", from, got.Resolution,
+				len(got.Rollups), len(got.Estimates),
 			)
 		}
 		if from == 0 && (got.Resolution != "record" || len(got.Estimates) != 30) {

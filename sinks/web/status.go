@@ -235,9 +235,7 @@ func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 	out.Communities, out.Estimated = s.store.totals()
 	out.State = cmp.Or(status.State, "starting")
 	out.End = max(status.End, status.Position)
-	out.Stages, out.Models = append(
-		[]Stage{},
-		status.Stages...), append(
+	out.Stages, out.Models = append([]Stage{}, status.Stages...), append(
 		[]Model{},
 		status.Models...)
 	// never nil, which is null in JSON

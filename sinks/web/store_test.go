@@ -24,11 +24,7 @@ func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
 		last, span := s.past[n-1], min(20_000*every, day)
 		if n > 64 || n < 24 || !last.at.Equal(s.latest.at) {
 			t.Fatalf(
-				"every %v: %d points until %v, the latest is of %v",
-				every,
-				n,
-				last.at,
-				s.latest.at,
+				"every %v: %d points until %v, the latest is of %v", every, n, last.at, s.latest.at,
 			)
 		}
 		if back := last.at.Sub(s.past[0].at); back < span*9/10 || back > span+max(s.step, every) {

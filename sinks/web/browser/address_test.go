@@ -35,8 +35,7 @@ func TestListIsInTheAddress(t *testing.T) {
 	p.until("rows", `document.querySelectorAll(".rows .name[href]").length > 5`)
 	p.search("lyon")
 	p.do(
-		set(`select[aria-label="Flag"]`, "thin"),
-		set(`select[aria-label="Class shown"]`, "3"),
+		set(`select[aria-label="Flag"]`, "thin"), set(`select[aria-label="Class shown"]`, "3"),
 		set(`select[aria-label="Method"]`, "auto"),
 		click(`document.querySelector(".c-members button")`),
 	)
@@ -173,11 +172,8 @@ func (p *page) drag(selector string, from, to float64) {
 		})
 	}
 	p.do(
-		mouse("mouseMoved", from),
-		mouse("mousePressed", from),
-		mouse("mouseMoved", (from+to)/2),
-		mouse("mouseMoved", to),
-		mouse("mouseReleased", to),
+		mouse("mouseMoved", from), mouse("mousePressed", from), mouse("mouseMoved", (from+to)/2),
+		mouse("mouseMoved", to), mouse("mouseReleased", to),
 	)
 }
 

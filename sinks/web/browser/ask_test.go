@@ -128,9 +128,7 @@ func TestDifferencesAreShown(t *testing.T) {
 				Replace(fmt.Sprintf("%+.1f", 100*x))
 		}
 		want := fmt.Sprintf(
-			"%s points (90 %%: %s to %s)",
-			points(e.Prevalence[2]),
-			points(e.Low[2]),
+			"%s points (90 %%: %s to %s)", points(e.Prevalence[2]), points(e.Low[2]),
 			points(e.High[2]),
 		)
 		if !strings.Contains(text, want) {

@@ -184,11 +184,7 @@ func (p *page) await(claim string, holds func() bool) {
 	for !holds() {
 		if time.Now().After(end) {
 			p.t.Fatalf(
-				"waited %v for %s\nconsole: %q\npage: %s",
-				waitMax,
-				claim,
-				p.said(),
-				p.text(),
+				"waited %v for %s\nconsole: %q\npage: %s", waitMax, claim, p.said(), p.text(),
 			)
 		}
 		<-tick.C

@@ -331,9 +331,7 @@ func TestPageSurvivesARestart(t *testing.T) {
 	p.shot("after-restart")
 	p.until("live figures", `document.querySelector("tbody td")?.textContent === "50.0 %"`)
 	p.quiet(
-		"ERR_CONNECTION_REFUSED",
-		"ERR_INCOMPLETE_CHUNKED_ENCODING",
-		"ERR_CONNECTION_RESET",
+		"ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
 		"ERR_EMPTY_RESPONSE",
 	)
 }
@@ -448,9 +446,7 @@ func (p *page) inert(where string) {
 	if got := eval[[]string](p, `[...document.querySelectorAll("body script, body style, body `+
 		`img, body iframe, body base, body meta, body object, body embed, body `+
 		`details[ontoggle], main `+
-		`a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(
-		got,
-	) > 0 {
+		`a:not([href^='#/'])")].map((e) => e.outerHTML)`); len(got) > 0 {
 		p.t.Errorf("%s: elements out of strings: %q", where, got)
 	}
 	if got := eval[bool](p, `[...document.querySelectorAll("body *")].some((e) => `+

@@ -131,22 +131,13 @@ func (p *page) checkBars(where string, n int) {
 			}
 			if off := math.Abs(b.Parts[i] - share*b.Width); off > 0.5 {
 				p.t.Errorf(
-					"%s: class %d of share %.4f is %.2f px of %.2f, off by %.2f",
-					where,
-					i,
-					share,
-					b.Parts[i],
-					b.Width,
-					off,
+					"%s: class %d of share %.4f is %.2f px of %.2f, off by %.2f", where, i, share,
+					b.Parts[i], b.Width, off,
 				)
 			}
 			if class, ok := colours[b.Colour[i]]; ok && class != b.Labels[i] {
 				p.t.Errorf(
-					"%s: classes %s and %s are both %s",
-					where,
-					class,
-					b.Labels[i],
-					b.Colour[i],
+					"%s: classes %s and %s are both %s", where, class, b.Labels[i], b.Colour[i],
 				)
 			}
 			colours[b.Colour[i]] = b.Labels[i]
@@ -155,12 +146,8 @@ func (p *page) checkBars(where string, n int) {
 		if off := math.Abs(b.Parts[last] - other*b.Width); off > 0.5 ||
 			math.Abs(drawn+b.Parts[last]-b.Width) > 0.5 {
 			p.t.Errorf(
-				"%s: other is %.2f px, want %.2f; all are %.2f of %.2f",
-				where,
-				b.Parts[last],
-				other*b.Width,
-				drawn+b.Parts[last],
-				b.Width,
+				"%s: other is %.2f px, want %.2f; all are %.2f of %.2f", where, b.Parts[last],
+				other*b.Width, drawn+b.Parts[last], b.Width,
 			)
 		}
 		if class, ok := colours[b.Colour[last]]; ok && b.Parts[last] > 0 && class != "other" {

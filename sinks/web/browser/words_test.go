@@ -92,9 +92,7 @@ func TestTrendsShareAScale(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range uint64(30) {
 		put(
-			t,
-			s,
-			one("large", i+1, 0.3+0.4*float64(i)/29),
+			t, s, one("large", i+1, 0.3+0.4*float64(i)/29),
 			one("small", i+1, 0.3+0.04*float64(i)/29),
 		)
 	}
@@ -149,9 +147,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 		func() bool { // the same beside a community without members
 			return eval[bool](
 				p,
-				rowText(
-					"everyone",
-				)+`.includes("not published") && `+
+				rowText("everyone")+`.includes("not published") && `+
 					`Boolean(document.querySelector(".hint:not([hidden])")`+
 					`?.innerText.includes("No events yet"))`,
 			)
