@@ -9,28 +9,40 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// drained is a pipeline that runs over its log and ends.
+type drained struct {
+	t                     *testing.T
+	config, state, output string
+}
+
+func newDrained(t *testing.T) *drained {
+	dir := t.TempDir()
+	r := &drained{
+		t: t, config: filepath.Join(dir, "gqlstream.yaml"),
+		state: filepath.Join(dir, "state"), output: filepath.Join(dir, "out"),
+	}
+	writeConfig(t, r.config, crashConfig)
+	return r
+}
+
+func (r *drained) run() {
+	r.t.Helper()
+	mustRun(r.t, "run", "--config", r.config, "--state", r.state, "--output", r.output,
+		"--exit-when-drained")
+}
+
 // A note must be in the output, in a replay and in the history, once each, however often
 // the run starts.
 func TestNotesReachPeopleAndReplays(t *testing.T) {
-	dir := t.TempDir()
-	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
-		dir,
-		"state",
-	), filepath.Join(dir, "out")
-	writeConfig(t, conf, crashConfig)
-	run := func() {
-		mustRun(
-			t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained",
-		)
-	}
-	run()
-	said, _ := mustRun(t, "publish", "--state", state, "--note", "debate <tonight>")
+	r := newDrained(t)
+	r.run()
+	said, _ := mustRun(t, "publish", "--state", r.state, "--note", "debate <tonight>")
 	if !strings.Contains(said, "published the note at position") {
 		t.Errorf("publish says %q", said)
 	}
-	run()
-	run()
-	text, err := os.ReadFile(output)
+	r.run()
+	r.run()
+	text, err := os.ReadFile(r.output)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +51,11 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 	if strings.Count(string(text), want) != 1 {
 		t.Errorf("the output is\n%s", text)
 	}
-	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); strings.Count(
-		replayed,
-		want,
-	) != 1 {
+	replayed, _ := mustRun(t, "replay", "--config", r.config, "--state", r.state)
+	if strings.Count(replayed, want) != 1 {
 		t.Errorf("a replay prints\n%s", replayed)
 	}
-	withBroker(t, state, func(js jetstream.JetStream) {
+	withBroker(t, r.state, func(js jetstream.JetStream) {
 		stream, err := js.Stream(t.Context(), "GQL_HISTORY")
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +70,7 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 		}
 	})
 	for _, wrong := range [][]string{{"--note", strings.Repeat("x", 300)}, {}} {
-		if code, _, errors := runCommand(append([]string{"publish", "--state", state},
+		if code, _, errors := runCommand(append([]string{"publish", "--state", r.state},
 			wrong...)...); code != 2 {
 			t.Errorf("%v: code %d: %s", wrong, code, errors)
 		}
@@ -69,36 +79,24 @@ func TestNotesReachPeopleAndReplays(t *testing.T) {
 
 // A clock event must be published by the command, applied by a run, and replayed to the same bytes.
 func TestClockEventsAreReplayed(t *testing.T) {
-	dir := t.TempDir()
-	conf, state, output := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(
-		dir,
-		"state",
-	), filepath.Join(dir, "out")
-	writeConfig(t, conf, crashConfig)
-	run := func() {
-		mustRun(
-			t, "run", "--config", conf, "--state", state, "--output", output, "--exit-when-drained",
-		)
-	}
-	run()
+	r := newDrained(t)
+	r.run()
 	data := filepath.Join("..", "..", "examples", "data")
 	mustRun(
-		t, "publish", "--state", state, "--edges", filepath.Join(data, "edges.csv"), "--labels",
+		t, "publish", "--state", r.state, "--edges", filepath.Join(data, "edges.csv"), "--labels",
 		filepath.Join(data, "labels.csv"), "--predictions", filepath.Join(data, "predictions.csv"),
 		"--classes", "left,right",
 	)
-	if said, _ := mustRun(t, "publish", "--state", state, "--clock"); !strings.Contains(
-		said,
-		"published the clock event at position",
-	) {
+	said, _ := mustRun(t, "publish", "--state", r.state, "--clock")
+	if !strings.Contains(said, "published the clock event at position") {
 		t.Errorf("publish says %q", said)
 	}
-	run()
-	text, err := os.ReadFile(output)
+	r.run()
+	text, err := os.ReadFile(r.output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replayed, _ := mustRun(t, "replay", "--config", conf, "--state", state); len(text) == 0 ||
+	if replayed, _ := mustRun(t, "replay", "--config", r.config, "--state", r.state); len(text) == 0 ||
 		replayed != string(text) {
 		t.Errorf("published\n%s\nreplayed\n%s", text, replayed)
 	}
