@@ -87,18 +87,21 @@ func (t *Tallies) follow(c *community, s shift, before, after *state) bool {
 }
 
 // changedModel reports whether a member that stays has lost its prediction because another model
-// version took over that predicts nothing of it yet, or has its first prediction since.
+// version took over that predicts nothing of it yet, or has waited for a prediction since.
 func (c *community) changedModel(s shift, after *state) bool {
-	stays := s.before == s.after
-	if stays && after.dropped {
+	_, waits := c.dropped[s.v]
+	return s.before == s.after && (after.dropped || waits)
+}
+
+// noteDropped adds a member that has lost its prediction to those that wait for one, and takes out
+// one that has a prediction again or leaves.
+func (c *community) noteDropped(s shift, after *state) {
+	switch {
+	case s.before == s.after && after.dropped:
 		c.drop(s.v)
-		return true
-	}
-	_, waited := c.dropped[s.v]
-	if waited && (s.after == 0 || after.profile.own != nil) {
+	case s.after == 0 || after.profile.own != nil:
 		delete(c.dropped, s.v)
 	}
-	return waited && stays
 }
 
 func (c *community) drop(v Vertex) {
@@ -114,7 +117,7 @@ func (t *Tallies) Dropped(id CommunityID) []Vertex {
 	return slices.Sorted(maps.Keys(t.each[id].dropped))
 }
 
-// SetDropped says who had a prediction of another model version: what Dropped returned.
+// SetDropped sets the list of Dropped.
 func (t *Tallies) SetDropped(id CommunityID, members []Vertex) {
 	c := t.each[id]
 	c.dropped = nil

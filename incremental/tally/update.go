@@ -158,6 +158,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	if t.follow(c, s, before, after) {
 		t.status[s.community] = touched
 	}
+	c.noteDropped(s, after)
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
 	c.progress.turn(before.square(s.before), after.square(s.after), turned)
