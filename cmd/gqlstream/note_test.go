@@ -83,9 +83,10 @@ func TestClockEventsAreReplayed(t *testing.T) {
 	r.run()
 	data := filepath.Join("..", "..", "examples", "data")
 	mustRun(
-		t, "publish", "--state", r.state, "--edges", filepath.Join(data, "edges.csv"), "--labels",
-		filepath.Join(data, "labels.csv"), "--predictions", filepath.Join(data, "predictions.csv"),
-		"--classes", "left,right",
+		t, "publish", "--state", r.state, "--classes", "left,right",
+		"--edges", filepath.Join(data, "edges.csv"),
+		"--labels", filepath.Join(data, "labels.csv"),
+		"--predictions", filepath.Join(data, "predictions.csv"),
 	)
 	said, _ := mustRun(t, "publish", "--state", r.state, "--clock")
 	if !strings.Contains(said, "published the clock event at position") {
