@@ -97,8 +97,8 @@ func TestClockEventsAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replayed, _ := mustRun(t, "replay", "--config", r.config, "--state", r.state); len(text) == 0 ||
-		replayed != string(text) {
+	replayed, _ := mustRun(t, "replay", "--config", r.config, "--state", r.state)
+	if len(text) == 0 || replayed != string(text) {
 		t.Errorf("published\n%s\nreplayed\n%s", text, replayed)
 	}
 }
