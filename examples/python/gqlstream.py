@@ -26,13 +26,17 @@ def get(page, path, **query):
 
 
 def latest(page):
-    """The latest estimates over HTTP: a row for each community and class. moved and revised are the two parts of the
-    change since the record before; what a record lacks, such as the shares of a suppressed community, is None."""
+    """The latest estimates over HTTP: a row for each community and class.
+
+    moved and revised are the two parts of the change since the record before. A suppressed
+    community has None for its shares.
+    """
     classes, rows = get(page, "/api/v1/info")["classes"], []
     each = ["prevalence", "low", "high", "moved", "se_change", "revised", "se_revised"]
     while found := get(page, "/api/v1/communities", limit=1000, offset=len(rows))["communities"]:
         for e in (row["estimate"] for row in found):
-            rows.append(e | {"class": classes} | {name: e.get(name) or [None] * len(classes) for name in each})
+            lists = {name: e.get(name) or [None] * len(classes) for name in each}
+            rows.append(e | {"class": classes} | lists)
     shown = ["community", "time", "members", "class", *each, "model_version", "flags"]
     return pd.DataFrame(rows, columns=shown).explode(["class", *each], ignore_index=True)
 
