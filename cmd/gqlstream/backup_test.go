@@ -100,9 +100,10 @@ func (d *drill) live(do func()) {
 	d.url = url
 }
 
-// A backup must be restored to a pipeline that goes on as if nothing had happened: of the embedded
-// server and of one outside, while a run goes on and after it, with and without a purge, and though
-// everything was lost. What is published then must be what a replay gives.
+// A pipeline restored from a backup must go on as if nothing had happened, and publish the records
+// that a replay gives. Every combination is tested: an embedded or an outside server, a backup
+// during or after a run, with and without a purge. The original state and broker are lost each
+// time.
 func TestBackupsAreRestored(t *testing.T) {
 	for i := range 8 {
 		outside, purged, hot := i&1 > 0, i&2 > 0, i&4 > 0

@@ -143,7 +143,7 @@ func (d *clockDrill) publish(lasts time.Duration) {
 	}
 }
 
-// ready returns whether the run is ready a moment later, and what it says.
+// ready waits two seconds, and returns whether the run is ready, with the text of /readyz.
 func (d *clockDrill) ready() (ready bool, said string) {
 	d.t.Helper()
 	time.Sleep(2 * time.Second)

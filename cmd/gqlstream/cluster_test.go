@@ -71,15 +71,14 @@ var clockFaults = []fault{
 
 const (
 	faultsOfLog = 32 // faults in the life of one log: two rounds of all kinds
-	// in which the run must publish again, whatever happened, on a busy machine
+	// faultRecovered bounds the time until the run publishes again after a fault, on a busy machine
 	faultRecovered = 5 * time.Minute
 	faultLengthMax = 4 * time.Second // of what is stopped or lags
 )
 
-// Whatever fails in a cluster of three servers, every event that was acknowledged must be
-// in the log once, and all that is published must be that of a run that nothing disturbed.
-// GQLSTREAM_FAULTS sets how many faults there are (make faults: 300), and GQLSTREAM_CLOCKS=1
-// bends clocks as well.
+// In a cluster of three servers under faults of all kinds, every acknowledged event must be in the
+// log once, and the run must publish the records of an undisturbed run. GQLSTREAM_FAULTS sets the
+// number of faults (make faults: 300). GQLSTREAM_CLOCKS=1 adds wrong clocks.
 func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_FAULTS", 3)
 	seed := campaign.Seed(t, 1)
@@ -272,11 +271,11 @@ func (r *clusterRun) campaign(first, n int) {
 	r.process = nil
 }
 
-// recoveryMax is the promise: with a majority up, the run publishes again so soon after its
-// cluster. A busy machine breaks it, so the test shows what came later, and does not fail.
+// recoveryMax is the promised time until the run publishes again once its cluster has a majority. A
+// busy machine breaks the promise. The test therefore prints late recoveries and does not fail.
 const (
 	recoveryMax = 10 * time.Second
-	lateSaidMax = 30 // lines of what a run that came late said last
+	lateSaidMax = 30 // last lines of the log of a late run that the test prints
 )
 
 // lastLines returns the last lines of a log that do not hold a text.

@@ -339,9 +339,9 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	}
 }
 
-// A run that cuts the log otherwise would publish other estimates, so it is another configuration:
-// beside a run it is refused by name, and no standby. One that spells the same cut otherwise is a
-// standby.
+// Another cut of the log gives other estimates, so it is another configuration. A second run with
+// another cut must be refused, not become a standby, and the message must name the cut. A second
+// run that spells the same cut differently must become a standby.
 func TestARunWithAnotherCutIsRefused(t *testing.T) {
 	server, err := broker.StartEmbedded(
 		broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"},

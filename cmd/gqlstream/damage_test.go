@@ -28,8 +28,8 @@ var damageTargets = []struct{ name, part string }{
 
 var damageKinds = []string{"bit", "cut", "zeros", "missing"}
 
-// Whatever part of the state directory is damaged, a start or a scrub must say so, unless nothing
-// that is stored has changed. GQLSTREAM_DAMAGES sets how many there are (make faults: 1,000).
+// A start or a scrub must report any damage to the state directory that changes stored data.
+// GQLSTREAM_DAMAGES sets the number of damages (make faults: 1,000).
 func TestDamagesAreNoticed(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_DAMAGES", 16)
 	seed := campaign.Seed(t, 1)
@@ -121,8 +121,8 @@ func warningsOf(said string) (list []string) {
 	return list
 }
 
-// try damages a copy, and returns who notices: 0 a start, 1 a scrub, 2 nobody, since nothing is
-// changed.
+// try damages a copy of the state directory. It returns 0 if a start reports the damage, 1 if only
+// a scrub does, and 2 if neither does. The last case must have changed no stored message.
 func (d *damaging) try(i int, part, kind string, killed bool) int {
 	d.t.Helper()
 	state := d.copy()

@@ -8,8 +8,7 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// What ask --publish asked about somebody whom the log erases must go with a purge, and nothing
-// else.
+// A purge must remove the questions of ask --publish about an erased vertex, and no other question.
 func TestQuestionsAboutErasedPeopleAreForgotten(t *testing.T) {
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir()})
 	if err != nil {

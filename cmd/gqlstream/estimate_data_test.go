@@ -69,9 +69,10 @@ func TestAutoIsTheReference(t *testing.T) {
 					wrong/theirsWrong, median, far,
 				)
 			}
-			// Ours count what labels leave open once, doubt half of what edges settle, and allow
-			// for what few labels near a community cannot show. The reference takes three
-			// languages of Twitch for selected by class, which their members' cells deny.
+			// Our standard errors count the uncertainty that labels leave once, credit edges with
+			// half of the uncertainty that they remove, and allow for effects that few labels near
+			// a community cannot show. The reference takes three languages of Twitch for selected
+			// by class. The members' cells contradict that.
 			least := 0.75
 			if name == "musae_twitch" {
 				least = 0.5

@@ -109,8 +109,8 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// With --ask every community must be estimated after its members were labelled, no worse than
-// without, and what is estimated without must stay as it was.
+// With --ask, every community must be estimated again after its members were labelled, and the
+// error must not grow. The estimates without these labels must not change.
 func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 	args := append([]string{
 		"evaluate", "--protocol", "pps", "--method", "auto,pcc", "--splits", "2", "--per-class",

@@ -122,8 +122,8 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	}
 }
 
-// What makes no sense must be refused with its name before anything is done, and nothing may steer
-// the terminal.
+// A senseless command must be refused before it does anything, with a message that names the
+// mistake. No output may contain terminal escape sequences.
 func TestSenselessCommandsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	members := textFile(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")

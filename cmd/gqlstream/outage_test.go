@@ -225,8 +225,8 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	return r
 }
 
-// drainTo runs over what the log holds until its log says text; where that is empty, until the run
-// is drained.
+// drainTo runs a pipeline over the log until its log output contains text. If text is empty, the
+// pipeline runs until it has drained.
 func (h *history) drainTo(settings config.Settings, text string) (said string, err error) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Minute)

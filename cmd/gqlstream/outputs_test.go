@@ -124,8 +124,8 @@ func TestLostLatestAreMended(t *testing.T) {
 	}
 }
 
-// A run that ends when it is drained must not wait for an output that cannot be opened, but fail
-// with what is wrong.
+// A run with --exit-when-drained must not wait for an output that cannot be opened. It must fail
+// with the reason.
 func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 	state, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere", "x")
 	code, _, said := runCommand(

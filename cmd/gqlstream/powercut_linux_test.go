@@ -95,10 +95,10 @@ func (l *lazyDisk) cut() {
 	}
 }
 
-// A power cut under a live run and its broker must lose no acknowledged event, and the next start
-// must publish what a replay gives. LazyFS does not tell how much space it has, so the broker,
-// which syncs every message, is told. GQLSTREAM_POWERCUTS sets how many there are (make faults:
-// 100).
+// A power cut under a live run and its broker must lose no acknowledged event. The records after
+// the next start must be those of a replay. GQLSTREAM_POWERCUTS sets the number of power cuts (make
+// faults: 100). LazyFS does not report its free space, so the configuration of the broker sets
+// max_file_store. The broker syncs every message.
 func TestPowerCutsLoseNothing(t *testing.T) {
 	program := os.Getenv(lazyVariable)
 	if program == "" {

@@ -188,8 +188,8 @@ func (r *privateRun) estimated(after uint64) {
 	}
 }
 
-// delivered waits until every follower has what the worker published after a community fell, but
-// for the open step, and a webhook was called.
+// delivered waits until the worker has read past the position at which a community fell, a webhook
+// was called, and every follower has taken all published steps except the open one.
 func (r *privateRun) delivered() {
 	r.t.Helper()
 	for begun := time.Now(); ; pause(r.t.Context(), 10*time.Millisecond) {

@@ -40,9 +40,9 @@ func (r *crashRun) hangUp(ctx context.Context, config, want string) {
 	}
 }
 
-// A running process must take over another configuration on SIGHUP, and go on with the one that it
-// has where that decides other results, is not valid, or cannot be begun with; after kill -9
-// nothing of what was published may come again or be another.
+// On SIGHUP a running process must apply the new configuration. It must keep the old one if the new
+// one changes results, is not valid, or cannot be started with. After kill -9 no published record
+// may be repeated or changed.
 func TestConfigurationIsReloaded(t *testing.T) {
 	ctx := t.Context()
 	told := make(chan string, 10000)

@@ -20,16 +20,16 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// soakMetrics are what must not grow: process_ and go_ metrics, and the bytes of checkpoints. The
-// heap in use is reported alone: it has what is not collected yet, and the embedded server's
-// buffers of 4 and 8 MB, that come and go.
+// soakMetrics are the quantities that must not grow: process_ and go_ metrics, and the bytes of
+// checkpoints. The heap in use is only reported, because it includes uncollected garbage and the
+// embedded server's temporary buffers of 4 and 8 MB.
 var soakMetrics = []string{
 	"process_resident_memory_bytes", "go_memstats_heap_inuse_bytes", "go_goroutines",
 	"process_open_fds", "checkpoints",
 }
 
-// soakLag says how far the run is behind. One that cannot keep up fills the windows in which it
-// reads ahead, so that nothing can be said about its memory.
+// soakLag is the metric of the lag of a run. A run that cannot keep up fills its read-ahead
+// windows, so its memory says nothing about a leak.
 const soakLag = "gqlstream_lag_messages"
 
 // soakConfig is crashConfig at a pace that a machine can keep up for hours.
@@ -39,9 +39,9 @@ var soakConfig = strings.NewReplacer(
 	"output: {every: 300ms}", "output: {every: 5s}").
 	Replace(crashConfig)
 
-// soakGrowthMax is how much more of a thing the last quarter of a soak may have than the one
-// before, in its median. The first half fills what is bounded, the history of the page say, and one
-// that is shorter than half of soakJudgedMin does not end that: such a soak is only reported.
+// soakGrowthMax bounds the growth of a median from the third quarter of a soak to the last. In the
+// first half bounded structures fill up, for example the history of the page. If that half is
+// shorter than half of soakJudgedMin, it does not fill them: such a soak is only reported.
 const (
 	soakGrowthMax = 0.05
 	soakJudgedMin = 2 * time.Hour

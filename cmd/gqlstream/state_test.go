@@ -328,8 +328,8 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	}
 }
 
-// An intact checkpoint whose derived tables are not those of this version is continued from its
-// core tables, although its manifest names this version.
+// A run must start from the core tables of an intact checkpoint if the checkpoint lacks derived
+// tables that this version reads, even if the manifest names this version.
 func TestDerivedTablesThatCannotBeReadAreComputedAnew(t *testing.T) {
 	state, conf, _ := savedState(t, 3)
 	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))

@@ -13,10 +13,10 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// A pipeline whose state, broker or both lose their volume must go on as docs/operations.md says:
-// without the state it reads the log, or, after a purge, names what is missing; over an empty
-// broker it makes no log and asks for the backup; a restored backup continues, and lacks the events
-// since.
+// A pipeline that loses the volume of its state, of its broker or of both must go on as
+// docs/operations.md says. Without its state it reads the log again. If the log was purged, it
+// names the missing part. With an empty broker it does not create a log, and asks for the backup. A
+// restored backup continues, without the events since the backup.
 func TestLostVolumes(t *testing.T) {
 	for _, lost := range []string{"state", "broker", "both"} {
 		for _, purged := range []bool{false, true} {

@@ -278,8 +278,9 @@ func (g *workersRun) streams() map[string]bool {
 	return names
 }
 
-// A worker of whose state one bit is wrong must be found at one of the next checkpoints by the
-// digests of the others: both end, with their names.
+// One wrong bit in the state of a worker must be found at one of the next checkpoints, because its
+// digest differs from that of the other worker. Both workers must end, and the errors must name
+// them.
 func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 3))
 	settings.Group.Copies = 2        // so that both have all shards
@@ -342,8 +343,8 @@ func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	}
 }
 
-// A group must not go on with the names of its classes in another order: what its workers saved
-// does not hold names, and every share would be that of another class.
+// A group must refuse the names of its classes in another order. The saved states of the workers
+// hold no class names, so every share would get the name of another class.
 func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 5))
 	settings.Output = config.Output{Every: settings.Output.Every}
@@ -374,8 +375,8 @@ func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	}
 }
 
-// A purge must leave what a worker with an empty disk needs: the log from the graph on that the
-// group keeps, which is older than the checkpoints of a worker.
+// A purge must keep the log that a worker with an empty disk needs: the part that follows the
+// group's shared graph state. That graph state is older than the checkpoints of a worker.
 func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 7))
 	settings.Output = config.Output{Every: settings.Output.Every}
@@ -423,8 +424,8 @@ func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	})
 }
 
-// The page of every worker must answer alike, whoever estimates a community: whom to label depends
-// on its shares.
+// The pages of all workers must propose the same labels, although only one worker estimates the
+// community. The proposal depends on the community's shares.
 func TestPagesOfAGroupAskForTheSameLabels(t *testing.T) {
 	g, settings := newWorkersRun(t, campaign.Seed(t, 9))
 	settings.Output = config.Output{Every: settings.Output.Every}

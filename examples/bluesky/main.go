@@ -1,6 +1,6 @@
 // Command bluesky publishes likes, reposts, answers and classified posts of Bluesky to a
-// gqlstream log. Copy what you need: it uses nothing of gqlstream, only a NATS
-// and a websocket client.
+// gqlstream log. Copy the parts you need: the command imports no gqlstream package, only
+// a NATS and a websocket client.
 //
 //	gqlstream run --classes left,right --listen 127.0.0.1:4222
 //	go run ./examples/bluesky -url nats://127.0.0.1:4222

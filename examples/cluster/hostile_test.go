@@ -65,8 +65,8 @@ var hostilePayloads = []string{
 		`"none"}}`,
 }
 
-// operatorSubjects are those of an operator whose program is wrong. They may all be written, so
-// every record must mean the same to a replay.
+// operatorSubjects are the subjects that a faulty program of an operator writes to. The operator
+// may write to all of them, so the run and a replay must read each record alike.
 var operatorSubjects = []string{
 	"gql.edge", "gql.label", "gql.prediction", "gql.post", "gql.member", "gql.vertex",
 	"gql.control",
@@ -87,10 +87,10 @@ type pace struct {
 	logged  uint64        // messages in the log at the end
 }
 
-// keep opens the pace for a second, or until the run is lagMax messages behind. Then it waits until
-// the run has taken what the log holds, and rests as long as both took. So the run works at most
-// half of the time, and a replay takes no longer. An operator has the communities configured again
-// before each burst, so that there is something to estimate.
+// keep lets the attackers send for a second, or until the run is lagMax messages behind. Then it
+// waits until the run has read the whole log, and pauses for as long as sending and reading took.
+// The run therefore works at most half of the time, and a replay takes no longer. Before each burst
+// an operator configures the communities again, so that the run has communities to estimate.
 func (p *pace) keep(t *testing.T, url, page string, until time.Time) {
 	operator := connect(t, url, "operator")
 	stream, err := operator.js.Stream(t.Context(), "GQL")
@@ -226,8 +226,8 @@ func attack(t *testing.T, url, role string, seed uint64, p *pace, until time.Tim
 	return sent
 }
 
-// catchUp has the communities of the beginning configured again, and waits until the run has
-// published what follows from the end of the log.
+// catchUp configures the initial communities again, and waits until the run has published an
+// estimate from after that.
 func catchUp(t *testing.T, url string, patience time.Duration) {
 	t.Helper()
 	operator := connect(t, url, "operator")
@@ -291,9 +291,9 @@ func recordsOf(t *testing.T, url string) (records []string, foreign int) {
 	}
 }
 
-// Whatever producers, readers and a faulty program of an operator publish, ask, and want replies
-// on, the pipeline must go on, and its log out must be what a replay of the log publishes, and hold
-// nothing else.
+// Hostile producers and readers and a faulty program of an operator send messages, queries and
+// reply subjects. The pipeline must go on. Its log out must hold exactly the records that a replay
+// of the log publishes.
 func TestHostileClientsChangeNothingOfTheHistory(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()

@@ -364,8 +364,8 @@ func permissionsTable(t *testing.T) (roles []string, rows map[string][]bool) {
 	return roles, rows
 }
 
-// Every role must be able to do what the table of the page says, and nothing else of it, on a
-// server with the example accounts and a pipeline that runs.
+// Each role must be allowed exactly the actions that the table of the page lists for it. The server
+// has the example accounts, and a pipeline runs on it.
 func TestRolesMayDoWhatTheTableSays(t *testing.T) {
 	roles, rows := permissionsTable(t)
 	if want := []string{
