@@ -41,8 +41,8 @@ func insertAll(g *adjacency, pairs []uint64) {
 	}
 }
 
-// indexBytes is about what an entry of a map from number to number takes, with the room that it
-// has.
+// indexBytes is the approximate size of an entry in a hub's index map, including the map's spare
+// capacity.
 const indexBytes = 14
 
 func (g *adjacency) bytes() int {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What was erased is given away again in order, the smallest first, and a step that erases many
-// vertices takes no longer for each of them.
+// Erased indices must be assigned again, the smallest first. The time for each erased vertex must
+// not grow with the number of vertices that a step erases.
 func TestErasedIndicesAreSorted(t *testing.T) {
 	var table ids
 	for _, erased := range [][]Vertex{{3, 7}, {}, {1, 5, 9}, {4}, {0, 2}} {

@@ -213,8 +213,9 @@ func BenchmarkWindows(b *testing.B) {
 	}
 }
 
-// After a leap of the broker's clock, log time stands and assertions end by the broker's clock:
-// what is said meanwhile with a time of its own is kept for its window, and ends when that is over.
+// After a leap of the broker's clock, log time stands still and assertions expire by the broker's
+// clock. An assertion that arrives meanwhile, with a time of its own or without, must be kept for
+// its window and expire when the window is over.
 func TestNothingEndsWhileLogTimeStands(t *testing.T) {
 	t.Run("times of their own", func(t *testing.T) { nothingEndsWhileLogTimeStands(t, true) })
 	t.Run("times of receipt", func(t *testing.T) { nothingEndsWhileLogTimeStands(t, false) })

@@ -162,8 +162,8 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	}
 }
 
-// The tables of vertices and adjacency are written beside the run: what is applied meanwhile must
-// not show in them.
+// The tables of vertices and adjacency are written while the run goes on. Batches that are applied
+// meanwhile must not appear in them.
 func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
 	for seed := range uint64(6) {
 		s := newTestStore(

@@ -183,8 +183,9 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// While log time stands, batches must carry the time of receipt as the time by which assertions
-// end, also after a restart behind any step. Otherwise they carry none.
+// While log time stands still, batches must carry the time of receipt as the clock by which
+// assertions expire. Otherwise they must carry no clock. The same must hold for a restart after any
+// step.
 func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {
 		var clock logClock

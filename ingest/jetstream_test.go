@@ -145,8 +145,8 @@ func TestSourceEndsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// A message in a newer schema must be refused, and end no run: whoever may publish could else stop
-// all.
+// A message in a newer schema must be refused, and must not end the run. Otherwise any producer
+// could stop every run.
 func TestAnUnknownSchemaVersionStopsNothing(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)

@@ -68,8 +68,8 @@ func staleInfo(t *testing.T, info []byte) []byte {
 	return stale
 }
 
-// A leader that was just elected may not have stored the newest messages yet. A log that it says to
-// be shorter than what was read must be asked for again, at a restart and where a reader goes on.
+// A newly elected leader may not have stored the newest messages yet. If it reports a log that ends
+// before the position already read, the reader must ask again: at a restart, and when it continues.
 func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
@@ -94,8 +94,8 @@ func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
 	source.Close()
 }
 
-// What a copy that lags does not have yet must not be said to be gone: neither the place of a
-// checkpoint, nor the message that a restart finds at that place.
+// Messages that a lagging copy does not have yet must not be reported as gone. This holds for the
+// place of a checkpoint, and for the message that a restart finds there.
 func TestALaggingCopyIsNotBelieved(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)

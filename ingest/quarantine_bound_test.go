@@ -81,8 +81,9 @@ func TestALongOriginalIsOnlyInTheLog(t *testing.T) {
 	}
 }
 
-// A long event that is refused alone must not be published again with its message, whose other
-// events were applied and may have changed since, nor without its end: somebody must give it.
+// The quarantine stores only the beginning of a long refused event. A retry must not publish this
+// beginning, and must not publish the whole message: the other events of the message were applied
+// and may have changed since. An operator must supply the whole event.
 func TestALongEventIsNotRetriedWithItsMessage(t *testing.T) {
 	b := startBroker(t, "")
 	long := `{"vertex": 2, "attributes": {"wrong": []`

@@ -85,8 +85,8 @@ func TestASkippedHoleIsPassed(t *testing.T) {
 	}
 }
 
-// Every place that something has kept must be compared when a log is opened, and with the prefix
-// when the reader comes to it, by the name of what has kept it.
+// Every kept place must be compared with the log when the log is opened. Its prefix digest must be
+// compared when the reader arrives there. The error must name the holder of the place.
 func TestKeptPlacesAreCompared(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 9)
@@ -173,8 +173,8 @@ func TestAMessageSkipsNothing(t *testing.T) {
 	}
 }
 
-// Whoever can publish must not take the ids of a group's ticks, so that the broker drops the ticks
-// and the log's time stands still.
+// A producer must not be able to use up the message ids of a group's ticks. The broker would drop
+// the ticks as duplicates, and log time would stand still.
 func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
 	b := startBroker(t, "")
 	const every = 100 * time.Millisecond

@@ -87,9 +87,9 @@ func flat(values map[string]any) bool {
 	return true
 }
 
-// What the reader takes for an object, encoding/json must too, with the same text and numbers; and
-// the reader must take every flat object of distinct keys without halves of surrogate pairs, which
-// encoding/json makes U+FFFD of.
+// If the reader accepts an object, encoding/json must accept it too, with the same texts and
+// numbers. The reader must accept every flat object with distinct keys and no unpaired surrogates.
+// encoding/json replaces unpaired surrogates by U+FFFD.
 func FuzzJSONRowsReadAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"src":1,"dst":"b","weight":0.5}`, `{}`, `{"src":"a\u00e9\n","dst":null}`,

@@ -208,8 +208,9 @@ func writeAll(w interface {
 	return w.Close()
 }
 
-// account reads a file to its end and returns how many rows it has and what became of them, or the
-// error.
+// account reads a file to its end and returns its numbers of rows, events and refused rows. If the
+// file cannot be read, account returns the error. Every row must be an event, refused, or without
+// an assertion.
 func account(t *testing.T, path string, config Config) (rows, events, refused int, err error) {
 	t.Helper()
 	source, err := NewSource(config)
@@ -237,8 +238,8 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 	return tally.Rows, events, refused, nil
 }
 
-// Every row of a table of Parquet or Arrow is an event, refused or said to say nothing, whatever
-// the types of its columns, and every form of it has the same events.
+// For any types of columns, every row of a Parquet or Arrow table must be an event, refused, or
+// without an assertion. All formats of a table must give the same counts.
 func FuzzTypedRowsAreAccountedFor(f *testing.F) {
 	for kind := range byte(6) {
 		for first := range byte(len(fuzzTypes)) {
@@ -305,8 +306,8 @@ func FuzzTypedRowsAreAccountedFor(f *testing.F) {
 	})
 }
 
-// A damaged file of Parquet or Arrow is an error or has other values: no input panics, and no row
-// of those that are read is lost.
+// A damaged Parquet or Arrow file is an error or has other values. No input panics, and no row that
+// was read is lost.
 func FuzzDamagedTypedFiles(f *testing.F) {
 	names := []string{"x.parquet", "x.arrow", "x.arrows"}
 	for seed := range byte(4) {

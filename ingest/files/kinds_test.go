@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// readTables reads files by name, whose kinds their names begin with, and returns all events, and
-// the source at its end.
+// readTables reads files whose names begin with their kinds. It returns all events, and the source
+// at its end.
 func readTables(t *testing.T, config Config, files map[string]string) (*event.Batch, *Source) {
 	t.Helper()
 	config.Inputs = inputsOf(t, files)

@@ -118,9 +118,9 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 	return wanted, nil
 }
 
-// typeFits reports whether a field with columns of its own has a type with such: the stored Arrow
-// schema of a damaged file can name another one, for which the library gives no reader and no
-// error.
+// typeFits reports whether a field with child columns has a nested type. The stored Arrow schema of
+// a damaged file can name another type. For such a field the library returns neither a reader nor
+// an error.
 func typeFits(field *pqarrow.SchemaField) bool {
 	t := field.Field.Type
 	if extension, ok := t.(arrow.ExtensionType); ok {

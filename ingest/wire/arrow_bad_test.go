@@ -388,8 +388,8 @@ func sharedSchema(levels, times int) []byte {
 	return append(le.AppendUint32(bytes.Clone(continuation), uint32(len(metadata))), metadata...)
 }
 
-// A schema whose types are many only because they are the same ones again and again must be refused
-// before anybody visits all of them.
+// A schema can have few distinct types and refer to them so often that a full traversal takes too
+// long. Such a schema must be refused without a full traversal.
 func TestSharedTypesOfASchemaAreRefused(t *testing.T) {
 	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 1)); err != nil {
 		t.Errorf("one type in each: %v", err)

@@ -8,8 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// encodeTable does what EncodeArrow does, and writes attributes as columns besides, as producers
-// do.
+// encodeTable encodes like EncodeArrow, but writes vertex attributes as columns, as producers do.
 func encodeTable(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) {
 	if kind != event.KindVertex {
 		return EncodeArrow(kind, b, from, to)

@@ -247,8 +247,8 @@ func TestRepeatedTextIsBounded(t *testing.T) {
 	}
 }
 
-// A text that a table says for every row must cost little where it is far too long to be what it
-// should be, also when refused rows are counted only.
+// A text in a dictionary can apply to every row. If it is far too long for its column, a table with
+// it must be cheap to decode, even if most refused rows are only counted.
 func TestLongTextsAreNotRead(t *testing.T) {
 	const rows = 50
 	d, digits := newDecoder(t, 2), strings.Repeat("0", 100_000)

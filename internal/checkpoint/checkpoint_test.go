@@ -161,8 +161,8 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 	}
 }
 
-// Whoever reads the log anew with another configuration makes checkpoints that lie before the old
-// ones. They must stay, and be the newest, whatever a crash interrupts.
+// A run that reads the log again with another configuration saves checkpoints at earlier positions
+// than the old ones. The new checkpoints must be kept and be the newest. The old ones must go.
 func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	dir, err := Open(Disk{}, t.TempDir())
 	if err != nil {

@@ -67,8 +67,8 @@ func TestErasedCheckpointsGo(t *testing.T) {
 	}
 }
 
-// A start must finish what a crash left undone, but drop nothing for the sake of a checkpoint that
-// does not say of which erasure it is.
+// A start must finish a prune that a crash interrupted. It must drop nothing if the manifest that
+// names the erasure is damaged.
 func TestAStartDropsErasedCheckpoints(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
 	for path, list := range map[string][]Manifest{

@@ -97,8 +97,8 @@ func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
 	}
 }
 
-// A feed goes on in a stream that was made anew, from its beginning, and says what was discarded
-// unread.
+// A feed must report messages that were discarded before it read them. When the stream is deleted
+// and created again, the feed must continue from the beginning of the new stream.
 func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	js, stream := startStream(t, 9)
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {

@@ -120,8 +120,8 @@ func TestRequestsEndWithTheirConnection(t *testing.T) {
 	}
 }
 
-// A question that a cluster loses while it elects must be asked again before its time is over, so
-// that whoever waits learns soon that there is a leader.
+// If a cluster loses a request during an election, the request must be sent again before its
+// timeout. The caller then learns early that there is a leader.
 func TestALostQuestionIsAskedAgain(t *testing.T) {
 	_, nc := startServer(t, false)
 	js, err := jetstream.New(nc)
@@ -150,8 +150,8 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A link on which nothing comes any more must be left after the first silence, without waiting for
-// a second one.
+// A connection that delivers nothing must be given up after the first silent interval, not after
+// the second.
 func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
 	good, _ := startServer(t, false)
 	link, err := net.Listen("tcp", "127.0.0.1:0")
