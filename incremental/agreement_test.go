@@ -30,8 +30,8 @@ func ball(view graphstore.View, root graphstore.Vertex, size int) (members []gra
 	return members
 }
 
-// simulated returns a core that has read a simulated network whose classifier is right in so many
-// cases, and everybody's true class.
+// simulated returns a core that has read a simulated network, and the true class of each vertex.
+// right is the accuracy of the network's classifier.
 func simulated(
 	t *testing.T, classes int, right float64, seed uint64,
 ) (*Core, map[event.ID]event.Class) {
@@ -60,9 +60,9 @@ func simulated(
 	return core, classOf
 }
 
-// The residuals of a place's members, true class less posterior, must vary together by what their
-// posteriors say that neighbours agree, which is a lower bound. The squared error of their mean is
-// two to four times that of independent members.
+// A residual is the true class less the posterior. The residuals of members of one place must have
+// at least the common variance that the agreement of neighbours in the coefficients implies. The
+// squared error of their mean is two to four times that of independent members.
 func TestMembersOfAPlaceVaryTogetherAsStated(t *testing.T) {
 	const size = 100
 	all := [2]float64{}

@@ -127,8 +127,8 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 	}
 }
 
-// With exact kernels on both sides a core with a dual must publish the shares of one with fields,
-// within what second moments weigh in them.
+// With exact kernels a core with a dual must publish the shares of a core with fields. The
+// tolerance allows for the influence of second moments.
 func TestDualEstimatesEqualPrimal(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -150,7 +150,7 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 			defer core.Close()
 			cores[i] = core
 		}
-		// the latest: what did not move must still be right
+		// the latest estimates: those of communities that did not move must still be right
 		estimates[1] = map[string]quant.Estimate{}
 		for i := range 12 {
 			batch := stream.Next()
@@ -234,9 +234,9 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 	}
 }
 
-// What one pass over the vertices gathers for all communities must be, bit for bit, what their
-// members say one community after the other; and what is kept of those of many members what these
-// say, but for rounding.
+// The estimates of all communities from one pass over the vertices must be, bit for bit, those from
+// the members of each community. The kept sums over communities with many members must equal the
+// sums over the members up to rounding.
 func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, summedMembers: 60})
 	compared, kept := 0, 0
@@ -312,9 +312,9 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 	}
 }
 
-// What moved for all communities after the last emission before a checkpoint must not be forgotten
-// by a restart: in these histories labels come or go then, and communities that nothing else
-// happens to are published for that alone.
+// A change that moves all communities after the last emission before a checkpoint must survive a
+// restart. In these histories labels come or go at that point. Some communities are published for
+// this reason alone.
 func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
 	for _, seed := range []uint64{20, 101, 222, 353} {
 		stream := eventtest.New(

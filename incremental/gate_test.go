@@ -248,8 +248,8 @@ func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 	}
 }
 
-// What moves the mean residual of all labels by little must leave alone the communities that it
-// does not touch, and what moves it by much must have all of them asked.
+// A label changes the mean residual of all labels. After a small change, communities that the label
+// does not touch must be left alone. After a large change, all communities must be checked.
 func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
 	const many = 400
 	core := newCore(

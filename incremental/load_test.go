@@ -40,9 +40,9 @@ func simulatedSteps(
 	}
 }
 
-// While labels come fast, emissions must wait, but for no longer than half a second; soon after,
-// every community must have second moments. What waits must hang on the log alone: on two
-// processors and with restarts records are the same.
+// While labels arrive fast, emissions must wait, but at most half a second of log time. Soon after,
+// every community must have second moments. The waiting must depend on the log alone: the records
+// must be the same on two processors and with restarts.
 func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 	config := Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}}
 	run := func(processors int, restarts bool) (all []quant.Estimate) {
@@ -145,9 +145,9 @@ func TestNewCoefficientsAreSaidOnce(t *testing.T) {
 	}
 }
 
-// At an emission with a tenth more labels all communities must be asked how far labels are, so that
-// what the first few labels asked for is forgotten, and the tolerance of a dual must be the one
-// that is wanted, or hardly more.
+// At an emission with a tenth more labels, the core must compute the reach of all communities
+// again, so that the tolerance no longer follows the first few labels. The tolerance of a dual must
+// be the wanted one, or at most toleranceSlack times that.
 func TestToleranceFollowsLabels(t *testing.T) {
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()

@@ -14,8 +14,8 @@ import (
 	"gqlstream/quant"
 )
 
-// anyConfig draws all of a configuration that decides what is kept, computed and published when.
-// Constants that tell large from small are small, so that small networks come to where they matter.
+// anyConfig draws a random value for each setting that decides what a core keeps, computes and
+// publishes. Thresholds of size are small, so that small networks cross them.
 func anyConfig(r *rand.Rand, classes int) Config {
 	pick := func(n int) bool { return r.IntN(n) == 0 }
 	config := allMethods(classes)
@@ -97,10 +97,10 @@ func anyNetwork(t *testing.T, seed uint64, r *rand.Rand) (*networkHistory, Confi
 	return &networkHistory{t: t, network: network}, anyConfig(r, s.Classes)
 }
 
-// Whatever is configured, a core that is restored again and again while it follows a simulated
-// network must publish the bits of one that never stopped. Random histories are too small and too
-// wild for some of what networks do: degrees that go and come back, communities to which nothing
-// happens.
+// For any configuration, a core that is restored again and again while it follows a simulated
+// network must publish the bits of a core that never stopped. Random histories are too small and
+// too irregular for some cases: degrees that fall and rise again, and communities without any
+// change.
 func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	seeds := []uint64{5000, 6108} // they once differed
@@ -118,8 +118,8 @@ func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Whatever is configured, workers that divide the shards of a network among them, and others after
-// each checkpoint, must together publish the bits of one that never stopped.
+// For any configuration, workers that divide the shards of a network must together publish the bits
+// of a core that never stopped. The division changes at each checkpoint.
 func TestWorkersOfNetworksTogetherAreOne(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 3) {

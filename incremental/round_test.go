@@ -51,8 +51,9 @@ func TestRoundedSharesSumToOne(t *testing.T) {
 	}
 }
 
-// Every list of figures of a record must be multiples of the unit, but for those that say nothing
-// of one share: a list that is added to records must be rounded, or named here.
+// Rounding must make every list of figures in a record multiples of the unit. The exceptions are
+// the lists in plain, which describe no single share. A list that is added to records must be
+// rounded, or be added to plain.
 func TestEveryFigureOfARecordIsRounded(t *testing.T) {
 	const unit = 0.05
 	plain := []string{"NEff", "Influence"}

@@ -89,10 +89,10 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	return s
 }
 
-// Where a quarter of the labels goes during each sketch, second moments must be those of the labels
-// that there are, on the whole: a vertex whose label has gone is a source, and must not count as a
-// label with all the mass that it has as one. Single ones are off by more, since a sketch of the
-// past knows nothing of a label of large mass that came since.
+// A quarter of the labels goes during each sketch. On average, second moments must be those of the
+// labels that remain. A vertex whose label has gone is still a source. Its mass must not count as
+// that of a label. A single moment can be off by more, because a past sketch does not include a
+// label of large mass that came after it.
 func TestLabelsThatGoLeaveSketches(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()
@@ -148,9 +148,9 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 	}
 }
 
-// A sketch of a graph that is large for what emissions earn must be divided over many of them, none
-// of which may do more than it has earned but for one vertex; and a core that is restored all the
-// while, in the middle of sketches, must publish the same bits as one that never stopped.
+// A sketch of a graph that is large for the work that emissions earn must be divided over many
+// emissions. Each part may exceed the earned work by at most one vertex. A core that is restored
+// again and again in the middle of sketches must publish the bits of a core that never stopped.
 func TestASketchIsDividedOverEmissions(t *testing.T) {
 	const earned = 4000
 	config := Config{

@@ -166,7 +166,7 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 		core.Step(start)
 		core.Hold(
 			Reading{Epoch: core.Coefficients()},
-		) // a label that changes is a reason to fit anew
+		) // otherwise a changed label would cause a new fit
 		labels, triangles := slices.Clone(core.tallies.Rows()), 0
 		for _, v := range labels {
 			was := core.View().Label(v).Class

@@ -49,8 +49,8 @@ func world(t *testing.T, n int) *graphstore.Store {
 	return store
 }
 
-// Members of whom nothing is predicted must be drawn like others, and what labels buy must be a
-// number.
+// Members without predictions must be drawn like others. The expected half-width for any number of
+// labels must be a valid number.
 func TestMembersWithoutPredictionsAreDrawn(t *testing.T) {
 	store := world(t, 100)
 	var b event.Batch

@@ -10,10 +10,10 @@ import (
 	"gqlstream/graphstore"
 )
 
-// A relaxation that is divided at random, saved and restored now and then, and whose graph changes
-// meanwhile must make no more visits at a time than it may but for those of a vertex, have the bits
-// of one that is neither divided nor saved where the graph stands still, and come to the dense
-// solution for the graph that there is in the end.
+// A relaxation is divided at random, saved and restored now and then, and its graph changes
+// meanwhile. It must exceed its limit of visits by at most the visits of one vertex. While the
+// graph does not change, it must have the bits of a relaxation that was neither divided nor saved.
+// At the end it must give the dense solution for the final graph.
 func TestRelaxationsAreDivided(t *testing.T) {
 	divided := 0
 	for seed := range uint64(48) {

@@ -111,7 +111,8 @@ func TestContributionsSumToTheChange(t *testing.T) {
 				continue // it is explained with coefficients of its own, fitted at each end
 			}
 			if slices.Contains(want[i].Flags, quant.FlagUnreachable) {
-				// no label is reachable: what is left of a kernel below its certificate decides
+				// no label is reachable: the estimate depends on kernel values below the
+				// certificate
 				continue
 			}
 			if off := distance(end.Estimate.Prevalence, want[i].Prevalence); off > ends(

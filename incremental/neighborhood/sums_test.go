@@ -47,8 +47,8 @@ func TestNeighbourSumsEqualRecount(t *testing.T) {
 	}
 }
 
-// follows reports whether sums, which listed changes, are those of view, and remember what they
-// were.
+// follows returns an error unless sums equal a recount of view, every changed vertex is in changes,
+// and Before returns the previous votes of each vertex.
 func follows(before, sums *Sums, changes []Vertex, view graphstore.View) error {
 	if err := check(sums, view); err != nil {
 		return err

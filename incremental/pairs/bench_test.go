@@ -11,9 +11,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// What pairs cost: bytes a label while its pair reads the graph, and once another prediction has
-// followed and it is frozen; and the time of a step in which one labelled vertex is predicted
-// again. Half of the vertices have a label, and ten neighbours on average.
+// BenchmarkPairs measures the bytes a label for an open pair and for a frozen pair, and the time of
+// a step that predicts one labelled vertex again. An open pair reads the graph. A pair is frozen
+// once another prediction has followed. Half of the vertices have a label; a vertex has ten
+// neighbours on average.
 func BenchmarkPairs(b *testing.B) {
 	for _, classes := range []int{2, 10} {
 		for _, labels := range []int{3_000, 100_000} {
@@ -34,7 +35,7 @@ func BenchmarkPairs(b *testing.B) {
 	}
 }
 
-// labelled is a graph whose vertices are labelled and predicted.
+// labelled is a graph with labels and predictions of its vertices.
 type labelled struct {
 	store           *graphstore.Store
 	sums            *neighborhood.Sums

@@ -246,9 +246,9 @@ func (w *twin) versionOf(v Vertex) uint32 {
 	return noVersion
 }
 
-// pair returns what the label of v is paired with, and whether that was replaced. Of the
-// predictions of the last version, since another one, it is the first of which the next one is not
-// nearer.
+// pair returns the prediction that the label of v is paired with, and whether a later prediction
+// froze the pair. Only the predictions after the last one of another model version count. The pair
+// is the first of them whose successor is not nearer to the label.
 func (w *twin) pair(v Vertex, label event.Time) (pair *said, frozen bool) {
 	list := w.said[v]
 	for i, s := range slices.Backward(list) {

@@ -117,7 +117,7 @@ func (t *Tallies) Dropped(id CommunityID) []Vertex {
 	return slices.Sorted(maps.Keys(t.each[id].dropped))
 }
 
-// SetDropped sets the list of Dropped.
+// SetDropped restores the list that Dropped returned.
 func (t *Tallies) SetDropped(id CommunityID, members []Vertex) {
 	c := t.each[id]
 	c.dropped = nil

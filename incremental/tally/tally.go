@@ -62,7 +62,7 @@ type community struct {
 	progress  Progress
 	dropped   map[Vertex]struct{} // see Dropped
 	spread    *Spread             // nil before the first sketch, and without a dual
-	spoken    spoken              // when the members said what is predicted of them
+	spoken    spoken              // when the members were last observed
 	audited   uint64              // members with an audit label, each once
 	audit     []Sum               // over them, see countAudit; nil before the first
 }

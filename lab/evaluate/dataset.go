@@ -33,7 +33,7 @@ type dataset struct {
 	ids      []event.ID          // by vertex
 	labelled []graphstore.Vertex // that may calibrate or be drawn, sorted
 	ageing   bool                // labels count less as they age
-	fresh    float64             // how far the labels still say what their vertices are, on average
+	fresh    float64             // mean label freshness when the log ends, in [0, 1]
 }
 
 // read loads the graph.

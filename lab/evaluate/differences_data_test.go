@@ -12,9 +12,10 @@ import (
 )
 
 // The 90 % interval of a difference must hold the true difference in at least 87 % of the pairs of
-// communities, in 83 % of those of any two shifts, and be narrower than that of independent errors
-// by what the labels made wrong in both, and where shares end. How much it holds more, as the
-// intervals of auto themselves do, is in docs/notes/2026-11-25-intervals.md.
+// communities, and in at least 83 % of the pairs of any two shifts. It must be narrower than an
+// interval from independent errors: errors of the labels affect both communities, and shares end at
+// 0 and 1. The intervals hold more than 90 %, as those of auto do;
+// docs/notes/2026-11-25-intervals.md has the figures.
 func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 	for name, want := range map[string]struct{ se, width float64 }{
 		"coraml": {.95, .9}, "citeseer": {.97, .87}, "icwsm_political": {.99, .95},

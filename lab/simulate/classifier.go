@@ -10,13 +10,13 @@ import (
 // simulatedVersion is the model version of simulated predictions.
 const simulatedVersion = "simulated-1"
 
-// classifier is fallible in a way that resembles a graph network. For a vertex of class y it draws
-// a confidence c with the accuracy of y as mean, predicts y with probability c, else another class,
-// and gives the predicted class the probability c: confidences are calibrated, up to the shift
-// between communities. A vertex whose contacts agree with it is judged better than average, one
-// among strangers worse, and errors tend towards the opinions of the contacts. Where people are
-// predicted, the draw depends on the seed, the vertex and its class alone, so a vertex that did not
-// change is not judged differently the next time for no reason. Every post has a draw of its own.
+// classifier is a simulated classifier with the errors of a graph network. For a vertex of class y
+// it draws a confidence c with the accuracy of y as mean, predicts y with probability c, else
+// another class, and gives the predicted class the probability c: confidences are calibrated, up to
+// the shift between communities. The accuracy is above average for a vertex that agrees with its
+// contacts, and below average for a vertex that differs from them. Errors tend towards the classes
+// of the contacts. For vertices the draw depends only on the seed, the vertex and its class, so the
+// prediction of an unchanged vertex does not change. Every post has its own draw.
 type classifier struct {
 	config   Config
 	accuracy []float64 // by class
