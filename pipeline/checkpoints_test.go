@@ -11,9 +11,9 @@ import (
 	"gqlstream/sinks"
 )
 
-// Neither the next checkpoint nor a worker that takes shards over must wait for a state that is
-// given to others, which may take minutes. A state that comes meanwhile is not given; at the end of
-// a run the others get what they can in some seconds.
+// Sharing a state with other workers may take minutes. Neither the next checkpoint nor a takeover
+// of shards may wait for it. A state that is saved meanwhile is not shared. At the end of a run the
+// other workers get a few seconds to receive the state.
 func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -72,8 +72,8 @@ func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	}
 }
 
-// Who stops a run waits ten seconds for it. What it waits for at its end must be waited for at
-// once.
+// An operator who stops a run waits ten seconds for its end. The run must therefore wait for all
+// its tasks at the same time.
 func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))

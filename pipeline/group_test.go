@@ -79,8 +79,9 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 	}
 }
 
-// Shards of a worker that is dead must be prepared for; when it is heard of again, what was
-// prepared is given up, and what has caught up takes the place of the main fold.
+// When a worker is dead, another worker must prepare a fold with its shards. If the dead worker
+// returns, the prepared fold is given up. Once the prepared fold has caught up, it replaces the
+// main fold.
 func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	js := startServer(t)
 	bucket := group.Bucket("", "test")
@@ -175,9 +176,9 @@ func joinAlone(t *testing.T) *membership {
 	return &membership{member: member, copies: 1}
 }
 
-// What is prepared must not be begun anew because more shards are this worker's than those that it
-// brings: a worker that is slow to say that it lives would put the shards of a dead one off again
-// and again.
+// A prepared fold must not be started again when this worker gets more shards than the fold has.
+// Otherwise a worker that announces itself late would delay the shards of a dead worker again and
+// again.
 func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 	m := joinAlone(t)
 	p := foldOf(m, 0)
@@ -199,8 +200,9 @@ func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
 	}
 }
 
-// The next fold must not be the first at a step, also at one without messages, which ends where the
-// one before does: only the main fold says what a step came to, and saves it.
+// The next fold must not take a step before the main fold has completed it. Only the main fold
+// records the result of a step and saves it. This also holds for a step without messages, which
+// ends at the same position as the step before it.
 func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := foldOf(&membership{}, 0)
@@ -232,9 +234,9 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	})
 }
 
-// A worker that has no memory for two folds stands still until the next one has caught up. The
-// others must not take it for one that estimates its shards: who keeps one of them until another
-// worker publishes it would give it up.
+// A worker without memory for two folds stands still until the next fold has caught up. It must
+// announce that it estimates no shards. Otherwise a worker that holds one of these shards only
+// until another worker publishes it would drop the shard.
 func TestAWorkerThatStandsStillSaysThatItEstimatesNothing(t *testing.T) {
 	m := joinAlone(t)
 	member := m.member

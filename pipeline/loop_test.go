@@ -121,8 +121,8 @@ func settingsOfServer(t *testing.T) config.Settings {
 	return settings
 }
 
-// A new address at which nobody answers must not be tried for long: the run stands still until it
-// goes on with the old one.
+// A run must try a new address without a server only briefly. The run publishes nothing until it
+// continues with the old address.
 func TestANewAddressIsTriedOnce(t *testing.T) {
 	settings := settingsOfServer(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -39,7 +39,7 @@ func newRefusing(t *testing.T) *refusing {
 	return r
 }
 
-// start opens and runs a pipeline until end is called, which leaves undone what the loop has not
+// start opens and runs a pipeline until end is called. end abandons any work that the loop has not
 // waited for.
 func (r *refusing) start() {
 	p, err := Open(
@@ -176,8 +176,8 @@ func TestAStalledQuarantineHoldsNoEstimateUp(t *testing.T) {
 	r.end()
 }
 
-// What waits for the quarantine must be bounded: more than that holds the run up until all of it is
-// stored.
+// The refusals that wait for the quarantine must be bounded. If there are more, the run must pause
+// until all of them are stored.
 func TestRefusalsThatWaitAreBounded(t *testing.T) {
 	r := newRefusing(t)
 	r.await("stored", r.applied(r.refused(1, "checkpoint")))

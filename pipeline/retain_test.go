@@ -11,8 +11,8 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// What log.keep does not keep must be removed, but for what the two newest checkpoints need, and
-// what is removed so must not count as lost.
+// Messages outside log.keep must be removed, unless the two newest checkpoints need them. The
+// removed messages must not count as lost.
 func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}

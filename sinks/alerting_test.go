@@ -221,8 +221,8 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	}
 }
 
-// Alerts without a state must begin with what comes also if the first look for one failed, and not
-// evaluate the whole log out.
+// Alerts without a stored state must start at the end of the log out, not evaluate all of it. This
+// must also hold if the first attempt to read the state failed.
 func TestAlertsBeginWhereTheLogIsAfterAFailedLook(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), restless(2, 30)...)

@@ -478,8 +478,8 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 	}
 }
 
-// An emptied file whose position cannot be read must not begin anew: what was moved away has
-// records that would be written again. One of another log may.
+// An emptied file with an unreadable position must be refused. The records in the file that was
+// moved away would otherwise be written again. A file that belongs to another log may start again.
 func TestAnEmptyFileWithADamagedPositionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	for position, ours := range map[string]bool{

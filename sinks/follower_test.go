@@ -234,8 +234,9 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 	}
 }
 
-// Of what the others publish while a shard is silent few records must be kept, and none be lost:
-// they are read again, and what was discarded meanwhile shows.
+// While one shard is silent, a reader must hold only a few records of the other shards. No record
+// may be lost: the reader reads the others again later. Records that were discarded meanwhile must
+// be reported as missed.
 func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	l := startLogOut(t)
 	defer l.stop()
@@ -273,8 +274,8 @@ func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	}
 	for at := uint64(0); at < positions; at++ {
 		discarded := at == positions-2
-		// two of the records of shard 1: the emission is missed, as one that is not read yet would
-		// be
+		// two records of shard 1 are discarded, so the emission is missed; an emission that the
+		// client has not received yet would be missed too
 		if discarded {
 			if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(8*at+4)); err != nil {
 				t.Fatal(err)
@@ -299,8 +300,8 @@ func TestFewRecordsAreKeptWhileAShardIsSilent(t *testing.T) {
 	}
 }
 
-// Where the stream was made anew meanwhile, records that are to be read again are missed, and not
-// waited for.
+// If the stream was deleted and created again, records that must be read again are missed. The
+// reader must not wait for them.
 func TestRecordsOfAStreamThatIsGoneAreMissed(t *testing.T) {
 	l := startLogOut(t)
 	c := run("w")
@@ -344,8 +345,8 @@ func (l *logOut) stored(c ReaderConfig, n int) (all []*Stored) {
 	return all
 }
 
-// To make durable must take a small part of the time, but a disk that stood still once must not
-// keep a worker whose log out is full waiting for many times as long.
+// Syncs must take a small part of the time. But after one slow sync, a worker with a full log out
+// must not wait many times as long for the next sync.
 func TestAStallIsNotWaitedForManyTimes(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		time.Millisecond: time.Second, 100 * time.Millisecond: 5 * time.Second,

@@ -214,11 +214,11 @@ type stored[T any] struct {
 	value    T
 }
 
-// lastUpTo returns the last message of the first subject whose key is at most a bound. Keys
-// decrease only where a clock event set log time back; lastUpTo may then return an earlier message,
-// unless the newest is the one. If there is none, the sequence is that of the last foreign message.
-// It bisects the stream. Interpolation would need a quarter of the look-ups but as much time, since
-// the broker has the first look-ups in memory.
+// lastUpTo returns the last message of the first subject with a key of at most bound. Keys decrease
+// only at a clock event that set log time back. In that case lastUpTo may return an earlier
+// message, unless the newest message is the answer. If no message fits, last holds the sequence of
+// the last foreign message. lastUpTo bisects the stream. Interpolation would need a quarter of the
+// look-ups but as much time, since the broker has the first look-ups in memory.
 func (r reading[T]) lastUpTo(
 	ctx context.Context,
 	key func(*T) int64,

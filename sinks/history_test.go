@@ -31,7 +31,8 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		with.Estimates = append(with.Estimates, e.Estimates[1]) // c0001 has two methods
 		with.Estimates[2], with.Estimates[3] = with.Estimates[3], with.Estimates[2]
 		if p == 10 ||
-			// it is suppressed for a moment: a gap is part of its history, what was before is not
+			// c0001 is suppressed twice: the later gap is part of its history, the gap before its
+			// first record is not
 			p == 0 {
 			with.Estimates = []quant.Estimate{
 				{

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The last message within a bound is that which a walk over all messages finds, and few messages
-// are read for it. Messages that are damaged, or of somebody else, hide none of those before them.
+// lastUpTo must find the message that a walk over all messages finds, and must read few messages.
+// Damaged or foreign messages must not hide the messages before them.
 func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 	l := startLogOut(t)
 	_, err := l.js.CreateStream(t.Context(), jetstream.StreamConfig{

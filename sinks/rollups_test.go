@@ -538,7 +538,7 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 	}
 }
 
-// A community of which nothing is published any more must leave the state when all its roll-ups are
+// A community that is no longer published must be removed from the state once all its roll-ups are
 // stored.
 func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
 	l := startLogOut(t)

@@ -9,8 +9,8 @@ import (
 	"gqlstream/quant"
 )
 
-// After a clock event the unfinished roll-ups are those of the records that are not later than it,
-// and later records are summarised in the periods in which they lie.
+// After a clock event the unfinished roll-ups must hold only records that are not later than the
+// event. Later records must go into the roll-ups of their own periods.
 func TestRollupsFollowAClockEvent(t *testing.T) {
 	begun := time.Date(2026, 5, 1, 12, 0, 30, 0, time.UTC).UnixNano()
 	r := NewRollups(RollupsConfig{Streams: StreamsConfig{Names: DefaultNames()}})

@@ -590,8 +590,8 @@ func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	l.publish(w, emissionAt(position-1, 100))
 }
 
-// What a follower has not taken stays also where the oldest messages are small and the others
-// large.
+// Messages that a follower has not taken must be kept, even if the oldest messages are small and
+// the newer ones large.
 func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	l := startLogOut(t)
 	c := run("a")
@@ -742,8 +742,8 @@ func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// Who watches marks must hear those of a stream that was made anew, though their sequences begin
-// again.
+// WatchMarks must report the marks of a stream that was deleted and created again, although the
+// sequences start again at 1.
 func TestMarksAreHeardWhereTheStreamIsMadeAnew(t *testing.T) {
 	l := startLogOut(t)
 	heard := make(chan Mark, 16)
@@ -919,8 +919,8 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	}
 }
 
-// Nothing of an emission of another configuration that is not whole may stand, whatever broke it
-// off.
+// An incomplete emission of another configuration must not be completed: the writer must publish
+// all its parts again. This holds for an emission with missing parts and for one with a torn part.
 func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
 	for _, torn := range []bool{false, true} {
 		w := &Writer{config: WriterConfig{Config: "new", Log: "log"}}
@@ -971,8 +971,8 @@ func TestAnIdleLogOutWritesLittle(t *testing.T) {
 	}
 }
 
-// Records have the same bytes on the log out as in files and in a replay, whatever characters a
-// name has: <, > and & stand for themselves.
+// Records must have the same bytes in the log out, in files and in a replay, for any characters in
+// a name: <, > and & are not escaped.
 func TestRecordsHaveTheBytesOfAReplay(t *testing.T) {
 	e := quant.Estimate{Community: "a<b>&c", Method: "auto", Flags: []string{}}
 	list, err := (&Writer{config: run("one")}).records([]quant.Estimate{e})

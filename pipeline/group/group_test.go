@@ -108,9 +108,9 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 	}
 }
 
-// Whoever lives, each shard must have as many workers as it shall, or all that live, and none may
-// be the first of more than its part; when a worker goes, few shards may move that it was not first
-// for.
+// For any set of live workers, each shard must have the configured number of workers, or all live
+// workers if there are fewer. No worker may be the first for more shards than its part. If a worker
+// goes, few of the shards that it was not first for may move.
 func TestShardsAreDividedEvenly(t *testing.T) {
 	further, sets := 0, 200
 	for set := range sets {
@@ -300,8 +300,8 @@ func TestOthersAreRefusedByName(t *testing.T) {
 	}
 }
 
-// Who is not heard of must be dead while its entry may still be there, and live again when it is
-// heard of.
+// A silent worker must count as dead, even if its entry is still there. It must count as live again
+// once it renews its entry.
 func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
 	const shards = 8
 	js := startServer(t)
@@ -525,8 +525,8 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	}
 }
 
-// What a worker has left of a part in whose middle it was killed must go, but not what another one
-// is just storing.
+// Chunks that a worker left when it was killed while storing a part must be removed. Chunks that
+// another worker is storing must stay.
 func TestChunksOfNobodyGo(t *testing.T) {
 	js := startServer(t)
 	m := join(t, worker(js, "a"))

@@ -266,8 +266,9 @@ func TestCUSUMLearnsWhatIsUsual(t *testing.T) {
 	}
 }
 
-// The two rules of a change whose threshold follows from the budget: it is quiet while a series
-// does what is usual, rings at a jump either way, and ends when the jump is older than the window.
+// A change rule without a number gets its threshold from the alarm budget. It must be quiet during
+// usual changes of a series, fire at a jump in either direction, and end when the jump is older
+// than the window.
 func TestAChangeWithoutANumberRingsBeyondWhatIsUsual(t *testing.T) {
 	for _, way := range []float64{1, -1} {
 		s := begin(t, rule(t, "change over 1m", nil))
@@ -544,9 +545,9 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	}
 }
 
-// What there is no room for must be counted once, not again with every reload. Alerts of
-// communities that are gone must leave their room to others, and begin as new ones when the
-// communities come back.
+// An alert that is refused for lack of room must be counted once, not again at each reload. Alerts
+// of communities that are gone must leave their room to others. If the communities come back, their
+// alerts must start as new ones.
 func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 	s := begin(
 		t,

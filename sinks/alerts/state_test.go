@@ -133,8 +133,8 @@ func history(t testing.TB, seed uint64, n int) []emission {
 	return out
 }
 
-// leaping gives emissions 100 to 149 the times of a clock that is a day ahead, and lets log time
-// stand up to emission 250, at which a clock event sets it right.
+// leaping gives emissions 100 to 149 times from a clock that is a day ahead. Log time then stands
+// still up to emission 249. At emission 250 a clock event corrects it.
 func leaping(list []emission) []emission {
 	for i := range list[:250] {
 		if i >= 150 {

@@ -172,8 +172,8 @@ func TestMoversOfTheDay(t *testing.T) {
 	}
 }
 
-// A restart leaves the latest records in memory. Roll-ups by hour say what moved in the day before,
-// and what they say of later times counts for nothing.
+// After a restart only the latest records are in memory. The changes of the last day must come from
+// the hourly roll-ups. Roll-ups of later times must not count.
 func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	const hours = 60
 	share := func(n int) float64 { return math.Abs(math.Sin(float64(n))) }

@@ -63,9 +63,9 @@ func (h *past) finest() time.Duration {
 	return q.To.Sub(q.From)
 }
 
-// A chart must reach back as far as the roll-ups do, with the value in force where there are none
-// and a line at each note; a part of it that is dragged over is read anew, more finely, and what is
-// saved is what is drawn.
+// A chart must reach back as far as the roll-ups. In gaps it must show the value in force, and at
+// each note a line. If the user drags over a part, the chart must read that part again at a finer
+// resolution. The saved file must hold the points of the chart.
 func TestChartsReachMonthsBack(t *testing.T) {
 	for _, look := range []struct {
 		name, scheme  string

@@ -89,9 +89,9 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 	)
 }
 
-// Two changes that stand on one page say of what time they are: the head speaks of the last day,
-// the line under the chart of the part that is shown, and the card begins where the alert says that
-// the share moved since. What was learned is no news, and the warm-up is not proposed.
+// Each change on a page must name its time: the head the last day, the line under the chart the
+// visible part. The card must start where the alert says that the change began. Revisions must not
+// count as news. The card must not propose the warm-up.
 func TestChangesOnAPageAgree(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
 	shares := map[int]float64{0: 0.5, 10: 0.3, 40: 0.42, 41: 0.54, 70: 0.5, 90: 0.52}

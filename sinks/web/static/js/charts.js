@@ -151,7 +151,7 @@ class Charts {
     );
   }
 
-  // load reads the list; with anew it also reads every chart in sight again.
+  // load reads the list of communities. If anew is set, it also reads every visible chart again.
   async load(anew) {
     clearTimeout(this.timer);
     const { k, sort } = this.state;
