@@ -12,15 +12,15 @@ const (
 	// centre the interval: z² of 90 %, as Agresti and Coull (1998) add them to a share.
 	auditPseudo = 2.7
 	// auditPrior is the weight, in labels, of the variance that the predictions themselves
-	// expect, beside that of the residuals: ten labels that all agree are no proof.
+	// expect, next to that of the residuals: ten labels that all agree are no proof.
 	auditPrior = 0.4
 	// tauMax bounds the slope of the regression.
 	tauMax = 2
-	// biasErrors is the number of its own errors beyond which the disagreement counts as bias.
+	// biasErrors is the largest disagreement, in its own errors, that does not count as bias.
 	biasErrors = 2
 )
 
-// Audited is the method that rests on audit labels alone, by the way in which they were drawn.
+// Audited is the method that uses audit labels alone, weighted by their probability of being drawn.
 type Audited struct{}
 
 // Answer returns the estimate from the audit labels alone.
@@ -33,16 +33,17 @@ func (Audited) Answer(s *stats.Statistics, _ stats.Scaling) *stats.Answer { retu
 // tau by least squares, and its variances by Hájek, both over the design: it assumes
 // nothing about shift, kernel or classifier. Systematic draws within strata vary less.
 //
-// Few labels have skew errors, and a spread that is hardly known. So the interval centres
-// where auditPseudo labels as predicted are added, and its variance is that whose normal
-// quantile is Student's, of n + auditPseudo - 2 degrees. Both go as labels come.
+// Few labels have skew errors, and a spread that is hardly known. So the interval centres on the
+// estimate with auditPseudo more labels in the predicted proportions. Its variance is stretched,
+// so that the normal quantile gives Student's with n + auditPseudo - 2 degrees. Both corrections
+// vanish as labels come.
 func auditAnswer(s *stats.Statistics) *stats.Answer {
 	a, k := s.Audit, s.K
 	ans := stats.NewAnswer(k)
 	x := momentsOf(a)
 	covered := 0.0
 	if open := s.Members - s.Labelled; open > 0 && s.Soft != nil {
-		covered = s.Profiled / open // who has no prediction counts as zero everywhere
+		covered = s.Profiled / open // a member without a prediction counts as zero everywhere
 	}
 	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
 	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
@@ -71,8 +72,8 @@ func auditAnswer(s *stats.Statistics) *stats.Answer {
 	return ans
 }
 
-// studentStretch returns the variance of the normal whose 90 % quantile is that of Student's t
-// with so many degrees of freedom (the first terms of Cornish and Fisher's expansion).
+// studentStretch returns the variance that gives a normal distribution the 90 % quantile of
+// Student's t with so many degrees of freedom (the first terms of Cornish and Fisher's expansion).
 func studentStretch(degrees float64) float64 {
 	z := solve.NormalQuantile(stats.ConfidenceDefault)
 	z2 := z * z
@@ -118,8 +119,8 @@ func momentsOf(a *stats.Audit) auditMoments {
 }
 
 // combine mixes the audit labels' answer x into a by inverse variance. Both are of the same
-// members and hardly share an error, so what their difference d has beyond two of its own
-// errors is bias of a, whose assumptions can fail as those of x cannot:
+// members and hardly share an error. The part of their difference d beyond two of its own errors
+// counts as bias of a: the assumptions of a can fail, those of x cannot.
 //
 //	b² = max(0, d'd - 4 (tr V_a + tr V_x)),
 //	weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
@@ -138,7 +139,7 @@ func combine(a, x *stats.Answer) {
 		}
 	}
 	bias := max(0, away-biasErrors*biasErrors*(va+vx))
-	// of one class there is no doubt
+	// with one class all variances are zero
 	weight := (va + bias) / max(va+bias+vx, math.SmallestNonzeroFloat64)
 	rest := 1 - weight
 	for i := range k {

@@ -11,7 +11,7 @@ import (
 const (
 	// clusteredBelow is the gate of the labels below which they are flagged.
 	clusteredBelow = 0.5
-	// modelError is the standard deviation per direction of what no other term knows.
+	// modelError is the standard deviation per direction of the errors that no other term has.
 	modelError = 0.005
 	// ambiguity sets the part of the squared distance between both readings that is doubtful:
 	// gamma (1 - ambiguity gamma) of it where edges are silent; see undecided.
@@ -22,8 +22,8 @@ const (
 )
 
 // Quantifier is the method auto, with workspaces that grow to the largest community seen and are
-// used again. The zero value is ready. It belongs to one goroutine at a time, and what it answers
-// does not depend on what it answered before.
+// used again. The zero value is ready. It belongs to one goroutine at a time. An answer does not
+// depend on earlier answers.
 type Quantifier struct {
 	cells histogram // of the open members
 	all   histogram // of all with a prediction; see flow
@@ -81,7 +81,7 @@ func (x *Quantifier) estimate(s *stats.Statistics, weights stats.Weighting) *est
 	return e
 }
 
-// remember returns what the next estimates of the community read of this one.
+// remember returns the parts of this estimate that the next ones of the community read.
 func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 	p, r := s.Posterior, e.reading
 	rest := 1 - e.ans.AuditWeight
@@ -93,8 +93,8 @@ func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 	}
 }
 
-// diagnose returns what is doubtful about the estimate: clustered labels, labels that are not
-// typical, and classes in which both readings, selected by class and selected by place, differ
+// diagnose returns the doubts about the estimate: clustered labels, labels that are not typical,
+// and the disputed classes, where both readings, selected by class and selected by place, differ
 // beyond their errors.
 func (e *estimate) diagnose(p *stats.Posterior) stats.Diagnosis {
 	d := stats.Diagnosis{
@@ -124,14 +124,14 @@ func effectiveLabels(dst []float64, s *stats.Statistics, w stats.Weighting) {
 	}
 }
 
-// undecided returns the variance of the part of selection by class, whose mean is gamma: 0, or,
-// with a probability of gamma/share, as much as edges allow, share of most, known as well as from
-// one observation,
+// undecided returns the variance of x, the part of selection by class. Its mean is gamma. With the
+// probability gamma/share, x is the part that edges allow, share = allowed/most, known as well as
+// from one observation; else it is 0:
 //
-//	E x² - gamma²,   x ~ Beta(share, 1 - share) with that probability, else 0,
-//	E x² = gamma (1 + share)/2,
+//	E x² - ambiguity gamma²,   x ~ Beta(share, 1 - share) with that probability, else 0,
+//	E x² = gamma (1 + share)/2.
 //
-// of which ambiguity leaves less to the last term, since gamma itself is judged.
+// The factor ambiguity < 1 makes the variance larger, since gamma itself is an estimate.
 func undecided(gamma, allowed, most float64) float64 {
 	return gamma * ((1+min(1, allowed/most))/2 - ambiguity*gamma)
 }
@@ -142,13 +142,17 @@ func undecided(gamma, allowed, most float64) float64 {
 //	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) (1 + common) A
 //
 // with C the noise of the residual and x the distance between both readings. A is the noise of the
-// classes given what is known of the members: what a place has, whose classes are drawn and whose
-// mean posterior stays. Of n members that were selected by class, what is known is drawn, which has
-// the noise W = A - A diag(n/q) A, and their shares are those that q(1) follows it to, by J_1⁺,
-// with J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. Members of a place have more in common than is
-// known of each; see common. The spread B of the posteriors within each class of labels divides the
-// variance among the labels; see addSpread for what finitely many labels leave open. A change takes
-// J⁺ A J⁺' from one member.
+// members' mean class given their posteriors. Members of a place have this noise: their posteriors
+// are fixed and their classes are drawn. The classes of neighbours agree beyond their posteriors;
+// see inCommon.
+//
+// Of n members that were selected by class, the classes are fixed and the posteriors are drawn.
+// Their mean responsibility has the noise W = A - A diag(n/q) A. q(1) follows it by J_1⁺, with
+// J_1 = I - A diag(n/q), so that M has J_1⁺ W J_1⁺'.
+//
+// B is the spread of the posteriors within each class of labels. Here it divides the variance among
+// the classes of labels; addSpread adds its term to V. The variance of a change takes J⁺ A J⁺' from
+// each member that changed.
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares
 // q, so that V has (1 - c) (diag q - q q') sum m²/(sum m)² more.
@@ -206,8 +210,8 @@ func (r *reading) away(residual []float64) []float64 {
 //
 // with e the edges inside, a the agreement one and two steps apart, and n_u the members among the
 // d_u neighbours of u. The bound is that of Cauchy and Schwarz over the u that are members. A
-// member that counts several times has as many neighbours that count so. The variance is at most
-// that of members who all have one class.
+// member that counts several times has as many neighbours that count so. The result is at most
+// members - 1, its value if all members have one class.
 func inCommon(p *stats.Posterior, members float64) float64 {
 	if len(p.Agreement) == 0 || !(p.Degrees > 0) {
 		return 0

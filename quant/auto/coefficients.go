@@ -112,17 +112,17 @@ func addPriorError(p *stats.Posterior, noise, g []float64) {
 	solve.AddForms(noise, 1, intercepts, relative)
 }
 
-// addSpread adds to the error of the coefficients what labels leave open besides. The members of a
-// class have the mean responsibility that the posteriors promise as far as the labels of the class
-// say, R under the factors of the estimate:
+// addSpread adds to the error of the coefficients the error that finitely many labels leave beyond
+// it. The posteriors promise a mean responsibility R of the members of each class, under the
+// factors of the estimate. The labels of the class show how far that holds:
 //
 //	diag J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,
 //	X = sum_c q_c Cov_c(g s, R)
 //
 // with Cov_c over the labels of class c, n_c their effective number, g their weights and s their
-// scores. With these go the coefficients, so that of the first sum is left what no score shows. It
-// grows with the distance from the shares of the labels, for which R is pi, whose mean the fit
-// makes right.
+// scores. The coefficients move with the scores, so X takes that part out of the first sum. B grows
+// with the distance of the shares from those of the labels: there R is pi, and the fit makes the
+// mean of pi right.
 func (x *Quantifier) addSpread(
 	noise []float64, read *reading, p *stats.Posterior, l *stats.LabelSample,
 ) {

@@ -10,6 +10,6 @@
 // Audit labels, which rest on no assumption, are mixed in where there are enough. Memory of the
 // last estimate lets a solve start near its end and gives the movement since then.
 //
-// A Quantifier holds workspaces only. Cost: O(B K²) for B = 8 K cells with members, whatever the
-// size of the community.
+// A Quantifier holds workspaces only. Cost: O(B K²) for B = 8 K cells with members. It does not
+// grow with the community.
 package auto

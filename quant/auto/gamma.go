@@ -34,8 +34,8 @@ const (
 //	sum_i q_i pi_i/pi0_i, over the mean of that in the whole graph,  and
 //	t_c/T_c  for c the class that f is for,
 //
-// with q = q(1), whose factors u has, and t and T the shares of these classes among the members and
-// in the whole graph: as many unknowns either way. If the classes explain less than explainedLeast
+// with q = q(1), u holding its factors, and t and T the shares of these classes among the members
+// and in the whole graph: as many unknowns either way. If classes explain less than explainedLeast
 // of the divergence of the members' cells from those of the whole graph, members were selected by
 // something else that the posterior knows, as by how sure the classifier is. A member counts
 // evidenceWeight, and one that counts several times no more than once. A declared selection is not
@@ -60,7 +60,7 @@ func evidenceOf(p *stats.Posterior, u *histogram, squares float64) float64 {
 }
 
 // divergence returns that of Kullback and Leibler from the cells of the whole graph to those of the
-// members, less what so many members would show by chance.
+// members, less its mean if so many members were drawn at random.
 func divergence(p *stats.Posterior, u *histogram, members float64) float64 {
 	divergence, cells := 0.0, -1.0
 	for _, n := range p.Sizes {
@@ -96,8 +96,9 @@ func byClassOf(evidence float64) float64 {
 	return min(gammaMax, 1/(1+math.Exp(-evidence)/byClassOdds))
 }
 
-// gammaOf returns the part of selection by class: 0 for a place, and where nobody says how the
-// members were selected no more than most, and what edges allow.
+// gammaOf returns the part of selection by class: p.Gamma if it is set, gammaMax if a selection by
+// class is declared, 0 if one by place or attribute is. Otherwise it is the smallest of most,
+// allowed and the gate of the labels.
 func gammaOf(p *stats.Posterior, allowed, most float64) float64 {
 	if p.Gamma != nil {
 		return *p.Gamma

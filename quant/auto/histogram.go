@@ -23,7 +23,8 @@ const (
 	shareLeast = 1e-6
 )
 
-// reading is what auto makes of the histogram of a community. Vectors have K entries.
+// reading holds the figures that auto takes from the histogram of a community. Vectors have K
+// entries.
 type reading struct {
 	n, squares float64 // members, and the sum of their squared multiplicities
 	mean       []float64
@@ -61,8 +62,8 @@ func (u *histogram) load(p *stats.Posterior) {
 	}
 }
 
-// read returns what the histogram of a community says. With M_z the mean posterior of cell z, of
-// which the community has a part h_z,
+// read returns the reading of a community from its histogram. With M_z the mean posterior of cell z
+// and h_z the part of the members in it,
 //
 //	q(gamma): fixed point of  q = sum_z h_z R_z,   R_z proportional to M_z (q/pi0)^gamma.
 //
@@ -167,7 +168,7 @@ func (u *histogram) byCoefficients(p *stats.Posterior, r *reading) []float64 {
 //
 //	J = I - gamma (diag q - S) D⁻¹,   D = diag max(q, shareFloor),
 //
-// K x K, by which an error of the mean of R is multiplied when q follows it. D^-1/2 J D^1/2 is
+// K x K: q follows an error of the mean of R multiplied by this matrix. D^-1/2 J D^1/2 is
 // symmetric, with eigenvalues between 1 - gamma and 1. Those below jacobianFloor count as
 // jacobianFloor: the shares of two classes that look alike are uncertain then, not unlimited.
 func inverseJacobian(q, s []float64, gamma float64) []float64 {

@@ -14,19 +14,20 @@ const influenceNumbersMax = 32
 
 // influence returns, by column and class, the influence of the labels on an estimate. The product
 // of two rows of one class is the covariance that the labels give its errors in two communities,
-// G_a Cov(theta, b) G_b', with G = g the derivative of q(gamma) alone: a label of residual r and
-// score s moves the coefficients by Cov s, and a regression on s of its part w r of d takes off by
-// what these move d. Of w r the rest is shared by communities near the same labels only.
+// G_a Cov(theta, b) G_b'. G = g is the derivative of q(gamma) alone, without that of d. A label of
+// residual r and score s moves the coefficients by Cov s, and adds w r to d. The part of w r that a
+// regression on s explains cancels the effect of the coefficients on d. Only communities near the
+// same labels share the rest of w r.
 //
-// The first columns of a root of Cov, the same for every community, stand for it. That of a class
-// begins with the variance of its intercept where all else is known, which moves as the mean
-// residual of all labels does: nearly all that is shared. Then Cholesky's take the largest variance
-// that is left first.
+// The first columns of a root of Cov, the same for every community, stand for it. The first column
+// of a class has the variance of its intercept given all other coefficients. The intercept moves
+// with the mean residual of all labels: nearly all that communities share. The other columns are
+// those of a pivoted Cholesky factor, the largest remaining variance first.
 func influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
 	if columns == 0 {
-		return nil // of more classes than numbers
+		return nil // more classes than numbers
 	}
 	factor, inverse := slices.Clone(coefficients), make([]float64, size*size)
 	solve.Cholesky(factor, size)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// The products of two influences must be the covariance G_a Cov G_b' where there are columns
-// enough, and never more of a variance where there are not, but then at least what the intercept of
-// the class has to itself.
+// The product of two influences must be the covariance G_a Cov G_b' if there are enough columns. If
+// not, the product of an influence with itself must be a part of the variance: more than nothing,
+// and never more than all of it.
 func TestInfluencesAreTheSharedCovariance(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))

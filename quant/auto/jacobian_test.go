@@ -52,8 +52,8 @@ func jacobian(q, s []float64, gamma float64, a, b int) float64 {
 	return gamma * s[a*len(q)+b] / q[b]
 }
 
-// responsibilities returns the mean of R and of R R' over members most of whom are of one class;
-// alike has the first two classes be the same to all.
+// responsibilities returns the mean of R and of R R' over members that are nearly sure of one class
+// each; alike gives the first two classes equal probabilities in every member.
 func responsibilities(random *rand.Rand, k int, alike bool) (q, s []float64) {
 	q, s = make([]float64, k), make([]float64, k*k)
 	members := 20 * k
@@ -79,7 +79,8 @@ func responsibilities(random *rand.Rand, k int, alike bool) (q, s []float64) {
 	return q, s
 }
 
-// Many classes of which some are alike took a singular value decomposition, a second at K = 100.
+// The inverse for many classes, two of them alike, must stay cheap: a singular value decomposition
+// took a second at K = 100.
 func BenchmarkInverseJacobian(b *testing.B) {
 	q, s := responsibilities(rand.New(rand.NewPCG(1, 5)), 100, true)
 	for b.Loop() {

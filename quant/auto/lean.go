@@ -20,9 +20,9 @@ func shareOfLabels(p *stats.Posterior, labels []float64) []float64 {
 	return shares
 }
 
-// drawnNoise returns the variance that the way in which labels were drawn leaves in the share of a
-// class among them: the error of its correction or, where it is not corrected, the square of what
-// the correction would be.
+// drawnNoise returns the variance in the labels' share of a class because labels were not drawn at
+// random: the error of the correction and, where shareOfLabels does not correct, the square of the
+// correction too.
 func drawnNoise(p *stats.Posterior, class int) float64 {
 	if len(p.PriorNoise) == 0 {
 		return 0
@@ -35,11 +35,12 @@ func drawnNoise(p *stats.Posterior, class int) float64 {
 }
 
 // leanOnLabels mixes the shares of the calibration labels into ans where the community is more than
-// half of the vertices that the labels were drawn from. Of a share c of them, the labels' own
-// shares miss what makes the rest different, which has the weight 1 - c; they rest on no model.
-// They say how things were when the labels were given, and count as far as the labels are fresh.
-// Labels and members are draws of the same, so that both are noise of the distance between their
-// shares, and move with the coefficients as most vertices do, so that the influence stays.
+// half of the vertices that the labels were drawn from. If it is a share c of them, the error of
+// the labels' own shares is the difference of the rest of the vertices, times 1 - c. These shares
+// rest on no model. They are of the time when the labels were given, so they count as far as the
+// labels are fresh. Labels and members are two draws of the same vertices: the distance between
+// their shares has the noise of both. Both move with the coefficients as most vertices do, so the
+// influence stays.
 func (a *estimate) leanOnLabels(s *stats.Statistics) {
 	p, ans := s.Posterior, a.ans
 	if p.Selected != stats.ByEdges || !(2*p.Distinct > p.Vertices) {

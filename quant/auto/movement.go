@@ -47,8 +47,8 @@ func (x *Quantifier) Carry(p *stats.Posterior, members float64, last *stats.Memo
 	return moved
 }
 
-// leaveLabels adds to moved how far the answer has left the labels' own shares, since what is said
-// of their vertices is no longer what it was then.
+// leaveLabels adds to moved the effect of labels that became stale since last: their weight goes
+// from the labels' own shares to the rest of the answer.
 func leaveLabels(p *stats.Posterior, moved []float64, last *stats.Memory) {
 	if !(last.ToLabels > 0 && p.Stale > last.Stale && len(last.Residual) == len(moved)) {
 		return
@@ -77,8 +77,9 @@ func (x *Quantifier) CarryCorrection(
 	return moved
 }
 
-// Learn returns last as it would be if it had known of the labels since: those that came or went
-// near members changed how all of them are read, which without gives otherwise, and moved nobody.
+// Learn returns last as if it had been made with the labels of now. Labels that came or went near
+// members changed the cells of these members, and moved nobody. without, B, counts all members by
+// their cells without this effect.
 func (x *Quantifier) Learn(p *stats.Posterior, without []float64, last stats.Memory) stats.Memory {
 	if last.Posterior != uint64(p.Version) || len(last.Flow) != len(p.Prior) {
 		return last

@@ -9,19 +9,19 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// setResidual sets d and its variances. Labels around a community say by their weighted mean
-// residual d what a place has in common, but for how the community differs from what is
-// around it: its own labels say that, o on average, if some are among the members. Both are
-// mixed by inverse variance, where what their distance has beyond the noise of both is bias
-// of d (cf. combine; clustered labels do not stand for the members):
+// setResidual sets d and its variances. d is the weighted mean residual of the labels around a
+// community: the error of the posteriors that the place has in common. The community may differ
+// from its surroundings. If some members have labels, o, the mean residual of these, measures that.
+// Both are mixed by inverse variance. Their distance beyond the noise of both counts as bias of d
+// (cf. combine; clustered labels do not stand for the members):
 //
 //	b² = max(0, |o - d|² - v_d - v_o),
 //	weight of o = (gate of the labels) (v_d + b²) / (v_d + b² + v_o),
 //
-// with v the variance of a residual among all labels over the effective number of these, v_d
-// twice, since d is of what is around. Own labels are among those of d, so that o and
-// d covary as d does with itself. b² is at least the variance of the mean residual between
-// communities, which a community without labels has as an error; see Between.
+// with v the variance of a residual among all labels over the effective number of labels in d or o;
+// v_d is twice that, since d is of the surroundings. The members' labels are also in d, so the
+// covariance of o and d is the variance of d. b² is at least the variance of the mean residual
+// between communities, an error that a community without labels has in full; see Between.
 func (a *estimate) setResidual(p *stats.Posterior, labels float64, weights stats.Weighting) {
 	k := len(p.Prior)
 	d, scatter := make([]float64, k), make([]float64, k)
@@ -71,18 +71,18 @@ func (a *estimate) mixOwn(
 	solve.Axpy(a.residual, a.ownWeight, apart)
 }
 
-// residualNoise writes to dst the variances of d, the mean of the residuals r. With C what the
-// weighted residuals say, sum (w/sum w)² (r - d)², of n effective labels, and S = all
-// the variances of a residual among all labels, which count alike, it is
+// residualNoise writes to dst the variances of d, the mean of the residuals r. C is their estimate
+// from the weighted residuals of n effective labels, sum (w/sum w)² (r - d)². S = all has the
+// variances of a residual among all labels with equal weights. Then dst is
 //
 //	(n² C + (K + 1) S)/(n + K) / n.
 //
 // Near a community there may be one label or two, which agree by chance: their spread
 // has n - 1 degrees of freedom and says nothing at n = 1. Therefore S stands in with K + 1
-// degrees, the fewest for which the covariance of K shares that sum to one has a mean
-// (inverse Wishart). All residuals are around posteriors that were fitted on the same labels,
-// which takes as many degrees as the penalised fit has, tr(1 - Cov) with the penalty 1: of few
-// labels a good part, of which no more than half is taken.
+// degrees: with fewer, the covariance of K shares that sum to one has no mean (inverse Wishart).
+// The posteriors were fitted on the same labels, and the penalised fit takes tr(1 - Cov) degrees,
+// with the penalty 1. The variances are scaled up for that. If labels are few the fit takes a large
+// part of the degrees; no more than half of the labels count as taken.
 func residualNoise(
 	p *stats.Posterior, r *stats.Residuals, dst, all, d []float64,
 	labels float64, w stats.Weighting,

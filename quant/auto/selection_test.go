@@ -18,11 +18,11 @@ const (
 	selectedBySureness
 )
 
-// drawSelected draws a community whose classes, or whose predictions, have shares unlike those of
-// the graph, or of whom the classifier is sure. Vertices have one of K classes, a prediction that
-// is right in 85 % of the cases, and a posterior that is the truth given the prediction and another
-// view of the class, right in 70 %: a cell for each pair of them. It returns the shares of the
-// classes in the community, too.
+// drawSelected draws a community of one of three kinds: its classes have shares unlike those of the
+// graph, or its predictions have, or its members are those with two views of one class. Vertices
+// have one of K classes, a prediction that is right in 85 % of the cases, and a posterior that is
+// the truth given the prediction and another view of the class, right in 70 %: a cell for each pair
+// of them. It returns the shares of the classes in the community, too.
 func drawSelected(r *rand.Rand, by selection) (p *stats.Posterior, truth []float64) {
 	const k, n, right, other, vertices = 4, 400, .85, .7, 1e6
 	draw := func(class int, sure float64) int {
@@ -73,9 +73,9 @@ func drawSelected(r *rand.Rand, by selection) (p *stats.Posterior, truth []float
 	return p, truth
 }
 
-// Members that were picked by their predictions, or for how sure the classifier is of them, must be
-// told from those that were picked by their classes, and their mean posterior be taken instead of
-// the shares under prior shift.
+// The evidence must tell members selected by their predictions, or by the sureness of these, from
+// members selected by their classes. The shares of the first two kinds must then be near the mean
+// posterior, those of the third near the shares under prior shift.
 func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 	const rounds = 200
 	for _, by := range []selection{selectedByClass, selectedByPrediction, selectedBySureness} {
@@ -114,7 +114,7 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 	}
 }
 
-// Who counts several times is one witness: a few members must not seem to be many.
+// A member that counts several times is one witness: a few members must not seem to be many.
 func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	p, _ := drawSelected(rand.New(rand.NewPCG(5, 3)), selectedByPrediction)
 	few := func(times float64) (byClass float64) {

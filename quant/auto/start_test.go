@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// cellsOfMembers returns a histogram of n members over eight cells a class, some of which are sure
-// of a class and some of none.
+// cellsOfMembers returns a histogram of n members over eight cells a class. Some cells are sure of
+// a class, others of none.
 func cellsOfMembers(seed uint64, n, k int) *stats.Posterior {
 	r := rand.New(rand.NewPCG(seed, 5))
 	cells := 8 * max(k, 2)
