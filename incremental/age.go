@@ -7,9 +7,9 @@ import (
 	"gqlstream/quant"
 )
 
-// massesAt returns the time as of which predictions have their masses when the log is at now.
-// Masses are read again once in each step of age, so that they follow from the graph and the log's
-// time.
+// massesAt returns the time of the masses of predictions when the log is at now: the start of the
+// present step of age, 0 if predictions do not age. Masses are computed again once in each step, so
+// they follow from the graph and the log's time.
 func massesAt(view graphstore.View, now event.Time) event.Time {
 	step := view.AgeStep()
 	if step == 0 {
@@ -19,7 +19,7 @@ func massesAt(view graphstore.View, now event.Time) event.Time {
 }
 
 // setClock follows the store to an earlier log time: no pair is later than that. Everything else is
-// computed anew, as after a configure event.
+// computed from the graph again, as after a configure event.
 func (c *Core) setClock(view graphstore.View, now event.Time) {
 	hard := c.config.families().HardPair
 	c.sums = neighborhood.Recount(view, c.config.Classes, hard, massesAt(view, now))
@@ -75,7 +75,7 @@ func (c *Core) addAges(
 	record.LabelFreshness = c.pairs.Freshness()
 }
 
-// MassesAt returns the log time as of which predictions have their masses.
+// MassesAt returns the log time of the masses of predictions.
 func (c *Core) MassesAt() event.Time { return c.sums.At() }
 
 // HoldMasses gives predictions the masses of this time, whether the log goes on or not.

@@ -13,16 +13,17 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// posteriors keeps what auto reads besides the tallies: how many members of each community are in
-// each cell, and the residuals of the labels. It is nil, and does nothing, if no estimate reads it.
+// posteriors keeps the inputs of auto that the tallies lack: how many members of each community are
+// in each cell, and the residuals of the labels. It is nil, and does nothing, if no estimate reads
+// it.
 type posteriors struct {
 	core  *Core
 	state *posterior.State
 	gamma *float64 // of every community, nil where edges decide; see Hold
 
 	// As of the last emission:
-	labels  *stats.LabelResiduals                     // beside fields
-	byClass *stats.ClassResiduals                     // beside a dual
+	labels  *stats.LabelResiduals                     // for a field of each community
+	byClass *stats.ClassResiduals                     // for a dual, and the mean of all labels
 	own     map[graphstore.Community]*stats.Residuals // of the members' calibration labels
 	between []float64                                 // see stats.Posterior
 	sample  func() *stats.LabelSample
@@ -31,11 +32,11 @@ type posteriors struct {
 	told [2][]float64 // the mean residual of all labels and its errors when all were touched last
 }
 
-// toldShare is the part of Emit.Threshold by which the mean residual of all labels may move, in its
-// standard errors, before communities that nothing else happened to are solved again.
+// toldShare bounds how far the mean residual of all labels may move, in its standard errors and as
+// a part of Emit.Threshold. Beyond it every community is solved again.
 const toldShare = 0.25
 
-// toldRounding is what sums of residuals may be off by the order in which they were made.
+// toldRounding bounds the rounding of sums of residuals, which depends on the order of the terms.
 const toldRounding = 1e-12
 
 // readsPosterior reports whether an estimate reads posteriors.
@@ -67,8 +68,8 @@ type Reading struct {
 	Gamma *float64         // how far the community was selected by class; nil: edges decide
 }
 
-// Hold makes auto use these coefficients for the graph, and this gamma for each community,
-// whatever the log says, until the next call. The core must have emitted before.
+// Hold makes auto use these coefficients for the graph, and this gamma for each community, until
+// the next call. Events of the log do not change them. The core must have emitted before.
 func (c *Core) Hold(r Reading) {
 	c.posteriors.gamma = r.Gamma
 	c.posteriors.state.Hold(c.View(), r.Epoch)
@@ -94,8 +95,8 @@ func (p *posteriors) follow(
 	}
 }
 
-// ready makes current what an emission reads, and touches the communities that it moves. If it
-// publishes all that moved, the least change of the labels' residuals touches them.
+// ready brings the inputs of an emission up to date, and touches the communities that they change.
+// If the emission publishes every change, the least change of the labels' residuals touches all.
 func (p *posteriors) ready(view graphstore.View, all bool) {
 	if p == nil {
 		return
@@ -210,7 +211,7 @@ func (p *posteriors) learn(view graphstore.View) {
 	})
 }
 
-// counts returns what the cells and the edges say of a community.
+// counts returns the part of the input of auto that comes from the cells and edges of a community.
 func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *stats.Posterior {
 	e, h := p.state.Epoch(), p.state.Histogram(id)
 	edges, distinct, degrees := p.state.Inside(id)
@@ -227,8 +228,8 @@ func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *stat
 	}
 }
 
-// of returns the input of auto for one community besides s, nil while there is no label. It may be
-// called for several communities side by side.
+// of returns the input of auto for one community in addition to s, nil while there is no label. It
+// may be called for several communities at the same time.
 func (p *posteriors) of(
 	id graphstore.Community, view graphstore.View, s *stats.Statistics,
 ) *stats.Posterior {

@@ -20,8 +20,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// Fill makes the records that the log out lacks again, from the log in, and the log out anew with
-// them. It returns the number of emissions that it made. No run may publish meanwhile.
+// Fill computes the records that the log out lacks again from the log in, and rebuilds the log out
+// with them. It returns the number of emissions that it computed. No run may publish meanwhile.
 func Fill(
 	ctx context.Context, b *broker.Broker, settings config.Settings, log *slog.Logger,
 ) (emissions int, err error) {
@@ -64,8 +64,8 @@ func Fill(
 	return len(f.made), sinks.Replace(ctx, b.JS, out, path)
 }
 
-// publishedTo returns the position up to which a shard was published when the newest checkpoint was
-// made; 0 if no checkpoint of this log says.
+// publishedTo returns the last published position of a shard according to the checkpoints; 0 if no
+// checkpoint of this log has one.
 func publishedTo(state, log string, shard int) (to uint64) {
 	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
 	for _, m := range dir.Manifests() {
@@ -76,7 +76,7 @@ func publishedTo(state, log string, shard int) (to uint64) {
 	return to
 }
 
-// LostEnds lists the shards of whose published records the log out has lost the end.
+// LostEnds returns an error for each shard whose last published records the log out has lost.
 func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) ([]error, error) {
 	in, out, err := settings.Names()
 	if err != nil {
@@ -98,7 +98,7 @@ func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) (
 	return faults, err
 }
 
-// filling is a replay of the part of the log whose records are gone.
+// filling is a replay of the part of the log in that gives the missing records.
 type filling struct {
 	settings config.Settings
 	broker   *broker.Broker
@@ -153,7 +153,7 @@ func (f *filling) replay(ctx context.Context, first uint64) error {
 	}
 }
 
-// begin returns the core with which the replay begins, and where.
+// begin returns the core that the replay starts with, and the place in the log in where it starts.
 func (f *filling) begin(
 	from, first uint64,
 ) (core *incremental.Core, c ingest.JetStreamConfig, err error) {

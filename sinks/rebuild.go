@@ -19,8 +19,8 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// Gap is what the log out lacks of one shard: the emissions after one position and before another.
-// Inclusive gaps lack the last position as well, if it has records.
+// Gap is a range of emissions of one shard that the log out lacks: after From and before To. In an
+// inclusive gap the emission at To is missing as well, if it has records.
 type Gap struct {
 	Shard     int
 	From, To  uint64
@@ -41,9 +41,9 @@ type Rebuild struct {
 	js    jetstream.JetStream
 	names Names
 	log   string
-	torn  map[shardPosition]bool // emissions of which parts are left
+	torn  map[shardPosition]bool // emissions that lack some of their parts
 	marks map[int]shardMark      // by shard, the newest that is left
-	first uint64                 // sequence with which the log out begins
+	first uint64                 // first sequence of the log out
 }
 
 type shardPosition struct {
@@ -64,8 +64,8 @@ type rebuiltMessage struct {
 	Data         []byte
 }
 
-// FindGaps looks for the emissions that the log out lacks. until returns the position up to which a
-// shard was published, for a log out that has lost its end.
+// FindGaps looks for the emissions that the log out lacks. until returns the last published
+// position of a shard: if the log out ends before it, the rest is a gap.
 func FindGaps(
 	ctx context.Context, js jetstream.JetStream, names Names, log string,
 	until func(shard int) uint64,
@@ -96,7 +96,7 @@ func FindGaps(
 			delete(r.torn, at)
 		}
 		if _, begun := done[b.shard]; !begun && holed && r.first <= 1 {
-			done[b.shard], open[b.shard] = 0, true // what is gone may be the first emission
+			done[b.shard], open[b.shard] = 0, true // the first emission may be gone
 		}
 		if open[b.shard] && at.position > done[b.shard] {
 			r.Gaps = append(r.Gaps, Gap{b.shard, done[b.shard], at.position, bare})
@@ -244,8 +244,8 @@ func (r *Rebuild) Write(ctx context.Context, path string, made []Emitted) error 
 	return err
 }
 
-// Replace makes the log out anew with the content of a file of Write, and removes the file. If it
-// is interrupted, call it again.
+// Replace deletes the log out, creates it again with the content of a file of Write, and removes
+// the file. If it is interrupted, call it again.
 func Replace(ctx context.Context, js jetstream.JetStream, names Names, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -325,7 +325,7 @@ func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64
 	return verdictNo
 }
 
-// setClock follows log time to an earlier time: what is later becomes that old.
+// setClock follows log time to the earlier time now: later times in the state become now.
 func (d *detector) setClock(r *Rule, now int64) {
 	d.At, d.Looked = min(d.At, now), min(d.Looked, now)
 	d.Up.Since, d.Down.Since = min(d.Up.Since, now), min(d.Down.Since, now)

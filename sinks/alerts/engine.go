@@ -211,8 +211,8 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 	return e.finish(e.evaluateDue(out, m))
 }
 
-// setClock follows log time to an earlier time, after a clock event: what is later becomes that
-// old, and every alert is evaluated.
+// setClock follows log time to the earlier time now, after a clock event: later times in the state
+// become now, and every alert is evaluated.
 func (e *Engine) setClock(now int64) {
 	for _, a := range e.list {
 		a.Since, a.Base.Cell, a.Due = min(a.Since, now), min(a.Base.Cell, now), 0

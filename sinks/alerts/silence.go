@@ -110,7 +110,7 @@ func (e *Engine) quieted(a *alert, acknowledged bool, now int64) *Quieting {
 	return nil
 }
 
-// text names the person who silenced an alert, and the end.
+// text gives the end of a silence, its author and the reason.
 func (q *Quieting) text() string {
 	text := "silenced until " + clock(q.until()) + " by " + q.By
 	if q.Why != "" {
