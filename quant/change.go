@@ -32,7 +32,7 @@ type Snapshot struct {
 	Profile []float64 // of other methods: the mean profile of the members
 }
 
-// Memorised returns what auto keeps of an estimate; nil if there is none.
+// Memorised returns the memory of auto in a snapshot; nil if there is no snapshot.
 func (s *Snapshot) Memorised() *stats.Memory {
 	if s == nil {
 		return nil
@@ -40,11 +40,11 @@ func (s *Snapshot) Memorised() *stats.Memory {
 	return &s.Memory
 }
 
-// Snapshot returns what is kept of the Estimate that was made just before. Nobody writes to the
+// Snapshot returns the snapshot of the Estimate that was made just before. Nobody writes to the
 // slices that it refers to.
 func (w *Solver) Snapshot() *Snapshot { return w.last }
 
-// snapshot returns what is kept of the estimate e, whose answer is in w.ans.
+// snapshot returns the snapshot of the estimate e, made from the answer in w.ans.
 func (w *Solver) snapshot(e *Estimate, s *stats.Statistics, solved bool) *Snapshot {
 	ans := w.ans
 	kept := &Snapshot{
@@ -67,7 +67,7 @@ func (w *Solver) snapshot(e *Estimate, s *stats.Statistics, solved bool) *Snapsh
 }
 
 // SEChange returns the standard errors of the change of the prevalence from prev to the Estimate
-// that was made just before. What both estimates share cancels: with o the share of members
+// that was made just before. Errors that both estimates share cancel: with o the share of members
 // estimated, n their number and q the share,
 //
 //	V = sum_i (o q_i - o' q_i')^2 H S_ci H'      labels that both have
@@ -76,8 +76,8 @@ func (w *Solver) snapshot(e *Estimate, s *stats.Statistics, solved bool) *Snapsh
 //
 // where L_i is the variance from the labels of class i (q_i^2 H S_ci H' for the adjusted counts)
 // and v that of one member. The second line takes the smaller set of labels as part of the larger.
-// The result is at most se + se', what errors that go against each other would give; if nothing
-// cancels, sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
+// The result is at most se + se', as for errors that go against each other; if nothing cancels,
+// sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
 func (w *Solver) SEChange(prev *Snapshot, t stats.Turnover) []float64 {
 	cur := w.last
 	k := len(cur.SE)

@@ -45,7 +45,7 @@ func (w *Solver) diagnose(e *Estimate, s *stats.Statistics, row *method) {
 	}
 }
 
-// doubts appends the flags of what a method finds doubtful about its answer.
+// doubts appends the flags for the doubts of a method about its answer.
 func doubts(flags []string, k int, d stats.Diagnosis) []string {
 	if d.Unseen {
 		flags = append(flags, FlagUnseen)

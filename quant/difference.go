@@ -10,11 +10,11 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Difference returns by how much the shares of a exceed those of b, as a record of its own whose
+// Difference returns by how much the shares of a exceed those of b, as a record of its own. Its
 // prevalences lie between -1 and 1 and sum to zero, with the standard errors and the interval of
 // the difference at the confidence of a. With F the influence of the labels that both rest on, the
-// variance of a class is V_a + V_b - 2 F_a F_b': what they made wrong in both cancels. What else
-// both share (labels next to both, members) would only narrow it further. Records of different
+// variance of a class is V_a + V_b - 2 F_a F_b': the error that they make in both cancels. Other
+// common errors (labels next to both, members) would only narrow it further. Records of different
 // coefficients share nothing. Position and time are those of the newer record. It returns an error
 // where the records are not of one method and kind.
 func Difference(a, b *Estimate) (Estimate, error) {

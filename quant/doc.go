@@ -8,8 +8,8 @@
 // method is a type with Answer, a row of the table, and a name.
 //
 // Invariants: shares are a distribution, each interval holds its share, nothing is NaN, and equal
-// statistics give equal bits whatever the Solver did before. A poor answer is no error: it carries
-// flags (FlagDocs).
+// statistics give equal bits, also from a Solver that was used before. A poor answer is no error:
+// it carries flags (FlagDocs).
 //
 // The package does not gather statistics, knows no graph, and reads no clock; its interval is
 // statistical and says nothing of the kernel's certificate.

@@ -32,8 +32,8 @@ type Estimate struct {
 	// the standard error of that if each of them was as likely to move in the other direction
 	Counted   []float64 `json:"counted,omitempty"`
 	SECounted []float64 `json:"se_counted,omitempty"`
-	// standard error of how far the shares may be behind, a part of SE: members who have not been
-	// heard since may have moved as the others did
+	// standard error of how far the shares may be behind, a part of SE: members without new
+	// evidence may have moved as the others did
 	SELag []float64 `json:"se_lag,omitempty"`
 	// seconds since a member was observed last, on average
 	EvidenceAge float64 `json:"evidence_age,omitempty"`
@@ -41,7 +41,7 @@ type Estimate struct {
 	Fresh float64 `json:"fresh,omitempty"`
 	// median age of the calibration labels, in seconds
 	LabelAge float64 `json:"label_age,omitempty"`
-	// auto: how far these labels still say what their vertices are, 1 for all
+	// auto: how far these labels still describe their vertices, 1 for all
 	LabelFreshness float64   `json:"label_freshness,omitempty"`
 	NEff           []float64 `json:"n_eff"`
 	Confidence     float64   `json:"confidence,omitempty"`   // of the intervals
@@ -55,14 +55,14 @@ type Estimate struct {
 	Gamma float64 `json:"gamma,omitempty"`
 	// auto: version of the coefficients of the posterior, from 1
 	Posterior uint64 `json:"posterior,omitempty"`
-	// auto: what Difference reads, by coefficient, then class
+	// auto: input of Difference, by coefficient, then class
 	Influence   []float64 `json:"influence,omitempty"`
 	AuditLabels uint64    `json:"audit_labels,omitempty"` // members with an audit label
 	// share of the members that they stand for
 	AuditReach float64 `json:"audit_reach,omitempty"`
 	// auto: weight of the estimate from them alone
 	AuditWeight float64 `json:"audit_weight,omitempty"`
-	// auto: what they say less what auto says without them, where it is most errors, in points
+	// auto: their share less that of auto without them, in points, for the class with most errors
 	AuditPoints float64 `json:"audit_points,omitempty"`
 	// auto: the same in standard errors of the difference
 	AuditErrors float64 `json:"audit_errors,omitempty"`

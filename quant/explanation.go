@@ -9,8 +9,8 @@ type Explanation struct {
 	From      ExplanationEnd `json:"from"`
 	To        ExplanationEnd `json:"to"`
 	Change    []float64      `json:"change"`    // of the shares shown, to less from
-	Moved     []float64      `json:"moved"`     // sum of the contributions of what happened
-	Revised   []float64      `json:"revised"`   // sum of the contributions of what was learned
+	Moved     []float64      `json:"moved"`     // sum of the contributions of events
+	Revised   []float64      `json:"revised"`   // sum of the contributions of new knowledge
 	Causes    []Cause        `json:"causes"`    // those that occurred
 	Numerical []float64      `json:"numerical"` // our own error: the change less the contributions
 	States    int            `json:"states"`    // estimates that were compared
@@ -55,8 +55,8 @@ const (
 	CauseLabels = "labels"
 	CauseEdges  = "edges" // edges and their weights, those that expired included
 
-	// What auto decides about all that is above.
-	CauseCoefficients = "coefficients" // of the posterior, where they were fitted anew
+	// Decisions of auto that follow from the causes above.
+	CauseCoefficients = "coefficients" // of the posterior, where they were fitted again
 	CauseGamma        = "gamma"        // how far the community was selected by class
 
 	// Where a privacy floor holds, in place of causes with fewer changes than that.
@@ -88,7 +88,7 @@ type Effect struct {
 }
 
 // Settle sets Change, Moved, Revised and Numerical from the shares at both ends and the
-// contributions. Of too few changes to say what they are, nothing is in Moved or Revised.
+// contributions. CauseFew, too few changes to name, is in neither Moved nor Revised.
 func (x *Explanation) Settle() {
 	from, to := x.From.Shares(), x.To.Shares()
 	x.Change, x.Numerical = make([]float64, len(to)), make([]float64, len(to))

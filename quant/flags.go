@@ -197,7 +197,7 @@ func (e *Estimate) RestsOnOldEvidence() bool {
 // IsBehind reports whether most of the error of the estimate is how far it may be behind.
 func (s *Snapshot) IsBehind() bool { return isBehind(s.SE, s.Lag) }
 
-// HasStaleLabels reports whether most calibration labels no longer say what their vertices are.
+// HasStaleLabels reports whether most calibration labels no longer describe their vertices.
 func (s *Snapshot) HasStaleLabels() bool { return 1-s.Memory.Stale < freshBelow }
 
 // isBehind reports whether lagAbove of the variances, se², is that of being behind.
@@ -205,7 +205,7 @@ func isBehind(se, lag []float64) bool {
 	return floats.Dot(lag, lag) > lagAbove*floats.Dot(se[:len(lag)], se[:len(lag)])
 }
 
-// FlagDocs returns every flag with its meaning and what to do about it.
+// FlagDocs returns every flag with its meaning and advice.
 func FlagDocs() []FlagDoc { return append([]FlagDoc(nil), flagDocs...) }
 
 // FlagName returns a flag without its detail.
@@ -214,7 +214,7 @@ func FlagName(flag string) string {
 	return name
 }
 
-// flagged appends a flag that names the classes for which bad holds; it appends
+// flagged appends a flag that names the classes where bad returns true; it appends
 // nothing when there is none.
 func flagged(flags []string, name string, k int, bad func(class int) bool) []string {
 	var classes []string

@@ -15,7 +15,7 @@ import (
 // Method names a quantifier. The zero value is not a method; Auto is the default.
 type Method string
 
-// The methods whose names stand alone. The others are compositions: sis, nacc and
+// The methods with names of their own. The others are compositions: sis, nacc and
 // sis-nacc, each also with -hard (hard predictions), -ml (maximum likelihood in
 // place of least squares) or -hard-ml, and acc-ml, pacc-ml.
 const (
@@ -33,7 +33,7 @@ const (
 	Audits  Method = "audit"    // audit labels alone, by the way they were drawn
 )
 
-// basis says what a method rests on. Without all of it an estimate is a stand-in; audit labels
+// basis lists the inputs of a method. If one is missing, an estimate is a stand-in; audit labels
 // alone are enough for a method that can rest on them.
 type basis uint8
 
@@ -49,7 +49,7 @@ type method struct {
 	rests      basis
 	reads      stats.Kind // the cells, if the method reads cells
 	weighted   bool       // a kernel makes a difference
-	quantifier quantifier // nil: auto, of which every Solver has its own
+	quantifier quantifier // nil: auto; every Solver has its own
 }
 
 // adjustedCount returns the row of an adjusted count.
@@ -57,7 +57,7 @@ func adjustedCount(name Method, a adjusted.Solve) method {
 	return method{name, onLabels | onPredictions, a.Kind, a.Weighted, a}
 }
 
-// The cells that methods read beside those of the soft predictions.
+// The cells that methods read, other than those of the soft predictions.
 var (
 	hardCells     = stats.Kind{Hard: true}
 	pairCells     = stats.Kind{Pair: true}
@@ -122,7 +122,7 @@ func (m Method) Needs() (softPair, hard, hardPair bool) {
 }
 
 // WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.
-// The others read them of whole classes at most, as auto does, whatever kernel there is.
+// The others read them of whole classes at most, as auto does, with every kernel.
 func (m Method) WeighsCells() bool {
 	return m.row().weighted && m != Auto
 }

@@ -16,8 +16,8 @@ import (
 // For auto the calibration is that of last: the posterior's coefficients, its correction, and
 // gamma. Members count by their predictions, whether they have a label by now or not, since a label
 // moves nobody. While labels stay the same, their residuals can only take movement back: a
-// prediction that moves members with their labels has moved what these read. Of what happened
-// before coefficients were fitted again, no more counts than the estimate followed. For other
+// prediction that moves members with labels moves the residuals of these labels too. Movement
+// before coefficients were fitted again counts only as far as the estimate followed. For other
 // methods it is that of now, which reads the profiles that last kept. If another model made the
 // predictions, or there was no answer before, all of the change is revised.
 func (w *Solver) Divide(
@@ -65,8 +65,8 @@ func (w *Solver) moved(s *stats.Statistics, o Options, row *method, last *Snapsh
 	return moved
 }
 
-// movedError returns the standard errors of the part of the change that happened: what both
-// estimates share cancels; see SEChange.
+// movedError returns the standard errors of the part of the change that happened: errors that both
+// estimates share cancel; see SEChange.
 func (w *Solver) movedError(last *Snapshot, t stats.Turnover) []float64 {
 	now, k := w.last, len(w.last.SE)
 	v := make([]float64, k)

@@ -16,8 +16,8 @@ type quantifier interface {
 
 // Solver makes estimates. The zero value is ready. It keeps the workspaces of methods, which grow
 // to the largest community seen. A Solver belongs to one goroutine at a time and carries nothing
-// from one call to the next except what Snapshot, Divide, Widen and Distance read: results do not
-// depend on what was solved before.
+// from one call to the next except the input of Snapshot, Divide, Widen and Distance: results do
+// not depend on earlier estimates.
 type Solver struct {
 	automatic auto.Quantifier // has workspaces; the other methods have none
 	ans       *stats.Answer   // of the method
@@ -33,13 +33,13 @@ func (w *Solver) quantifier(row *method) quantifier {
 }
 
 // Estimate fills the statistical part of e for one community: method, preset, lambda, members,
-// coverage, prevalence, interval, standard errors, effective labels, flags. Who, where and when
-// (pipeline, community, position, time, kernel, model version, certificate, config) is left as the
-// caller set it. No output is ever NaN.
+// coverage, prevalence, interval, standard errors, effective labels, flags. Other fields (pipeline,
+// community, position, time, kernel, model version, certificate, config) stay as the caller set
+// them. No output is ever NaN.
 //
 // Labelled members are counted, the others estimated: with A labelled members by class and n
 // members, prevalence = (A + (n - sum A) q) / n. It returns an error when an option is out of range
-// or the statistics lack what the method reads; a poor answer is not an error but carries flags.
+// or the statistics lack an input of the method; a poor answer is not an error but carries flags.
 // Vectors of other lengths than s.K says are a mistake of the caller, and panic.
 func (w *Solver) Estimate(e *Estimate, s *stats.Statistics, o Options) error {
 	if err := o.Validate(); err != nil {
@@ -62,7 +62,7 @@ func (w *Solver) Estimate(e *Estimate, s *stats.Statistics, o Options) error {
 	return nil
 }
 
-// check reports statistics that lack what a method reads.
+// check reports statistics that lack an input of a method.
 func (m *method) check(s *stats.Statistics) error {
 	switch {
 	case m.name == Auto:
@@ -75,7 +75,7 @@ func (m *method) check(s *stats.Statistics) error {
 	return nil
 }
 
-// header fills what does not depend on the method.
+// header fills the fields that do not depend on the method.
 func header(e *Estimate, s *stats.Statistics, o Options) {
 	e.Method, e.Preset = string(o.Method), string(o.Preset)
 	e.Confidence, e.Simultaneous = o.Confidence, o.Simultaneous
@@ -87,8 +87,8 @@ func header(e *Estimate, s *stats.Statistics, o Options) {
 	e.Flags = []string{}
 }
 
-// standIn reports whether a method has what it needs. If not, it returns what stands for its
-// answer, and puts a flag that says why into e.
+// standIn reports whether a method has its inputs. If not, it returns a stand-in for the answer,
+// and puts a flag with the reason into e.
 func standIn(e *Estimate, s *stats.Statistics, row *method) (ans *stats.Answer, ok bool) {
 	labels := solve.Sum(s.ClassN) > 0
 	ans = stats.StandIn(s)

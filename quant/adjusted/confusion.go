@@ -6,7 +6,7 @@ import (
 )
 
 // confusion is the weighted confusion of a classifier under one weighting: per
-// supported class, the mean profile of its labels and what the variances need.
+// supported class, the mean profile of its labels and the sums for the variances.
 // Vectors of cells are class-major: column a has its z entries together.
 type confusion struct {
 	solve.Columns           // C, columns that sum to one, of the supported classes
@@ -15,7 +15,7 @@ type confusion struct {
 	mass          []float64 // k: W_i, the sum of the weights
 	nEff          []float64 // k: W_i^2 / sum of squared weights (Kish)
 
-	// What exact variances read of single labels, if there is anything; see Statistics.
+	// Single labels, for exact variances; rows is nil without them. See Statistics.
 	weights stats.Weighting
 	rows    func(func(stats.Row))
 }
@@ -87,9 +87,9 @@ func (m *confusion) pick(of []float64) []float64 {
 	return values
 }
 
-// AdjustedCount returns the shares q, K, on the simplex for which C q is nearest to the mean
-// profile P, with C the mean profiles of the labels of each class, which N sums (Gart and Buck,
-// 1966; Forman, 2008). shares are the shares of the labels; classes without labels get none.
+// AdjustedCount returns the shares q, K, on the simplex that bring C q nearest to the mean profile
+// P. The columns of C are the mean profiles of the labels of each class, from the sums N (Gart and
+// Buck, 1966; Forman, 2008). shares are the shares of the labels; classes without labels get none.
 func AdjustedCount(c *stats.Cells, shares []float64) []float64 {
 	k := len(shares)
 	cells := *c

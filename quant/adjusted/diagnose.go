@@ -13,7 +13,7 @@ import (
 // classes are flagged.
 const blurredBelow = 0.1
 
-// diagnose returns what is doubtful about an answer under weights of a preset.
+// diagnose returns the doubts about an answer under weights of a preset.
 func (m Solve) diagnose(s *stats.Statistics, x *solution, by stats.Preset) (d stats.Diagnosis) {
 	weights := stats.ConstantWeights
 	if m.Weighted {
@@ -52,9 +52,9 @@ func (m *confusion) weakest() (sigma float64, i, j int) {
 	return math.Sqrt(max(1/values[k-1]-ridge, 0)), m.class[min(low, high)], m.class[max(low, high)]
 }
 
-// disputed returns the classes in which sis, which trusts that the confusion given the class is
-// stable, and diff, which trusts that the label given the vertex is, differ beyond their errors
-// under one weighting: at least one is wrong.
+// disputed returns the classes where sis and diff differ beyond their errors under one weighting.
+// sis assumes that the confusion given the class is stable, diff that the label given the vertex
+// is: at least one assumption is wrong there.
 func disputed(s *stats.Statistics) (classes []int) {
 	at := s.Reach()
 	if s.Soft == nil || !(at.Mean > 0) {

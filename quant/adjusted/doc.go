@@ -2,7 +2,7 @@
 // the counts themselves.
 //
 // With C the mean profiles of the labels of each class, Solve finds the shares q on the simplex
-// for which Cq is nearest to the members' mean profile p, by least squares or by likelihood, and
+// that bring Cq nearest to the members' mean profile p, by least squares or by likelihood, and
 // their variances by the delta method. Diff adds the mean weighted residual of the labels to p. ML
 // averages likelihood answers over lambda. Adjusted counts: Gart and Buck (1966), Forman (2008).
 // Weights and neighbourhood cells: Damke and Hüllermeier (2025). Variances, ML and Diff in this

@@ -5,8 +5,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Solve is the adjusted count on some cells: the shares for which the confusion matrix gives the
-// members' mean profile, by least squares or by likelihood.
+// Solve is the adjusted count on some cells: the shares that explain the members' mean profile by
+// the confusion matrix, by least squares or by likelihood.
 type Solve struct {
 	stats.Kind
 	Weighted   bool // the kernel's weights
@@ -24,7 +24,7 @@ func (m Solve) Answer(s *stats.Statistics, by stats.Scaling) *stats.Answer {
 	return x.Answer
 }
 
-// solution is an answer, and what only methods on cells know of it.
+// solution is an answer, with figures that only methods on cells have.
 type solution struct {
 	*stats.Answer
 	logLikelihood float64 // of the members' profiles, where the method has one

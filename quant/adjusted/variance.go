@@ -96,7 +96,7 @@ const (
 	// share in a class; the rest counts as unseen. In a mixture of the classes it is no
 	// larger than in one of them, but for noise.
 	unseenFactor = 100
-	// unseenSpread is the variance of shares of which nothing is known around those of the labels,
+	// unseenSpread is the variance of unknown shares around those of the labels,
 	// as a share of pi (1 - pi): that of a Dirichlet distribution with one observation.
 	unseenSpread = 1. / 2
 	// unseenHigh is the share of unseen profiles that is flagged: as of members without
@@ -104,8 +104,8 @@ const (
 	unseenHigh = 0.2
 )
 
-// unseen returns the share of the members' profiles that is in cells in which
-// calibration labels of no class are, or hardly are.
+// unseen returns the share of the members' profiles that is in cells without calibration labels of
+// any class, or with hardly any.
 func (m *confusion) unseen(p []float64) (share float64) {
 	for z, x := range p {
 		most := 0.0
@@ -117,10 +117,10 @@ func (m *confusion) unseen(p []float64) (share float64) {
 	return share
 }
 
-// addUnseen adds what the profiles that the labels do not show leave open to the variances of ans:
-// they say nothing of the classes, so what the answer takes for the shares there is that of the
-// other members, and could be any other. Without this a likelihood to which every member is equally
-// unlikely in all classes would be sure of whatever it began with.
+// addUnseen adds the error by unseen profiles, which the labels do not show, to the variances of
+// ans. These profiles say nothing of the classes. The answer takes the shares of the other members
+// for them, and the true shares could be any others. Without this term a likelihood would be sure
+// of its start if every member were equally unlikely in all classes.
 func (ans *solution) addUnseen(m *confusion, p, shares []float64) {
 	ans.unseen = m.unseen(p)
 	if ans.unseen == 0 {

@@ -4,7 +4,8 @@
 // A Fold keeps the newest records of the communities that it is about, and gives a difference
 // at each emission with a new record of either, by each method that both have. The records
 // are quant.Difference's, as are those of the page, the API and watch. Where one of both is
-// suppressed, so is the difference. A difference has moved by what the new records of both say.
+// suppressed, so is the difference. The movement of a difference is that in the new records of a
+// less that in those of b.
 //
 // A Fold is plain data, and its JSON its state. Cost: O(differences) for each record.
 package difference
@@ -19,8 +20,8 @@ import (
 
 const opening = "difference("
 
-// Cut returns what a text says before and after a difference, and the difference as its
-// records name it: nothing where there is none. The first comma ends the first name.
+// Cut returns the text before and after a difference, and the difference as its records name it;
+// name is empty if there is none. The first comma ends the first name.
 func Cut(text string) (before, name, after string) {
 	from, to := strings.Index(text, opening), strings.LastIndexByte(text, ')')
 	if from >= 0 && to > from {
@@ -47,8 +48,8 @@ type Pair struct {
 	Newest [2][]quant.Estimate `json:"newest"`
 }
 
-// Want adds a difference, with what another fold knows of it, unless it is wanted already or
-// no difference.
+// Want adds a difference, with the records that another fold has of it, unless it is wanted already
+// or no difference.
 func (f *Fold) Want(name string, known Fold) {
 	is := func(p *Pair) bool { return p.Name == name }
 	if !Is(name) || slices.ContainsFunc(*f, is) {
@@ -123,8 +124,8 @@ func (p *Pair) differences(fresh [2][]*quant.Estimate) (out []quant.Estimate) {
 	return out
 }
 
-// divideChange writes how far a difference moved and was revised: by what the new records of both
-// communities say. A record that says nothing of it, as a first one, leaves it open.
+// divideChange writes how far a difference moved and was revised, from the new records of both
+// communities. A record without these figures, as a first one, leaves them out.
 func divideChange(d *quant.Estimate, fresh [2][]*quant.Estimate) {
 	k := len(d.Prevalence)
 	moved, seMoved := make([]float64, k), make([]float64, k)

@@ -38,8 +38,8 @@ func (m *Columns) Likelihood(q, p []float64) (logLikelihood, gap float64) {
 // that fit equally well and moves no other by more than ridgeShare / sigma_min^2.
 const ridgeShare = 1e-9
 
-// LeastSquares returns the program whose solution is the shares q for which Cq is nearest to p,
-// with a small pull towards these shares, K, which need not sum to one.
+// LeastSquares returns the program for the shares q that bring Cq nearest to p, with a small pull
+// towards shares, K, which need not sum to one.
 func (m *Columns) LeastSquares(p, shares []float64) *Quadratic {
 	qp := newQuadratic(m.K)
 	gram(qp.G, m, nil)

@@ -24,7 +24,7 @@ func AddForms(dst []float64, weight float64, rows, m []float64) {
 	}
 }
 
-// Product returns the product of two matrices, the first of which has so many columns.
+// Product returns the matrix product a b; a has so many columns.
 func Product(a, b []float64, columns int) []float64 {
 	n, m := len(a)/columns, len(b)/columns
 	dst := make([]float64, n*m)

@@ -12,7 +12,7 @@ const (
 	// maximum.
 	gapTolerance = 1e-11
 	// newtonRoundsMax bounds the Newton rounds, some 5 on average; when it is hit the gap returned
-	// says what is left.
+	// is larger than asked for.
 	newtonRoundsMax = 100
 	// turnMax bounds how steeply the likelihood may fall at the end of a Newton step, as a share of
 	// how it rose at the start, else the step is halved, at most halvingsMax times.
@@ -29,7 +29,7 @@ const (
 )
 
 // Mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a
-// community, whose log-likelihood under shares q is
+// community. Their log-likelihood under shares q is
 //
 //	sum m log(sum_i x_i f_i) / sum m,   f_i = (q_i/prior_i)^gamma.
 //

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// multiplierTolerance is the distance below zero, relative to the scale of the problem,
-	// from which on a multiplier releases its bound.
+	// multiplierTolerance bounds how far below zero a multiplier may be before it releases its
+	// bound, relative to the scale of the problem.
 	multiplierTolerance = 1e-15
 	// activeSetRoundsPerClass bounds the rounds of the active set. When it is hit
 	// the feasible point reached is returned; its residual tells.
@@ -46,10 +46,10 @@ func newQuadratic(n int) *Quadratic {
 	}
 }
 
-// Solve leaves the solution in Q, which holds a start. Classes whose share would be negative go to
-// their bound together, and those whose multiplier asks for it come back one by one, with a fresh
-// Cholesky factor each round (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the
-// solution is unique.
+// Solve leaves the solution in Q, which holds a start. Classes with a negative share go to their
+// bound together. Classes with a negative multiplier come back one by one. Each round takes a fresh
+// Cholesky factor (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the solution is
+// unique.
 func (m *Quadratic) Solve() {
 	m.free = m.free[:0]
 	for i, v := range m.Q {

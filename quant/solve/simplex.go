@@ -36,7 +36,7 @@ func NormalQuantile(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }
 
-// Bonferroni is the quantile that holds for n normals together, whatever their correlation.
+// Bonferroni is the quantile that holds for n normals together, with any correlation.
 func Bonferroni(confidence float64, n int) float64 {
 	return NormalQuantile(1 - (1-confidence)/float64(n))
 }

@@ -1,7 +1,7 @@
 package stats
 
-// Answer is what a method says of the unlabelled members of a community, before the labelled ones
-// are counted in. Vectors have K entries, matrices K x K.
+// Answer is the result of a method for the unlabelled members of a community, before the labelled
+// ones are counted in. Vectors have K entries, matrices K x K.
 type Answer struct {
 	K      int
 	Share  []float64 // prevalence among the unlabelled
@@ -12,7 +12,7 @@ type Answer struct {
 	// (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
 	Spreads []float64
 	Parts   []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
-	Holds   []float64 // shares that intervals hold besides Share; nil: none
+	Holds   []float64 // shares that intervals hold in addition to Share; nil: none
 	Lambda  float64
 	Exact   bool // variances from the profiles themselves, not from the stand-in
 	Nothing bool // of counts: the predictions tell nothing of the classes
@@ -20,24 +20,24 @@ type Answer struct {
 
 	// of auto: (column, k), errors of the coefficients times their effect on share k
 	Influence []float64
-	Memory    *Memory // of auto: what its next estimates read; nil for other methods
+	Memory    *Memory // of auto: input of its next estimates; nil for other methods
 
 	Audited     bool    // audit labels decide, in part at least, so that every class is supported
 	AuditWeight float64 // of the estimate from them alone
-	// K: by which auto differs from that, in standard errors of the difference; nil: not compared
+	// K: difference of auto from that estimate, in its standard errors; nil: not compared
 	AuditErrors []float64
 	AuditPoints float64 // the difference of the class where that is largest, in points
 
-	// Diagnose returns what is doubtful about the answer; nil: nothing is.
+	// Diagnose returns the doubts about the answer; nil: there are none.
 	Diagnose func() Diagnosis
 }
 
-// Diagnosis is what a method finds doubtful about its answer.
+// Diagnosis holds the doubts of a method about its answer.
 type Diagnosis struct {
 	Unseen    bool  // too many members have profiles that no label shows
 	Confused  []int // two classes that the labels hardly tell apart; nil: none
 	Clustered bool  // the labels are in few places
-	Disputed  []int // classes of which two assumptions say different things
+	Disputed  []int // classes with different shares under two assumptions
 	Atypical  bool  // the labels are not typical of the graph
 }
 
@@ -86,8 +86,8 @@ const (
 	// WorstDeviation is the largest standard deviation that a share can have: published where
 	// nothing is known.
 	WorstDeviation = 0.5
-	// ShiftConfidence is the confidence that two assumptions disagree, over all classes together,
-	// from which on it is flagged.
+	// ShiftConfidence is the least confidence, over all classes together, for a flag that two
+	// assumptions disagree.
 	ShiftConfidence = 0.99
 	// AuditConfidence is the same of auto and the audit labels.
 	AuditConfidence = 0.98

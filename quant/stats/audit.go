@@ -55,8 +55,8 @@ func NewAudit(k int) *Audit {
 	}
 }
 
-// Expect counts a member that is drawn so often, of whom the means of y and of y p by class are
-// known.
+// Expect counts a member that is drawn so many times on average, with the means of y and of y p by
+// class.
 func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	w := multiplicity / pi
 	c := w * w * (1 - pi) * times
@@ -75,8 +75,8 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 	solve.Axpy(s.P, weight, p)
 }
 
-// Of returns the statistics of members of whom nothing is known but the audit labels and the
-// mean prediction: what method Audits reads.
+// Of returns statistics with the audit labels and the mean prediction of the members alone: the
+// input of method Audits.
 func (a *Audit) Of(members float64, mean []float64) *Statistics {
 	k := len(mean)
 	return &Statistics{

@@ -32,7 +32,7 @@ func (l *LabelSample) Count(class int, g float64) {
 	l.Mass[class], l.Squares[class] = l.Mass[class]+g, l.Squares[class]+g*g
 }
 
-// Draw adds a label that was counted, whose weight is positive, and that stands for so many like
+// Draw adds a counted label of positive weight g to the sample. It stands for so many labels like
 // it.
 func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 	if l.slopes[class] == nil {

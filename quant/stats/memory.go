@@ -1,6 +1,6 @@
 package stats
 
-// Memory is what auto keeps of one estimate for the next ones of the same community.
+// Memory holds the parts of one estimate that auto keeps for the next ones of the same community.
 type Memory struct {
 	Posterior uint64    // version of the coefficients
 	Gamma     float64   // how far the community was selected by class
@@ -11,7 +11,7 @@ type Memory struct {
 	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
 	ToLabels  float64   // weight of the labels' own shares in the answer
 	Counted   []float64 // K: calibration labels, each with its weight
-	Stale     float64   // part of them that no longer said what its vertex was
+	Stale     float64   // part of them that no longer described their vertices
 	Evidence  float64   // for a selection by class, averaged over Seen records
 	Seen      float64
 	Error     CoefficientError
@@ -29,7 +29,7 @@ type CoefficientError struct {
 
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
 // estimates, as sums of squared multiplicities: plain counts where all multiplicities are one. A
-// member whose profile changed has left and joined by the square of the share of the profile that
+// member with a changed profile has left and joined by the square of the share of the profile that
 // is another one now: whole, if they have nothing in common. So it has when its posterior moved.
 // Where it is not known, Joined and Left over all members are safe.
 type Turnover struct {

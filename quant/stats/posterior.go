@@ -6,26 +6,26 @@ import (
 	"gqlstream/quant/solve"
 )
 
-// Selection names the way in which the members of a community were selected, if a user
+// Selection names how the members of a community were selected, if a user
 // knows it. Otherwise the edges inside decide.
 type Selection string
 
 // The selections that can be declared.
 const (
 	ByEdges Selection = "" // not declared: the edges inside decide
-	// by what they are: class shares differ, each class is typical
+	// by their classes: class shares differ, each class is typical
 	ByClass     Selection = "class"
 	ByPlace     Selection = "place"     // by where they are in the graph
 	ByAttribute Selection = "attribute" // by something seen of them, the prediction included
 )
 
-// Selections lists what can be declared.
+// Selections lists the selections that a user can declare.
 var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 
-// Posterior is the input of auto for one community: how many of its open members (those with a
-// prediction whose class is estimated) fall into each of B learned cells, and what the graph and
-// the labels say of these cells. Package incremental/posterior makes the cells, with each fit of
-// the coefficients.
+// Posterior is the input of auto for one community: how many of its open members (with a prediction
+// and an estimated class) fall into each of B learned cells, and figures of the graph and the
+// labels about these cells. Package incremental/posterior makes the cells, with each fit of the
+// coefficients.
 type Posterior struct {
 	Version uint32 // of the coefficients, from 1
 	// K: pi0, the shares of the graph that the posteriors suppose, none of them 0
@@ -39,7 +39,7 @@ type Posterior struct {
 	Gamma     *float64 // the gamma to use; nil: the selection and the edges inside decide
 
 	Means     []float64 // B x K: mean posterior of the open vertices in each cell
-	Views     []float64 // B x Shared x K: mean of what the shared coefficients multiply
+	Views     []float64 // B x Shared x K: mean of the views that the shared coefficients multiply
 	Counts    []float64 // B: open members in each cell, each with its multiplicity
 	All       []float64 // B: the same of all members with a prediction, labelled or not
 	Squares   float64   // sum of their squared multiplicities, of open members
@@ -56,9 +56,9 @@ type Posterior struct {
 	// Expected returns the number of edges inside if so many members had been drawn
 	// at random within classes of these shares.
 	Expected func(distinct float64, shares []float64) float64
-	// Agreement is how far the classes of vertices one step apart covary given what is known of
-	// them, as a part of their variances, and of vertices two steps apart for every neighbour
-	// between them over its degree; nil: not at all.
+	// Agreement is how far the classes of vertices one step apart covary given their posteriors, as
+	// a part of their variances, and of vertices two steps apart for every neighbour between them
+	// over its degree; nil: not at all.
 	Agreement []float64
 
 	Residuals *Residuals
@@ -72,8 +72,8 @@ type Posterior struct {
 	// them that all classes share, then K intercepts. Nil leaves their uncertainty out.
 	Coefficients []float64
 	Shared       int
-	// Labels returns calibration labels of each class, which say what else is open about the
-	// posteriors; nil where Coefficients is.
+	// Labels returns a sample of the calibration labels of each class, for the error of the
+	// posteriors beyond that of the coefficients; nil where Coefficients is.
 	Labels func() *LabelSample
 
 	// Last is the last published estimate of the community under the same options, and Turnover
@@ -83,7 +83,7 @@ type Posterior struct {
 	Last     *Memory
 	Turnover Turnover
 
-	Stale float64 // part of the calibration labels that no longer says what its vertex is
+	Stale float64 // part of the calibration labels that no longer describes their vertices
 }
 
 // Residuals are sums over calibration labels of r = y - pi, label less posterior, times powers of
@@ -124,8 +124,8 @@ func (r *Residuals) Add(class int, g float64, pi []float64) {
 	}
 }
 
-// LabelResiduals holds the residual of every calibration label, for kernels whose mass is known at
-// each.
+// LabelResiduals holds the residual of every calibration label, for kernels with a known mass at
+// each label.
 type LabelResiduals struct {
 	sums  *Residuals // where all have the mass 0
 	rows  []float64  // n x K: r of each label

@@ -2,8 +2,8 @@ package stats
 
 import "gqlstream/quant/solve"
 
-// Cells are the statistics of one community under one kind of profile: what the
-// estimator sees of a vertex, as a distribution over Z cells. Matrices are
+// Cells are the statistics of one community under one kind of profile. A profile is
+// a vertex as the estimator sees it: a distribution over Z cells. Matrices are
 // row-major, Z rows (cells) by K columns (classes): entry (z, i) is at z*K+i.
 type Cells struct {
 	Z  int
@@ -47,9 +47,9 @@ type Statistics struct {
 	ClassA1 []float64 // K: sum of a over them
 	ClassA2 []float64 // K: sum of a^2 over them
 
-	// ClassG2 and ClassG2A are to the sums by class what G2 and G2A are to cells: the sums
-	// of g^2 and g^2 a, where ClassN is that of g, scaled to sum to the effective number of
-	// labels, (sum g)^2/(sum g^2).
+	// ClassG2 and ClassG2A are the sums of g^2 and g^2 a by class, as G2 and G2A are by cell.
+	// ClassN is then the sum of g, scaled to sum to the effective number of labels,
+	// (sum g)^2/(sum g^2).
 	ClassG2, ClassG2A []float64 // K, or nil
 
 	Soft     *Cells // K cells: the vertex's own prediction

@@ -6,7 +6,7 @@ import (
 	"gqlstream/quant/solve"
 )
 
-// Weighting is the weight w = r a + s of a calibration label whose vertex has kernel mass a.
+// Weighting is the weight w = r a + s of a calibration label on a vertex of kernel mass a.
 type Weighting struct{ Lambda, R, S float64 }
 
 // ConstantWeights counts every label once.
@@ -43,8 +43,8 @@ func (s *Statistics) ClassSquares() []float64 {
 	return s.ClassN
 }
 
-// AutoWeights returns the weights of auto, whose lambda fades out with the mass of the labels,
-// from twice MassMin on.
+// AutoWeights returns the weights of auto. Its lambda falls with the mean mass of the labels: it is
+// LambdaDefault from twice MassMin on, and 0 at MassMin.
 func (s *Statistics) AutoWeights() Weighting {
 	at := s.Reach()
 	lambda := LambdaDefault
@@ -63,7 +63,7 @@ func (w Weighting) Of(row *Row) float64 {
 	return x
 }
 
-// LambdaMax is the largest lambda whose mean-one weights keep an effective sample
+// LambdaMax is the largest lambda with mean-one weights that keep an effective sample
 // of at least the share floor of the labels: n_eff/n = 1/(1 + lambda^2 cv^2).
 func (r Reach) LambdaMax(floor float64) float64 {
 	if r.Mean == 0 {
@@ -106,7 +106,7 @@ func (r Reach) rescale(p Preset, lambda, kernelSum float64) float64 {
 	return lambda / (lambda + (1-lambda)*u)
 }
 
-// Preset names a rule by which kernel mass a becomes the weight of a label.
+// Preset names a rule that turns kernel mass a into the weight of a label.
 type Preset string
 
 // The presets. Each goes with a kernel that the caller chooses: ppr, truncated, lazy.
