@@ -33,6 +33,11 @@ func RoundExplanation(x *quant.Explanation, unit float64) {
 			list[k] = math.Round(float64(effect*n)) / n
 		}
 	}
+	for _, list := range [][]float64{x.SEChange, x.SERevised} {
+		for k, se := range list {
+			list[k] = math.Ceil(float64(se*n)) / n
+		}
+	}
 }
 
 // round makes the shares of a record multiples of a unit of which 1 is a multiple, so that they

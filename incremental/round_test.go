@@ -66,7 +66,8 @@ func TestEveryFigureOfARecordIsRounded(t *testing.T) {
 	}
 	x := quant.Explanation{
 		From: quant.ExplanationEnd{Estimate: e}, To: quant.ExplanationEnd{Estimate: e},
-		Causes: []quant.Cause{{Contribution: []float64{0.0712, -0.0712}}},
+		Causes:   []quant.Cause{{Contribution: []float64{0.0712, -0.0712}}},
+		SEChange: []float64{0.0112, 0.0112}, SERevised: []float64{0.0312, 0.0312},
 	}
 	x.From.Estimate.Prevalence = []float64{0.3, 0.7}
 	round(&e, unit)
@@ -84,7 +85,9 @@ func TestEveryFigureOfARecordIsRounded(t *testing.T) {
 	}
 	RoundExplanation(&x, unit)
 	x.Settle()
-	for _, list := range [][]float64{x.Causes[0].Contribution, x.Change, x.Numerical} {
+	for _, list := range [][]float64{
+		x.Causes[0].Contribution, x.Change, x.Numerical, x.SEChange, x.SERevised,
+	} {
 		if !whole(list) {
 			t.Errorf("the explanation has %v", list)
 		}

@@ -330,6 +330,10 @@ func (e *Explainer) unknown(err error, community string) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err
 	}
+	if e.place.Position == 0 && e.held {
+		return config.Usagef("explain: --from lies before the log's first event, position %d at %s",
+			e.batch.First, e.batch.Time)
+	}
 	return config.Usagef("explain: %q is not known at position %d; %s",
 		community, e.place.Position, event.Nearest(community, e.core.View().CommunityNames()))
 }

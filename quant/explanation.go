@@ -8,12 +8,16 @@ type Explanation struct {
 	Classes   []string       `json:"classes,omitempty"`
 	From      ExplanationEnd `json:"from"`
 	To        ExplanationEnd `json:"to"`
-	Change    []float64      `json:"change"`    // of the shares shown, to less from
-	Moved     []float64      `json:"moved"`     // sum of the contributions of events
-	Revised   []float64      `json:"revised"`   // sum of the contributions of new knowledge
-	Causes    []Cause        `json:"causes"`    // those that occurred
-	Numerical []float64      `json:"numerical"` // our own error: the change less the contributions
-	States    int            `json:"states"`    // estimates that were compared
+	Change    []float64      `json:"change"` // of the shares shown, to less from
+	// sums of the contributions of events, and of new knowledge
+	Moved   []float64 `json:"moved"`
+	Revised []float64 `json:"revised"`
+	// standard errors of Moved and Revised, as of a record
+	SEChange  []float64 `json:"se_change,omitempty"`
+	SERevised []float64 `json:"se_revised,omitempty"`
+	Causes    []Cause   `json:"causes"`    // those that occurred
+	Numerical []float64 `json:"numerical"` // our own error: the change less the contributions
+	States    int       `json:"states"`    // estimates that were compared
 }
 
 // ExplanationEnd describes the estimate at one of the two places.

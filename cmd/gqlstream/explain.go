@@ -107,8 +107,10 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	row("from", x.From.Shares(), "%.2f %%", 2, endText(&x.From))
 	row("to", x.To.Shares(), "%.2f %%", 2, endText(&x.To))
 	row("change", x.Change, "%+.2f", 2, "percentage points")
-	row("moved", x.Moved, "%+.2f", 2, "by members, predictions and edges")
-	row("revised", x.Revised, "%+.2f", 2, "by labels, coefficients and models")
+	partRow(t, "moved", shown, x.Moved, x.SEChange,
+		"by members, predictions and edges; ± one standard error")
+	partRow(t, "revised", shown, x.Revised, x.SERevised,
+		"by labels, coefficients and models")
 	fmt.Fprintln(t)
 	for _, c := range x.Causes {
 		row(c.Kind, c.Contribution, "%+.2f", 2, detailText(&c))
@@ -140,6 +142,18 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 		}
 	}
 	return t.Flush()
+}
+
+// partRow writes one part of a change with its standard errors.
+func partRow(w io.Writer, head string, shown []int, values, errors []float64, tail string) {
+	fmt.Fprint(w, head)
+	for _, k := range shown {
+		fmt.Fprintf(w, "\t%+.2f", math.Round(1e4*values[k])/100+0) // no negative zero
+		if k < len(errors) {
+			fmt.Fprintf(w, " ± %.2f", 100*errors[k])
+		}
+	}
+	fmt.Fprintf(w, "\t%s\n", tail)
 }
 
 // mostMoved returns the numbers of the classes that changed most, at most so many, in increasing

@@ -56,7 +56,7 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 		}
 	}
 	if w.options.Estimate.Method != quant.Auto {
-		return causes, w.step(ctx, true)
+		return causes, w.stepAcross(ctx)
 	}
 	was, gammas := w.core.Coefficients(), [2]float64{w.last.Gamma, 0}
 	if w.options.SameFit {
@@ -64,7 +64,7 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	} else {
 		w.core.Hold(incremental.Reading{})
 	}
-	if err := w.step(ctx, true); err != nil {
+	if err := w.stepAcross(ctx); err != nil {
 		return nil, err
 	}
 	is := w.core.Coefficients()
@@ -94,6 +94,14 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	w.reading = w.ends[after]
 	w.core.Hold(w.reading)
 	return causes, w.step(ctx, true)
+}
+
+// stepAcross makes the estimate of the second state. It is the copy's first record since that of
+// the first state, so its change has the errors of the whole walk.
+func (w *Walk) stepAcross(ctx context.Context) error {
+	err := w.step(ctx, true)
+	w.errors = [2][]float64{w.last.SEChange, w.last.SERevised}
+	return err
 }
 
 // To walks to the state of a core and returns what moved the estimate on the way. It is called
@@ -130,6 +138,7 @@ func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Ex
 	x := &quant.Explanation{
 		Community: w.options.Community, Method: w.last.Method, Classes: w.options.Classes,
 		From: w.from, To: end, States: len(values), Causes: []quant.Cause{},
+		SEChange: w.errors[0], SERevised: w.errors[1],
 	}
 	for j, contribution := range shapley(len(causes), values) {
 		c := &causes[j]

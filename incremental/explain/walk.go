@@ -71,6 +71,7 @@ type Walk struct {
 	reading incremental.Reading
 	refit   bool
 	masses  [2]event.Time // as of when predictions have their masses
+	errors  [2][]float64  // standard errors of what moved and of what was revised on the walk
 }
 
 // Begin copies the state of a core, which stands at p, for one community. The core is not needed

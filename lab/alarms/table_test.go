@@ -1,6 +1,7 @@
 package alarms
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -88,6 +89,12 @@ var products = []struct {
 	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}, true},
 	{"5 classes, predictions", world{Quiet: 10 * 24 * time.Hour, Classes: 5}, true},
 	{"5 classes, posts", world{Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true}, false},
+	{"2 classes, posts, large", world{
+		Quiet: 10 * 24 * time.Hour, Posts: true, Communities: 16, People: 40_000,
+	}, false},
+	{"5 classes, posts, large", world{
+		Quiet: 10 * 24 * time.Hour, Classes: 5, Posts: true, Communities: 16, People: 40_000,
+	}, false},
 }
 
 // The whole product gives as few false alarms as the page says, and finds as many moves.
@@ -103,7 +110,7 @@ func TestWholeProduct(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			o := &outcomes{alarms: map[string]int{}, core: core()}
 			w := m.world
-			w.Seed, w.People = 5, 20_000
+			w.Seed, w.People = 5, cmp.Or(w.People, 20_000)
 			o.add(t, w)
 			for _, line := range o.lines(m.name, w.People, false) {
 				t.Log(line)

@@ -69,8 +69,11 @@ type world struct {
 	Steady bool // nobody is asked at once, and the model stays
 	Own    bool // who has changed sides tells when posting next; else all members post at once
 
-	Classes int  // 0: two
-	Posts   bool // events are posts, which weigh less with age, in place of predictions and edges
+	Classes     int // 0: two
+	Communities int // 0: 100
+	// Posts says that events are posts, which weigh less with age, in place of predictions and
+	// edges.
+	Posts bool
 }
 
 const (
@@ -93,6 +96,7 @@ func (w world) trial(t testing.TB, communities int) trial {
 	}
 	n := quietNetwork(w.Seed, w.People, w.Quiet+moves+after)
 	n.Classes, n.Posts = cmp.Or(w.Classes, 2), w.Posts
+	n.Communities = cmp.Or(w.Communities, n.Communities)
 	rng, moved := rand.New(rand.NewPCG(w.Seed, 17)), 0
 	return trial{
 		Network: n, Alerts: rules(t, n.Classes),
@@ -146,7 +150,7 @@ const soon = 2 * time.Minute
 // add runs a world and adds its results.
 func (o *outcomes) add(t testing.TB, w world) {
 	t.Helper()
-	tr := w.trial(t, 100)
+	tr := w.trial(t, cmp.Or(w.Communities, 100))
 	if tr.Core = o.core; tr.Core != nil {
 		tr.Core.Classes = tr.Network.Classes
 	}

@@ -205,8 +205,10 @@ export class Why {
     x.shown = k;
     const share = (end) => (end.published || end.estimate.prevalence)[k];
     const flags = explained([...x.from.estimate.flags, ...x.to.estimate.flags], info);
-    const parts = `The community moved it by ${points(x.moved[k])} points, what was learned ` +
-      `revised it by ${points(x.revised[k])} points. The contributions sum to the change.`;
+    const error = (list) => (list ? ` ± ${(100 * list[k]).toFixed(1)}` : "");
+    const parts = `The community moved it by ${points(x.moved[k])}${error(x.se_change)} points, ` +
+      `what was learned revised it by ${points(x.revised[k])}${error(x.se_revised)} points. ` +
+      "± is one standard error. The contributions sum to the change.";
     this.head.replaceChildren(h("b", {}, `${info.labels[k]} ${points(x.change[k])} points`),
       `: ${percent(share(x.from))} at ${place(x.from, x.to)}, ${percent(share(x.to))} at ` +
       `${place(x.to, x.from)}. ` + (x.causes.length ? parts
