@@ -109,12 +109,7 @@ var errMixedColumns = errors.New(
 
 // check refuses a header without a required column of its kind.
 func (c *columns) check(names []string) error {
-	var missing []string
-	for slot, column := range c.known {
-		if column.Required && c.names[slot] == "" {
-			missing = append(missing, strconv.Quote(column.Names[0]))
-		}
-	}
+	missing := c.unfilled()
 	if c.kind.Predicts() && len(missing) == 0 {
 		if c.highest == 0 && !c.has(c.slot("class")) && !c.has(c.slot("probabilities")) {
 			return c.noProbabilities(names)
@@ -141,6 +136,16 @@ func (c *columns) check(names []string) error {
 	return nil
 }
 
+// unfilled returns our names of the required columns that the file lacks, quoted.
+func (c *columns) unfilled() (missing []string) {
+	for slot, column := range c.known {
+		if column.Required && c.names[slot] == "" {
+			missing = append(missing, strconv.Quote(column.Names[0]))
+		}
+	}
+	return missing
+}
+
 // slot returns the slot of a column of the kind, by our name.
 func (c *columns) slot(name string) int {
 	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Names[0] == name })
@@ -153,6 +158,9 @@ func (c *columns) base() int { return len(c.known) }
 func (c *columns) find(name string) int {
 	if slot, ok := c.slots[name]; ok {
 		return slot
+	}
+	if !c.header {
+		c.aliasLate(name)
 	}
 	slot := c.resolve(name)
 	if slot == ignoredSlot {

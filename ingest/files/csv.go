@@ -50,7 +50,7 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
 	if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
-		return nil, errors.New("this is UTF-16: save it as UTF-8")
+		return nil, errUTF16
 	}
 	p, err := readPreamble(in, header != nil)
 	if err != nil {

@@ -220,6 +220,7 @@ func merged(steps []*event.Batch) *event.Batch {
 		all.Edges = append(all.Edges, b.Edges...)
 		all.Labels = append(all.Labels, b.Labels...)
 		all.Predictions = append(all.Predictions, b.Predictions...)
+		all.Posts = append(all.Posts, b.Posts...)
 		all.Members = append(all.Members, b.Members...)
 		all.Vertices = append(all.Vertices, b.Vertices...)
 		all.Controls = append(all.Controls, b.Controls...)

@@ -18,79 +18,6 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// jsonTable reads NDJSON: one object a line, blank lines ignored. The keys are the columns, and may
-// differ from row to row. Without columns it reads a log: the lines are events of all kinds, as on
-// the wire with an additional member "kind". See LogWriter.
-type jsonTable struct {
-	lines   *bufio.Scanner
-	line    int64    // of the last line, from 1
-	columns *columns // nil for a log
-	raw     []byte
-	object  wire.Object
-}
-
-// newJSONTable reads lines without their ends, and without the byte order mark before the first.
-func newJSONTable(r io.Reader, c *columns) *jsonTable {
-	in := bufio.NewReader(r)
-	skipMark(in)
-	t := &jsonTable{lines: bufio.NewScanner(in), columns: c}
-	t.lines.Buffer(nil, fileRowBytesMax+len("\r\n"))
-	return t
-}
-
-func (t *jsonTable) text() []byte { return t.raw }
-func (t *jsonTable) place() int64 { return t.line }
-
-// next reads one row. For a log it leaves the line to decodeLine.
-func (t *jsonTable) next(row *fileRow) error {
-	for t.lines.Scan() {
-		t.line++
-		t.raw = t.lines.Bytes()
-		switch {
-		case len(bytes.Trim(t.raw, spaces)) == 0:
-		case t.columns == nil:
-			return nil
-		default:
-			return t.parse(t.raw, row)
-		}
-	}
-	if errors.Is(t.lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("the line after it is longer than %d bytes", fileRowBytesMax)
-	}
-	return cmp.Or(t.lines.Err(), io.EOF)
-}
-
-// parse reads the members of one object into row.
-func (t *jsonTable) parse(line []byte, row *fileRow) error {
-	if t.columns.aliased == nil {
-		t.columns.chooseAliases(t.keys(line))
-	}
-	row.reset(len(t.columns.names))
-	problem := t.object.Read(line, func(key string) *wire.Cell {
-		slot := t.columns.find(key)
-		for len(row.cells) < len(t.columns.names) {
-			row.cells = append(row.cells, wire.Cell{})
-		}
-		if slot < 0 {
-			return nil
-		}
-		return &row.cells[slot]
-	})
-	if problem != nil {
-		return problem
-	}
-	return nil
-}
-
-// keys returns the keys of an object.
-func (t *jsonTable) keys(line []byte) (keys []string) {
-	_ = t.object.Read(line, func(key string) *wire.Cell { // reported when the row is read
-		keys = append(keys, strings.Clone(key))
-		return nil
-	})
-	return keys
-}
-
 // decodeLine appends the event of the last line of a log to b, and returns its kind and time, or an
 // *event.Problem. The event is valid until b is reset.
 func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
@@ -129,7 +56,8 @@ func (t *jsonTable) kindOf(line []byte) (event.Kind, *event.Problem) {
 		}
 	}
 	var c wire.Cell
-	p := t.object.Read(line, func(key string) *wire.Cell {
+	all := func(string) bool { return true }
+	p := t.object.Read(line, all, func(key string) *wire.Cell {
 		if key == "kind" {
 			return &c
 		}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,55 @@ func (c *columns) chooseAliases(names []string) {
 			c.take(c.slot(ours), found[0], found[1:])
 		}
 	}
+}
+
+// aliasLate matches a key that earlier rows did not have, for a field that no key of theirs fills.
+func (c *columns) aliasLate(name string) {
+	if _, renamed := c.rename[name]; renamed || c.aliased == nil || c.aliased[name] != "" {
+		return
+	}
+	for slot, known := range c.known {
+		if c.names[slot] == "" && !c.unwanted(known.Names[0]) &&
+			!slices.Contains(known.Names, name) &&
+			slices.Contains(known.Aliases, wire.PlainName(name)) &&
+			!slices.Contains(slices.Collect(maps.Values(c.aliased)), known.Names[0]) {
+			c.aliased[strings.Clone(name)] = known.Names[0]
+			return
+		}
+	}
+}
+
+// complete reports whether the keys of a row fill every required field.
+func (c *columns) complete(keys []string) bool {
+	for _, known := range c.known {
+		if known.Required && !slices.ContainsFunc(keys, func(key string) bool {
+			return slices.Contains(known.Names, c.ours(key))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// whole reports whether an object under a key is a value, and not a group of columns: other rows
+// have a value there, or it is called like a field that none of its members fills.
+func (c *columns) whole(key string) bool {
+	if slot, seen := c.slots[key]; seen {
+		return slot >= 0
+	}
+	for name := range c.aliased {
+		if strings.HasPrefix(name, key+".") {
+			return false
+		}
+	}
+	for name := range c.rename {
+		if strings.HasPrefix(name, key+".") {
+			return false
+		}
+	}
+	return slices.ContainsFunc(c.known, func(k wire.Column) bool {
+		return slices.Contains(k.Names, c.ours(key))
+	})
 }
 
 // unwanted reports whether a renaming says that no column fills a field.

@@ -21,6 +21,7 @@ const (
 	tsvFile
 	textFile // the first line shows the separator
 	ndjsonFile
+	jsonFile // one array, or objects of several lines
 	parquetFile
 	arrowFile
 )
@@ -28,7 +29,7 @@ const (
 var fileExtensions = map[string]fileFormat{
 	".csv": csvFile, ".tsv": tsvFile, ".tab": tsvFile, ".txt": textFile, ".edges": textFile,
 	".edgelist": textFile, ".ncol": textFile,
-	".ndjson": ndjsonFile, ".jsonl": ndjsonFile,
+	".ndjson": ndjsonFile, ".jsonl": ndjsonFile, ".json": jsonFile, ".js": jsonFile,
 	".parquet": parquetFile, ".pq": parquetFile,
 	".arrow": arrowFile, ".arrows": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
 }
@@ -47,7 +48,8 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	if !ok {
 		return 0, "", fmt.Errorf(
 			"ingest: %s: the extension %q is no format: want .csv, .tsv, .txt, .ndjson, "+
-				".jsonl, each alone or followed by .gz or .zst, .parquet, .arrow, .feather or .ipc",
+				".jsonl, .json, each alone or followed by .gz "+
+				"or .zst, .parquet, .arrow, .feather or .ipc",
 			path,
 			ext,
 		)

@@ -98,8 +98,8 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	switch file.format {
 	case csvFile, tsvFile, textFile:
 		s.table, err = newCSVTable(file, s.columns, headerOf(config.Header, input.Kind))
-	case ndjsonFile:
-		s.table = newJSONTable(file, s.columns)
+	case ndjsonFile, jsonFile:
+		s.table, err = newJSONDocument(file, input.Path, s.columns)
 	case parquetFile:
 		s.table, err = newParquetTable(file, s.columns)
 	case arrowFile:

@@ -292,6 +292,10 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 	if len(in.columns.ignored) > 0 {
 		all = append(all, path+": ignored columns "+strings.Join(in.columns.ignored, ", "))
 	}
+	if missing := in.columns.unfilled(); len(missing) > 0 && in.tally.Rows > 0 {
+		all = append(all, fmt.Sprintf("%s: %v", path,
+			in.columns.noColumns(missing, in.columns.ignored)))
+	}
 	if in.columns.typed {
 		return all
 	}

@@ -50,8 +50,8 @@ var aliases = map[field][]string{
 
 // postTimes are the names of the times of posts; those without a time zone come last.
 var postTimes = []string{
-	"unixtimestamp", "createdutc", "createdat", "parsedcreatedat", "publishedat", "postedat",
-	"timestamp", "datetime", "timestamputc", "date",
+	"unixtimestamp", "dateunixtime", "createdutc", "createdat", "parsedcreatedat", "publishedat",
+	"postedat", "timestamp", "datetime", "timestamputc", "date",
 }
 
 // aliasesOf are the aliases of a field of a kind.

@@ -231,12 +231,33 @@ func (r *jsonReader) end(of string) bool {
 type Object struct{ reader jsonReader }
 
 // Read reads the members of the object in text into the cells that member returns for their keys;
-// nil skips one. Referenced memory is valid until the text changes, or until the next Read. It
-// returns a problem if text is not such an object.
-func (o *Object) Read(text []byte, member func(key string) *Cell) *event.Problem {
+// nil skips one. Members of an object inside are read under both keys with a dot between them,
+// unless whole reports that the object itself is wanted as a cell. Referenced memory is valid until
+// the text changes, or until the next Read. It returns a problem if text is not such an object.
+func (o *Object) Read(
+	text []byte, whole func(key string) bool, member func(key string) *Cell,
+) *event.Problem {
 	r := &o.reader
 	r.reset(text, 0, nil)
-	r.object("an object", func(key string) bool {
+	o.members("", whole, member)
+	if !r.end("object") {
+		return event.Problemf(event.Malformed, "not JSON: %s", r.detail())
+	}
+	return nil
+}
+
+// members reads the members of an object whose own key, with a dot, is before.
+func (o *Object) members(
+	before string, whole func(key string) bool, member func(key string) *Cell,
+) bool {
+	r := &o.reader
+	return r.object("an object", func(key string) bool {
+		if before != "" {
+			key = before + key
+		}
+		if r.dec.PeekKind() == '{' && !whole(key) {
+			return o.members(key+".", whole, member)
+		}
 		c := member(key)
 		switch {
 		case c == nil:
@@ -246,8 +267,4 @@ func (o *Object) Read(text []byte, member func(key string) *Cell) *event.Problem
 		}
 		return r.cell(c)
 	})
-	if !r.end("object") {
-		return event.Problemf(event.Malformed, "not JSON: %s", r.detail())
-	}
-	return nil
 }
