@@ -11,9 +11,9 @@ import (
 	"gqlstream/incremental"
 )
 
-const tablePage = "../../docs/alerts.md"
+const tableNote = "../../docs/notes/2026-11-22-alert-detection.md"
 
-// measured lists the worlds of the tables of the page. Constants were chosen on seeds 1 to 4.
+// measured lists the worlds of the tables in the note. Constants were chosen on seeds 1 to 4.
 var measured = []struct {
 	name  string
 	world world
@@ -24,13 +24,13 @@ var measured = []struct {
 	{"posts as people like", world{Quiet: 5 * 24 * time.Hour, Own: true}, 2},
 }
 
-// False alarms and delays are as the page says. With GQLSTREAM_ALARMS it measures them again, which
-// takes half an hour of one core, and fails if the page has other rows.
+// False alarms and delays are those of the note. With GQLSTREAM_ALARMS the test measures them again,
+// in half an hour of one core, and fails if the note has other rows.
 func TestFalseAlarmsAndDelays(t *testing.T) {
 	if os.Getenv("GQLSTREAM_ALARMS") == "" {
 		t.Skip("a measurement of half an hour: set GQLSTREAM_ALARMS")
 	}
-	page, err := os.ReadFile(tablePage)
+	note, err := os.ReadFile(tableNote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func TestFalseAlarmsAndDelays(t *testing.T) {
 				}
 				for _, line := range o.lines(m.name, people, m.world.Own) {
 					t.Log(line)
-					if !strings.Contains(string(page), line) {
-						t.Errorf("%s does not have\n%s", tablePage, line)
+					if !strings.Contains(string(note), line) {
+						t.Errorf("%s does not have\n%s", tableNote, line)
 					}
 				}
 			}
@@ -79,11 +79,11 @@ func TestWholeProductIsAsItsCount(t *testing.T) {
 	}
 }
 
-// products lists worlds for the whole product, and which of them the page has.
+// products lists worlds for the whole product, and those in the note.
 var products = []struct {
 	name   string
 	world  world
-	onPage bool
+	inNote bool
 }{
 	{"2 classes, predictions", world{Quiet: 30 * 24 * time.Hour}, true},
 	{"2 classes, posts", world{Quiet: 10 * 24 * time.Hour, Posts: true}, true},
@@ -97,12 +97,12 @@ var products = []struct {
 	}, false},
 }
 
-// The whole product gives as few false alarms as the page says, and finds as many moves.
+// The whole product gives as few false alarms as the note says, and finds as many moves.
 func TestWholeProduct(t *testing.T) {
 	if os.Getenv("GQLSTREAM_ALARMS") == "" {
 		t.Skip("a measurement of half an hour: set GQLSTREAM_ALARMS")
 	}
-	page, err := os.ReadFile(tablePage)
+	note, err := os.ReadFile(tableNote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +117,8 @@ func TestWholeProduct(t *testing.T) {
 			}
 			line := o.line(m.name, w.Quiet)
 			t.Log(line)
-			if m.onPage && !strings.Contains(string(page), line) {
-				t.Errorf("%s does not have\n%s", tablePage, line)
+			if m.inNote && !strings.Contains(string(note), line) {
+				t.Errorf("%s does not have\n%s", tableNote, line)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func (o *outcomes) line(name string, quiet time.Duration) string {
 	return line
 }
 
-// lines are the rows of the page.
+// lines are the rows of the note.
 func (o *outcomes) lines(name string, people int, own bool) (out []string) {
 	if !own {
 		out = append(out, fmt.Sprintf("| %s, %d people | %.0f | %d | %d |",
