@@ -24,7 +24,7 @@ var measured = []struct {
 	{"posts as people like", world{Quiet: 5 * 24 * time.Hour, Own: true}, 2},
 }
 
-// False alarms and delays are those of the note. With GQLSTREAM_ALARMS the test measures them again,
+// False alarms and delays are those of the note. With GQLSTREAM_ALARMS this measures them again,
 // in half an hour of one core, and fails if the note has other rows.
 func TestFalseAlarmsAndDelays(t *testing.T) {
 	if os.Getenv("GQLSTREAM_ALARMS") == "" {
