@@ -1,6 +1,7 @@
 package files
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,5 +26,52 @@ func TestUnknownProbabilitiesNameTheFlag(t *testing.T) {
 			strings.Contains(err.Error(), "p_p_") {
 			t.Errorf("%v, %s: %v, want %s", test.classes, test.header, err, test.want)
 		}
+	}
+}
+
+// A format that is not read says how to make a file of it that is.
+func TestForeignFormatsHaveAWay(t *testing.T) {
+	for file, want := range map[string]string{
+		"g.graphml": `networkx.to_pandas_edgelist(networkx.read_graphml('DIR/g.graphml'))`,
+		"g.GEXF":    `networkx.read_gexf('DIR/g.GEXF')).to_csv('DIR/g.csv',index=False)"`,
+		"it's.xlsx": `pandas.read_excel('DIR/it\x27s.xlsx',dtype=str).to_csv('DIR/it\x27s.csv'`,
+		"e.rds":     `write.csv(readRDS('DIR/e.rds'),'DIR/e.csv',row.names=FALSE)`,
+		"a.zip":     `unzip 'DIR/a.zip'`,
+		"a.csv.bz2": `bunzip2 'DIR/a.csv.bz2'`,
+		"a.db":      `sqlite3 -header -csv 'DIR/a.db' "select * from TABLE" > 'DIR/a.csv'`,
+		"a.xyz":     `the extension ".xyz" is no format`,
+	} {
+		path := writeFile(t, file, []byte("x"))
+		_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+		want = strings.ReplaceAll(want, "DIR", filepath.Dir(path))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", file, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"node\n[\nid 0\nlabel \"u0\"\n]": "a.gml'))",
+		"node\n[\nid 0\nname \"u0\"\n]":  "a.gml',label='name'))",
+		"node\n[\nid 0\n]":               "a.gml',label='id'))",
+	} {
+		path := writeFile(t, "a.gml", []byte(text))
+		if got := readsForeign(path); !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	path := writeFile(t, "a.graphml", []byte(`<!-- Created by igraph --><key attr.name="name"/>`))
+	if got := readsForeign(path); !strings.Contains(got, "dict(g.nodes(data='name'") {
+		t.Error(got)
+	}
+}
+
+// Posts that are given as edges have two ways out: as posts, or their answers as edges.
+func TestPostsGivenAsEdges(t *testing.T) {
+	path := writeFile(t, "edge.csv",
+		[]byte("id,author_id,author.id,in_reply_to_user_id,source\n7,1,1,2,Web\n"))
+	_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+	want := "they look like posts: --posts reads them"
+	if err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "--map src=author_id,dst=in_reply_to_user_id --skip-ref") {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,24 +80,18 @@ func (c *columns) complete(keys []string) bool {
 }
 
 // whole reports whether an object under a key is a value, and not a group of columns: other rows
-// have a value there, or it is called like a field that none of its members fills.
+// have a value there, or it is called like a field that no other key fills.
 func (c *columns) whole(key string) bool {
 	if slot, seen := c.slots[key]; seen {
 		return slot >= 0
 	}
-	for name := range c.aliased {
-		if strings.HasPrefix(name, key+".") {
-			return false
-		}
-	}
-	for name := range c.rename {
-		if strings.HasPrefix(name, key+".") {
-			return false
-		}
-	}
-	return slices.ContainsFunc(c.known, func(k wire.Column) bool {
+	slot := slices.IndexFunc(c.known, func(k wire.Column) bool {
 		return slices.Contains(k.Names, c.ours(key))
 	})
+	renamed := func(name string) bool { return strings.HasPrefix(name, key+".") }
+	filled := func(t taken) bool { return t.slot == slot && t.name != key }
+	return slot >= 0 && !slices.ContainsFunc(c.taken, filled) &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(c.rename)), renamed)
 }
 
 // unwanted reports whether a renaming says that no column fills a field.
@@ -129,6 +124,10 @@ func (c *columns) noProbabilities(names []string) error {
 	}
 	advice := "rename with --map p0=COLUMN,p1=COLUMN,..., --map p_NAME=COLUMN,... or --map " +
 		"class=COLUMN"
+	if c.kind == event.KindPost {
+		advice += "; if there is none, add the classifier's probabilities as columns " +
+			"p_NAME, one for each class"
+	}
 	switch {
 	case len(others) == 1:
 		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map "+
@@ -185,7 +184,9 @@ func (c *columns) noColumns(missing, names []string) error {
 		order = append(order, "")
 	}
 	advice := "rename with --map " + strings.Join(maps, ",")
-	if !c.typed {
+	if answers := c.answers(names); answers != "" {
+		advice = answers
+	} else if !c.typed {
 		if looksLikeData(names) {
 			advice = fmt.Sprintf(
 				"line 1 looks like data: if the file has no line with names, --columns %s; else ",
@@ -196,6 +197,30 @@ func (c *columns) noColumns(missing, names []string) error {
 	}
 	return fmt.Errorf("no column %s for %v rows: the file has %s; %s",
 		strings.Join(missing, ", "), c.kind, listNames(names), advice)
+}
+
+// answers returns advice for posts that are given as edges, or "".
+func (c *columns) answers(names []string) string {
+	if c.kind != event.KindEdge {
+		return ""
+	}
+	post := newColumns(event.KindPost, nil, nil)
+	post.chooseAliases(names)
+	column := func(ours string) string {
+		for _, name := range names {
+			if post.ours(name) == ours || slices.Contains(post.known[post.slot(ours)].Names, name) {
+				return name
+			}
+		}
+		return ""
+	}
+	author, other := column("author"), cmp.Or(column("reply_to"), column("repost_of"))
+	if author == "" || other == "" {
+		return ""
+	}
+	return fmt.Sprintf("they look like posts: --posts reads them, if they have the classifier's "+
+		"probabilities; as edges without these, --map src=%s,dst=%s --skip-refused leaves out "+
+		"the posts that answer nobody", author, other)
 }
 
 // columnsShown bounds the columns that the advice about a file without names counts.

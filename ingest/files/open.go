@@ -45,6 +45,10 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	if !ok && strings.HasPrefix(name, "out.") { // KONECT names its files like this
 		format, ok = textFile, true
 	}
+	if advice := readsForeign(path); !ok && advice != "" {
+		return 0, "", fmt.Errorf("ingest: %s: %s files are not read; this makes one that is: %s",
+			path, strings.ToLower(filepath.Ext(path)), advice)
+	}
 	if !ok {
 		return 0, "", fmt.Errorf(
 			"ingest: %s: the extension %q is no format: want .csv, .tsv, .txt, .ndjson, "+
