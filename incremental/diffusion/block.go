@@ -14,17 +14,16 @@ const lanes = 4
 type lane = [lanes]float64
 
 // block solves for up to four functions by successive over-relaxation (Young, 1954): vertex after
-// vertex it takes y(v) to where R(v) is zero, and some way beyond. It needs no more than y, no sums
-// over vertices, and the graph may change between its steps.
+// vertex it sets y(v) to the value for which R(v) is zero, and some way beyond. It needs only y, no
+// sums over vertices, and the graph may change between its steps.
 //
 // No eigenvalue of the Jacobi iteration is above 1-a. With the over-relaxation that is best for
-// 1-a, and a matrix such as ours, symmetric and positive definite without positive values beside
-// the diagonal, a pass leaves in the end between overshoot and its root of the error (Kahan, 1958;
-// Varga, Matrix Iterative Analysis, theorem 4.9). The root is what a step of Chebyshev's iteration
-// leaves, and at worst one of conjugate gradients. On simulated networks, with a = .1, these took 9
-// to 14 passes where this takes 6 to 10, none of which writes three vectors more. With a = .01 they
-// took 14 to 20, and this 15 to 31; and on uniformly random graphs, whose modes but one are short,
-// 8 where this takes 11.
+// 1-a, and a matrix such as ours, symmetric and positive definite without positive values off the
+// diagonal, each late pass multiplies the error by a factor between overshoot and its square root
+// (Kahan, 1958; Varga, Matrix Iterative Analysis, theorem 4.9). The square root is the factor of
+// Chebyshev's iteration, and the worst one of conjugate gradients. On simulated networks, with a =
+// .1, these took 9 to 14 passes and over-relaxation 6 to 10, without writing three further vectors.
+// With a = .01 they took 14 to 20, over-relaxation 15 to 31; on uniformly random graphs 8 and 11.
 type block struct {
 	keep  float64
 	y     []lane   // by vertex
@@ -35,19 +34,18 @@ type block struct {
 
 func newBlock(keep float64) block { return block{keep: keep, omega: 1 + overshoot(keep)} }
 
-// overshoot returns by how much of itself a step of relaxation is longer than what takes R(v) to
-// zero.
+// overshoot returns the additional part of a relaxation step beyond the step that makes R(v) zero.
 func overshoot(keep float64) float64 { return 2/(1+math.Sqrt(1-keep*keep)) - 1 }
 
-// Bounds of relaxation: stepsPerDigit/sqrt(a) passes gain more than a digit, and 16 digits are all
-// there are. What is left then is in the certificate.
+// Bounds of relaxation: stepsPerDigit/sqrt(a) passes gain more than a digit, and a float has 16
+// digits. The certificate includes the remaining error.
 const (
 	stepsPerDigit = 2
 	digits        = 18
 )
 
-// digitPasses is the number of passes that gain a digit at least, and passesMax that of those that
-// gain all there are.
+// digitPasses is the number of passes that gain at least one digit, passesMax the number that gains
+// all 16.
 func digitPasses(keep float64) int { return int(math.Ceil(stepsPerDigit / math.Sqrt(1-keep))) }
 
 func passesMax(keep float64) int { return digits * digitPasses(keep) }

@@ -11,7 +11,7 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Values that stand in for zero in a Config, and the bounds of what is accepted.
+// Defaults of a Config, and the bounds of its values.
 const (
 	AlphaDefault     = 0.1
 	ToleranceDefault = 1e-2

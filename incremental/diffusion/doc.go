@@ -10,31 +10,34 @@
 //
 //	R(v) = a m(v) - d(v) z(v) + (1-a) * sum over x of w(v,x) z(x)
 //
-// and Certificate = sum |R| / (a M), at most Tolerance after an Update, bounds the L1
-// error of the normalised field: the columns of A D^-1 sum to one, so the inverse of
-// I - (1-a) A D^-1 has an L1 norm of 1/a. The rounding errors of our own arithmetic are
-// bounded as they happen and are part of the certificate.
+// and Certificate = sum |R| / (a M), at most Tolerance after an Update, bounds the L1 error of the
+// normalised field: the columns of A D^-1 sum to one, so the inverse of I - (1-a) A D^-1 has an L1
+// norm of 1/a. Bounds of our own rounding errors are part of the certificate.
 //
 // The method is local push (Andersen, Chung and Lang, FOCS 2006), with signed residuals tracked
 // through changes of the graph (Ohsaka, Maehara and Kawarabayashi, KDD 2015; Zhang, Lofgren and
-// Goel, KDD 2016) and repaired a batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four things are
-// ours. In the form above R is affine in the graph, so that a batch of insertions, deletions and
-// new weights is one order-free sum. Residuals are left where they are while the live certificate
-// allows it, and then only the largest are pushed, see reachTolerance. The constant vector, the one
-// mode of the system that push can only wear down by a factor of 1-a a step, is an eigenvector ((D
-// - (1-a) A) 1 = a d), so a growing graph's even sink is repaired in O(n) by a shift, see shift.go.
-// And what push would do badly, a cold start or a batch that moves most of the graph, is iterated
-// by over-relaxation, see block.go.
+// Goel, KDD 2016) and repaired a batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four parts are
+// ours:
+//
+//   - In the form above R is affine in the graph, so a batch of insertions, deletions and new
+//     weights is one sum in any order.
+//   - Residuals stay while the certificate allows it, and then only the largest are pushed; see
+//     reachTolerance.
+//   - The constant vector is an eigenvector ((D - (1-a) A) 1 = a d), and a push reduces it by a
+//     factor of 1-a only. So the uniform error of a growing graph is removed in O(n) by a shift;
+//     see shift.go.
+//   - Over-relaxation replaces pushes at a cold start and after a batch that changes most of the
+//     graph; see block.go.
 //
 // Cost of an edge: O(1) and the pushes it causes; no push method bounds that in the worst case
 // (Jayaram et al., 2024), so Update falls back on iteration when a sweep has cost a quarter of a
 // recompute. Memory: 32 to 44 bytes a vertex and field.
 //
-// Where there are many communities, a Dual takes the place of their fields. It solves the
-// transposed system for L functions on the vertices, once for all sources: y(u) is the mean
-// of a function over where a walk from u stops, so that the sum over a field of a function is
-// the sum of y over the source. The price is that it answers for those functions only: there
-// is no mass of a single vertex, and nothing that is not linear in the source.
+// A Dual replaces the fields of many communities. It solves the transposed system for L functions
+// on the vertices, once for all sources: y(u) is the mean of a function over the vertices where a
+// walk from u stops. So the sum of a function over a field is the sum of y over the source. A dual
+// gives sums of those functions only: no mass of a single vertex, and no quantity that is not
+// linear in the source.
 //
 //	            field                             dual
 //	unknowns    mass by vertex, one source        L values by vertex, all sources

@@ -37,8 +37,8 @@ type Dual struct {
 	peak   float64   // largest |f| so far: bounds |y|
 	most   []float64 // n: largest d(v) since R(v) was last computed from nothing
 
-	following         // the graph, and what was touched
-	whole     bool    // all of y was computed anew since then
+	following         // the graph, and the touched vertices
+	whole     bool    // all of y was computed again since then
 	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
 	rounding  float64 // on the rounding error of the same, in units of 2^-53
 	floor     float64 // rounding after the last rebuild
@@ -48,7 +48,7 @@ type Dual struct {
 	queued      bitmap
 	step        []float64   // l: scratch of push
 	which       []int32     // l: the same
-	common      []float64   // l: what an estimate has besides where f has reached; see SumResiduals
+	common      []float64   // l: part of an estimate where f has not reached; see SumResiduals
 	gathered    []*estimate // by community, nil where Gather read none
 	sums        sums
 
@@ -97,8 +97,8 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 	g.reachTolerance(view)
 }
 
-// Follow is Update without its pushes: until the next Update, Values are those of before, and their
-// error has no bound. What several deltas do to a vertex is pushed once.
+// Follow is Update without its pushes. Until the next Update, Values are the former ones, and their
+// error has no bound. The residual of several deltas at a vertex is pushed once.
 func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
 	g.begin(view, delta)
 	g.stale = g.stale || bulky(view, delta)
@@ -151,8 +151,7 @@ func (g *Dual) Function(v Vertex) []float64 {
 	return g.f[(row-1)*g.l : row*g.l : row*g.l]
 }
 
-// Valued lists the vertices at which a function is not zero, or was not once; read-only, in no
-// order.
+// Valued lists the vertices where a function is or was not zero; read-only, in no order.
 func (g *Dual) Valued() []Vertex { return g.valued }
 
 // Work returns the work of the dual so far.
@@ -189,8 +188,8 @@ func (g *Dual) Halve(times int64) {
 	}
 }
 
-// Touched returns the vertices whose Values may have changed in the last Update
-// or Solve, each once, in an order that equal calls repeat; valid until the next.
+// Touched returns the vertices with Values that may have changed in the last Update or Solve, each
+// once, in an order that equal calls repeat; valid until the next call.
 func (g *Dual) Touched() []Vertex { return g.touched }
 
 // Certificate returns a bound on the error of every value of every function.

@@ -8,17 +8,17 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// nearShare is how much of what the residual at a vertex moves, beyond what all do, is taken
-// to stay near. Shares from 0.2 to 0.4 do alike.
+// nearShare is the part of a vertex's excess residual that is assumed to remain near the vertex.
+// Values from 0.2 to 0.4 give similar errors.
 const nearShare = 0.3
 
-// estimate is a sum of m y(v) as it would be without residuals, to first order: several times
-// nearer to the truth than with Values, whose errors have one sign around a label. A constant c
-// added to y takes a c d(v) from every R(v), so what residuals have in common moves y by c = sum R
-// / (a sum d), of degrees over the vertices that f has reached, where y(v) is not zero: pushes lead
-// elsewhere, if at all, with less than the tolerance. No c is more than the certificate. Of the
-// rest, R(v) / (a d(v)) - c, walks from v keep nearShare. The error of one value is at most twice
-// the certificate.
+// estimate is a sum of m y(v), corrected for the residuals to first order. It is several times
+// nearer to the truth than a sum of Values, because their errors have one sign around a label. A
+// constant c added to y takes a c d(v) from every R(v), so the common part of the residuals moves y
+// by c = sum R / (a sum d). The degrees are summed over the vertices that f has reached, where y(v)
+// is not zero; pushes to other vertices carry less than the tolerance. c is at most the
+// certificate. Of the remaining residual, R(v) / (a d(v)) - c, the part nearShare stays at v. The
+// error of one value is at most twice the certificate.
 type estimate struct {
 	near    []float64 // L: sum of m (y + nearShare R / (a d))
 	some    []float64 // L: sum of m where the function has reached v and others have not
@@ -103,9 +103,9 @@ func newEstimates(functions, n int) []estimate {
 // pay.
 const gatherShare = 0.25
 
-// Gather readies Estimate of these communities, until the duals change, if they have many members:
-// it then costs next to nothing and says the same. One pass in the order of the vertices costs a
-// fraction of reading one community after the other, whose members' rows are far apart.
+// Gather computes the sums for Estimate of communities with many members, until the duals change.
+// Estimate then returns the same result at almost no cost. One pass in the order of the vertices
+// costs a fraction of reading one community after the other, because members' rows are far apart.
 func Gather(duals []*Dual, communities []graphstore.Community, view graphstore.View) {
 	communities = slices.DeleteFunc(
 		slices.Clone(communities),
@@ -140,9 +140,9 @@ func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) 
 	}
 }
 
-// SumResiduals readies Estimate, until the next Update or Solve. It keeps sums over the sources of
-// these communities, which are to be those of many members, in order: what Estimate says of them
-// costs pushes and changes, not members.
+// SumResiduals prepares Estimate until the next Update or Solve. It maintains sums over the sources
+// of these communities, which must be sorted and should have many members. The cost of their
+// Estimate then depends on pushes and changes, not on members.
 func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community) {
 	s := &g.sums
 	if !s.current || !slices.Equal(s.crowds, crowds) {

@@ -7,7 +7,7 @@ import (
 	"gqlstream/graphstore"
 )
 
-// begin forgets what was touched and grows to the view's vertices.
+// begin clears the list of touched vertices and extends the vectors to the view's vertices.
 func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
 	g.whole = false
 	g.follow(view, delta, len(g.rows))
@@ -38,9 +38,9 @@ func (g *Dual) residuals(v Vertex) (d float64, r []float64) {
 	return c[0], c[1:]
 }
 
-// AppendChange appends what takes the functions at a vertex from those that a dual holds to those
-// that are wanted; nil are zero, both. Changes are computed from what is held, so that rounding
-// does not add up.
+// AppendChange appends the change of the functions at a vertex from the held to the wanted values;
+// nil stands for zero. The change is computed from the held values, so that rounding does not
+// accumulate.
 func AppendChange(dst []ValueChange, v Vertex, held, wanted []float64) []ValueChange {
 	for i := range max(len(held), len(wanted)) {
 		change := 0.0
@@ -57,8 +57,8 @@ func AppendChange(dst []ValueChange, v Vertex, held, wanted []float64) []ValueCh
 	return dst
 }
 
-// addValues changes f and, unless a rebuild will, the residual: by a d(v) times
-// the change, with the degree before the batch, as inject adds what edges change.
+// addValues changes f and, unless a rebuild follows, the residual: by a d(v) times the change, with
+// the degree before the batch, because inject adds the effect of edges.
 func (g *Dual) addValues(changes []ValueChange) {
 	for _, c := range changes {
 		if c.Function < 0 || c.Function >= g.l {
@@ -87,12 +87,13 @@ func (g *Dual) addValues(changes []ValueChange) {
 	}
 }
 
-// shrinkMax bounds how far a degree falls before R is computed from nothing. The rounding error of
-// R(v) is bounded in units of d(v), so what was small beside a large degree may not be beside what
-// is left of it. Nor does it cost much: most of the edges that would be visited are gone.
+// shrinkMax bounds the factor by which a degree falls before R is computed again from y. The
+// rounding error of R(v) is bounded in units of d(v), so an error that was small relative to a
+// large degree may be large relative to a small one. The computation is cheap, because most edges
+// of the vertex are gone.
 const shrinkMax = 4
 
-// inject adds to R what the edges of a batch change in it while y stands still.
+// inject adds the effect of a batch's edges to R, for unchanged y.
 func (g *Dual) inject(view graphstore.View, delta *graphstore.Delta) {
 	for i := range delta.Edges {
 		e := &delta.Edges[i]

@@ -17,7 +17,7 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance && g.rounding > 2*g.floor
 }
 
-// restart computes all anew, from where y stands.
+// restart computes everything again, with the present y as the start.
 func (g *Dual) restart(view graphstore.View, certificate float64) {
 	g.countDegrees(view)
 	g.iterate(view, certificate)
@@ -103,8 +103,7 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 }
 
 // iterate improves all functions by relaxation until the certificate is at most goal or rounding
-// forbids, a block at a time and blocks side by side, whose numbers are their own. R is computed
-// from nothing after it.
+// forbids, blocks in parallel, each with its own values. R is computed again from y afterwards.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
 	g.whole, g.sums.current = true, false
 	g.touchAll(len(g.rows))
@@ -154,7 +153,7 @@ func (g *Dual) iterateBlock(
 	return passes, g.residualsOf(view, first, end)
 }
 
-// block returns a block of the functions from first to end, whose values are in y.
+// block returns a block of the functions from first to end, with their values in y.
 func (g *Dual) block(y []lane, first, end int) block {
 	b := newBlock(g.keep)
 	b.y = y

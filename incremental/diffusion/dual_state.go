@@ -7,10 +7,10 @@ import (
 	"gqlstream/graphstore"
 )
 
-// DualState is a part of all of a dual that a later Update depends on, as a row of a table, so that
-// a restored dual goes on with the same bits, as State of a field does. Each row has the next
-// vertices; what belongs to the dual as a whole is in the first. 16 L + 8 bytes a vertex, and 4 + 8
-// L for every vertex with a value.
+// DualState is a part of the state of a dual, as a row of a table: everything that a later Update
+// depends on, so that a restored dual continues with the same bits. Each row has the next vertices;
+// the first row also has the values of the dual as a whole. 16 L + 8 bytes a vertex, and 4 + 8 L
+// for every vertex with a value.
 type DualState struct {
 	Tolerance, Keep, Peak, DegreeSum float64
 	Bound, Rounding, Floor           float64
@@ -23,7 +23,7 @@ type DualState struct {
 	Functions []float64 // L of each of these
 }
 
-// partNumbers is the number of values of a part, which stays far below what a column can hold.
+// partNumbers is the number of values of a part, far below the limit of a column.
 const partNumbers = 1 << 22
 
 // State returns the parts of the state, which share memory with the dual: they hold until the next
@@ -56,8 +56,8 @@ func (g *Dual) parts(each int) []DualState {
 	return parts
 }
 
-// RestoreDual makes the dual whose state these parts are and whose graph, at that time, is view.
-// Its tolerance is that of the state; alpha and the number of functions must be.
+// RestoreDual makes a dual from the parts of its state and the view of its graph at that time. The
+// tolerance is that of the state; alpha and the number of functions must equal those of the state.
 func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("diffusion: restore dual: no state")
@@ -94,8 +94,8 @@ func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual,
 	return g, nil
 }
 
-// restorePart takes over the vertices of a part, of which the first is at, and reports whether the
-// part can be one.
+// restorePart copies the vertices of a part, the first of them at, and reports whether the part is
+// valid.
 func (g *Dual) restorePart(view graphstore.View, at int, p *DualState) bool {
 	n, l := len(p.Most), g.l
 	if at+n > len(g.rows) || len(p.Y) != n*l || len(p.R) != n*l ||

@@ -8,20 +8,20 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// sums are what estimates read of all vertices, and over the sources of communities of many. They
-// are counted from nothing when they are first read after all of y and R changed. From there
-// changes of edges, values and members count their vertices anew, and a push adds what it moves,
-// over all neighbours at once: for each of these communities that is one number a neighbour, m w/d,
-// whatever the number of functions.
+// sums are the sums that estimates read: over all vertices, and over the sources of communities
+// with many members. They are counted completely at the first read after all of y and R changed.
+// After that, changes of edges, values and members update the terms of their vertices, and a push
+// adds its effect over all neighbours at once: for each of these communities one number a
+// neighbour, m w/d, for any number of functions.
 //
-// They hang on when they were counted in the last bits, so a checkpoint has them counted again
+// Their last bits depend on the time of the complete count, so a checkpoint causes another one
 // (Dual.ForgetSums).
 type sums struct {
 	current   bool
 	residuals []float64 // L: sum of R over all vertices
 	degrees   []float64 // L: sum of d over the vertices that the function has reached
 
-	crowds []graphstore.Community // whose sources are summed, ascending
+	crowds []graphstore.Community // communities with summed sources, ascending
 	each   []estimate             // of these
 	places []uint32               // by community: 1 + place in crowds
 	sets   [][]share              // the different sets of communities that vertices are sources of
@@ -35,8 +35,8 @@ type sums struct {
 	moving  []Vertex  // scratch of Dual.Follow
 }
 
-// sumsVertices is the number of vertices up to which sums are counted from nothing at each emission
-// where no community has many members: that is cheaper than to have each push add to them.
+// sumsVertices is a number of vertices. On smaller graphs without communities of many members the
+// sums are counted completely at each emission, which is cheaper than an update at each push.
 const sumsVertices = 1 << 17
 
 // share is the multiplicity of a source in the community at a place of crowds.
@@ -104,7 +104,7 @@ func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
 	return at
 }
 
-// count adds what y and R of v are to all sums, or takes it from them with the sign -1.
+// count adds the terms of v to all sums, or subtracts them with the sign -1.
 func (s *sums) count(g *Dual, v Vertex, sign float64) {
 	y := g.Values(v)
 	d, r := g.residuals(v)
@@ -144,7 +144,7 @@ func (s *sums) follow(g *Dual, view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// moved lists the vertices, each once, whose R or d these changes move.
+// moved lists the vertices with a changed R or d, each once.
 func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
 	s.moving = s.moving[:0]
 	for i := range values {
@@ -160,7 +160,7 @@ func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
 	return s.moving
 }
 
-// meet notes neighbours of the vertex that is pushed, whose edges have these weights, all 1 if nil.
+// meet notes the neighbours of a pushed vertex and the weights of their edges, all 1 if nil.
 func (s *sums) meet(neighbors []Vertex, weights, degrees []float64) {
 	w := 1.0
 	for i, u := range neighbors {
@@ -219,7 +219,7 @@ func (s *sums) reach(g *Dual, v Vertex, f int32) {
 	}
 }
 
-// arrive adds what a push has brought to the neighbours, whose edges have this weight in all.
+// arrive adds the effect of a push on the neighbours, given the total weight of their edges.
 func (s *sums) arrive(g *Dual, step []float64, which []int32, weight float64) {
 	for i, f := range which {
 		s.residuals[f] += float64(step[i] * weight)

@@ -17,10 +17,10 @@ func (g *Dual) rescan() {
 	}
 }
 
-// reachTolerance sweeps until no vertex is above the threshold, with iteration as the way
-// out of a sweep that costs too much, as Field.reachTolerance does. A sweep after an
-// iteration has but few vertices left, those that the iteration's own stop left above the
-// bar; it gets a larger budget each time, and a lower goal, so that the loop ends.
+// reachTolerance sweeps until no vertex is above the threshold. Like Field.reachTolerance it
+// changes to iteration if a sweep costs too much. A sweep after an iteration has only a few
+// vertices above the threshold. Its budget grows and its goal falls each time, so that the loop
+// ends.
 func (g *Dual) reachTolerance(view graphstore.View) {
 	budget := g.config.sweepBudget(view, passGainDual)
 	for goal := g.config.Tolerance / iterateShort; !g.sweep(view, budget); goal /= 16 {
@@ -54,17 +54,17 @@ func (g *Dual) sweep(view graphstore.View, budget int) bool {
 	return true
 }
 
-// pushedShare is the share of the threshold above which a residual of a vertex is pushed along with
-// one that is above it. What is smaller waits: that saves three quarters of the functions of a
-// push, and takes no more pushes.
+// pushedShare is a share of the threshold. If one function of a vertex is above the threshold, its
+// other functions above this share are pushed as well. Smaller residuals wait: this saves three
+// quarters of the functions of a push and needs no more pushes.
 const pushedShare = 0.5
 
-// excessPaid is the excess of the queue over the budget from which a sweep is not begun: where it
-// was larger, four sweeps of five did not get there.
+// excessPaid is the largest ratio of the queue's excess to the budget for which a sweep begins.
+// Above it four of five sweeps ran out of budget.
 const excessPaid = 2
 
-// excess returns by how many thresholds the residuals of queued vertices are above theirs, by
-// degree: two to three times what pushes cost until none is.
+// excess returns the sum over queued vertices of degree times the residual in thresholds above
+// theirs: two to three times the cost of the sweep.
 func (g *Dual) excess() (sum float64) {
 	limit := g.alpha * g.config.Tolerance
 	for _, v := range g.queue {
@@ -122,8 +122,8 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	return len(neighbors) + pushCost
 }
 
-// spreadTogether is the number of neighbours whose degrees are read before their residuals are: the
-// cache misses of so many then overlap.
+// spreadTogether is the number of neighbours with degrees read ahead of their residuals, so that
+// their cache misses overlap.
 const spreadTogether = 32
 
 // spread adds step, times the weight of the edge, to the residuals of these functions at every

@@ -13,7 +13,7 @@ type Field struct {
 	alpha  float64 // 1 - keep, exactly, so that rounding cannot part the two
 	keep   float64
 
-	following // the graph, and what was touched
+	following // the graph, and the touched vertices
 
 	source    []float64 // n: m
 	sourceSum float64   // M
@@ -23,19 +23,19 @@ type Field struct {
 	r []float64 // n: the residual, all that a push reads and writes of each neighbour
 	d []float64 // n: the degree, self-loop included; exact
 
-	residual float64 // sum of |R|; pushes leave it unchanged until queueAbove sums anew
+	residual float64 // sum of |R|; pushes leave it unchanged until queueAbove sums again
 	signed   float64 // running sum of R
 	rounding float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
 	floor    float64 // rounding after the last rebuild
 	lift     float64 // where the bar of the last sweep stood, 1 or more; see reachTolerance
 
 	queue []Vertex // vertices to push
-	read  float64  // what readNeighbors returned
+	read  float64  // result of readNeighbors
 
 	work Work
 }
 
-// Work counts what a field has done since it was made.
+// Work counts the operations of a field since its creation.
 type Work struct {
 	Pushes     uint64 // vertices pushed
 	Traversals uint64 // neighbours visited by pushes
@@ -55,7 +55,7 @@ type SourceChange struct {
 	Change float64
 }
 
-// Sources lists the unlabelled members of a community, whose walks its kernel follows.
+// Sources lists the unlabelled members of a community, the starts of its kernel's walks.
 func Sources(id graphstore.Community, view graphstore.View) (list []SourceChange) {
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		if view.Label(v).Class == event.NoClass {
@@ -134,9 +134,9 @@ func (f *Field) Mass(v Vertex) float64 {
 	return f.d[v] * f.z[v]
 }
 
-// Touched returns the vertices whose Mass may have changed in the last Update
-// or Solve, degrees included, each once, in an order that equal calls
-// repeat. The slice is the field's own and valid until the next of these calls.
+// Touched returns the vertices with a Mass that may have changed in the last Update or Solve,
+// degrees included, each once, in an order that equal calls repeat. The slice is the field's own
+// and valid until the next of these calls.
 func (f *Field) Touched() []Vertex { return f.touched }
 
 // SourceSum returns M, the sum of the multiplicities.

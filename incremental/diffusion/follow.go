@@ -2,10 +2,10 @@ package diffusion
 
 import "gqlstream/graphstore"
 
-// following detects that a structure has missed a delta of the graph that it follows. Nobody tells
-// it: it compares two sums instead, which are exact in floats because weights are multiples of a
-// power of two, and computes its residuals anew where they differ. A missed delta that leaves both
-// sums unchanged would go unnoticed, but the core misses none.
+// following detects that a structure has missed a delta of its graph. It compares two sums, which
+// are exact in floats because weights are multiples of a power of two, and computes the residuals
+// again if they differ. A missed delta that leaves both sums unchanged would go unnoticed, but the
+// core misses none.
 type following struct {
 	degreeSum  float64 // at least the sum of d, exact
 	stale      bool    // the graph may have moved since R was right
@@ -13,8 +13,8 @@ type following struct {
 	touchedSet bitmap
 }
 
-// follow forgets what was touched and compares the sums of vertices, of which so many were
-// seen before, and of degrees, to see whether a delta was missed.
+// follow clears the list of touched vertices. It compares the number of vertices and the sum of
+// degrees with those seen before, to detect a missed delta.
 func (t *following) follow(view graphstore.View, delta *graphstore.Delta, seen int) {
 	for _, v := range t.touched {
 		t.touchedSet.drop(v)

@@ -12,7 +12,7 @@ import (
 // take in by one pass over the graph than edge by edge, which misses the cache.
 const bulkShare = 32
 
-// begin forgets what was touched and grows to the view's vertices.
+// begin clears the list of touched vertices and extends the vectors to the view's vertices.
 func (f *Field) begin(view graphstore.View, delta *graphstore.Delta) {
 	f.follow(view, delta, len(f.z))
 	f.grow(view.Vertices())
@@ -70,8 +70,8 @@ func bulky(view graphstore.View, delta *graphstore.Delta) bool {
 	return delta != nil && len(delta.Edges) > 64+(2*view.Edges()+view.Vertices())/bulkShare
 }
 
-// inject adds to R what the edges of a batch change in it while z stands still.
-// R is affine in the graph, so the order of the edges does not matter.
+// inject adds the effect of a batch's edges to R, for unchanged z. R is affine in the graph, so the
+// order of the edges does not matter.
 func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 	for i := range delta.Edges {
 		e := &delta.Edges[i]

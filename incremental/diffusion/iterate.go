@@ -48,9 +48,9 @@ func (f *Field) relax(view graphstore.View) (size float64) {
 	return size
 }
 
-// R is computed from nothing once pushes have visited rebuildPasses times as many
-// neighbours as that takes, or once the bound on rounding exceeds roundingShare of
-// what the tolerance allows (and twice what a rebuild leaves of it).
+// R is computed again from z once pushes have visited rebuildPasses times as many neighbours as the
+// computation does, or once the bound on rounding exceeds roundingShare of the tolerance (and twice
+// the bound after a rebuild).
 const (
 	rebuildPasses = 64
 	roundingShare = 1e-2

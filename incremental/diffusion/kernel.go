@@ -20,21 +20,20 @@ const (
 	Constant     = "constant"      // 1 everywhere
 )
 
-// KernelNames lists the kernels in the order in which they are explained.
+// KernelNames lists the kernels in the order of the documentation.
 var KernelNames = []string{PPR, Truncated, Lazy, ShortestPath, Features, Constant}
 
-// What the kernels other than ppr are evaluated with.
+// Parameters of the kernels other than ppr.
 const (
 	kernelSteps = 10
 	pathDecay   = 1 // gamma of shortest-path, per hop
 	hopsMax     = 10
 )
 
-// Kernel computes a kernel other than ppr, for which see Field: the mass of every vertex for the
-// source m, which has one multiplicity >= 0 for every vertex of view. The values of the walks
-// truncated and lazy, and those of features, sum to M, the sum of m; the other two are not scaled.
-// They are exact to rounding. It panics if m does not have the length of the graph, or if there is
-// no such kernel.
+// Kernel computes a kernel other than ppr (see Field for ppr): the mass of every vertex for the
+// source m, one multiplicity >= 0 for every vertex of view. The values of the walks truncated and
+// lazy, and those of features, sum to M, the sum of m; the other two are not scaled. They are exact
+// to rounding. It panics if m does not have the length of the graph, or if there is no such kernel.
 func Kernel(view graphstore.View, name string, m []float64, alpha float64) []float64 {
 	if len(m) != view.Vertices() {
 		panic(fmt.Sprintf("diffusion: source of length %d, graph of %d "+

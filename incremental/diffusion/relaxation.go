@@ -11,14 +11,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Relaxation solves for functions as a Dual does, but a part of a pass over the graph at a time,
-// for who wants their sums over communities once and can wait for them. The graph may change
-// meanwhile: each step takes it as it then is, so that the last passes say what the values belong
-// to. That is also why it makes a number of passes and does not look at residuals, which are large
-// where an edge has just come. It keeps the values alone, 8 bytes a function and vertex.
+// Relaxation solves for functions as a Dual does, but in small parts of a pass over the graph, for
+// a caller that needs their sums over communities once and can wait. The graph may change
+// meanwhile. Each part reads the present graph, so the values belong to the graph of the last
+// passes. For this reason the number of passes is fixed: residuals near a new edge are large and
+// decide nothing. A relaxation stores only the values, 8 bytes a function and vertex.
 type Relaxation struct {
 	blocks []block
-	next   int // vertex at which it goes on
+	next   int // next vertex
 	left   int // passes, this one included
 }
 
@@ -81,8 +81,7 @@ func (x *Relaxation) Forget(v Vertex) {
 	}
 }
 
-// Labelled returns the share of the vertices at which functions were not zero in the beginning that
-// have a label now.
+// Labelled returns the share of the functions' initial vertices that have a label now.
 func (x *Relaxation) Labelled(view graphstore.View) float64 {
 	at, n := x.blocks[0].at, 0
 	for _, v := range at {
@@ -110,8 +109,8 @@ func (x *Relaxation) Sum(id graphstore.Community, view graphstore.View) []float6
 }
 
 // RelaxationState is a part of a relaxation, as a row of a table: values of a block at the next
-// vertices. What belongs to a block as a whole is in its first row, and what belongs to all in the
-// first of all.
+// vertices. The first row of a block also has the values of the block as a whole, and the first row
+// of all those of the relaxation.
 type RelaxationState struct {
 	Block     uint32
 	Next      Vertex
@@ -144,8 +143,8 @@ func (x *Relaxation) State() (parts []RelaxationState) {
 	return parts
 }
 
-// RestoreRelaxation makes the relaxation whose state these parts are and whose graph, at that time,
-// is view; nil of none.
+// RestoreRelaxation makes a relaxation from the parts of its state and the view of its graph at
+// that time; nil without parts.
 func RestoreRelaxation(
 	alpha float64,
 	view graphstore.View,

@@ -2,18 +2,16 @@ package diffusion
 
 import "math"
 
-// Every edge that a growing graph gains makes the field sink a little everywhere, and that even
-// sink is the mode that a push damps least. But adding a constant c to
-// z changes R by exactly -a c d, since every row of (D - (1-a) A) sums to a d. So once the sum of R
-// has grown to shiftShare of what the tolerance allows, the c that makes it zero is added, in O(n).
-// On graphs that mix well this saves most of the pushes: they only have to spread what a vertex
-// holds, and the shift takes it all. Where it would not lower the sum of |R|, because the residuals
-// are local or the source cannot reach much of the graph, it is not added.
+// Every new edge of a growing graph lowers the field a little everywhere, and pushes reduce this
+// uniform error least. But adding a constant c to z changes R by exactly -a c d, since every row of
+// (D - (1-a) A) sums to a d. So once the sum of R has grown to shiftShare of the tolerance, the
+// field adds the c that makes the sum zero, in O(n). On graphs that mix well this saves most of the
+// pushes. It is not added if it would not lower the sum of |R|, because the residuals are local or
+// the source cannot reach much of the graph.
 //
-// What the shift adds where no walk from the source leads is in the residuals there, and pushes
-// take it away again. To keep the component of the source instead would cost a set of vertices,
-// which changes with every edge, and help only graphs that have no component of most of their
-// edges.
+// At vertices that no walk from the source reaches, the shift creates residuals, and pushes remove
+// them again. To keep the component of the source instead would cost a set of vertices, which
+// changes with every edge, and help only graphs that have no component of most of their edges.
 const (
 	shiftShare = 0.1  // of Tolerance * a * M, in the absolute sum of R
 	shiftGain  = 0.05 // least fall of sum |R|, as a share of the absolute sum of R

@@ -7,14 +7,13 @@ import (
 	"gqlstream/graphstore"
 )
 
-// Residuals could be computed anew from z and the graph at a restart, at half the bytes. But
-// the residual by definition differs from the one that was kept by what was rounded on the
-// way, and with it the vertex that is pushed next: the restored field would be as good as
-// the other and not the same.
+// A restart could compute the residuals again from z and the graph, with half the bytes. But those
+// residuals differ from the stored ones by rounding errors, and then other vertices may be pushed
+// next: the restored field would be as accurate and not equal.
 
-// State is all of a field that a later Update depends on, residuals included, as a row of a
-// table, so that a restored field goes on with the same bits. Degrees are not in it, the graph
-// has them; nor is what the last call touched.
+// State is the state of a field, as a row of a table: everything that a later Update depends on,
+// residuals included, so that a restored field continues with the same bits. It has neither the
+// degrees, which are in the graph, nor the vertices that the last call touched.
 type State struct {
 	Tolerance, Keep, SourceSum, DegreeSum   float64
 	Residual, Signed, Rounding, Floor, Lift float64
@@ -40,8 +39,8 @@ func (f *Field) State() State {
 	return s
 }
 
-// RestoreField makes the field of a state whose graph, at that time, is view, and keeps the
-// state's vectors. The tolerance is that of the state; alpha must be.
+// RestoreField makes a field from a state and the view of its graph at that time, and takes over
+// the state's vectors. The tolerance is that of the state; alpha must equal that of the state.
 func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) {
 	f, err := NewField(Config{Alpha: alpha, Tolerance: s.Tolerance})
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"gqlstream/graphstore"
 )
 
-// How sweeps end and where their bar stands. A vertex is pushed when |R(v)| is above
-// a theta d(v). The least bar that is ever needed is the one at which even residuals
-// that all stand at it keep the tolerance. They never do, they have both signs and all
-// sizes, so the bar stands at lift times that, as high as the certificate allows.
+// End and threshold of sweeps. A vertex is pushed if |R(v)| is above a theta d(v). With the
+// smallest useful threshold the tolerance would hold even if all residuals were equal to it.
+// Residuals have both signs and all sizes, so the threshold is lift times as large, as high as the
+// certificate allows.
 const (
 	sweepGoal  = 0.9  // of the tolerance: sweeps bring the certificate below it
 	leastShare = 0.95 // of the tolerance: the certificate that the least bar guarantees
@@ -23,15 +23,16 @@ const (
 
 // Costs in units of one neighbour visited by a push, measured.
 const (
-	pushCost = 8 // a push, besides its neighbours
-	// A pass of iteration visits so many neighbours in the time in which pushes visit one.
+	pushCost = 8 // cost of a push without its neighbours
+	// A pass of iteration visits this many neighbours in the time of one visit by a push.
 	passGain     = 2 // of a field
 	passGainDual = 4
 
 	vertexCost = 6 // a pass of iteration spends as much on a vertex as on so many neighbours
 )
 
-// The sweeps of an update may cost sweepShare of what a recompute would, and sweepMin at least.
+// The sweeps of an update may cost sweepShare of the cost of a recomputation, and at least
+// sweepMin.
 const (
 	sweepShare = 0.25
 	sweepMin   = 1 << 10
@@ -41,13 +42,12 @@ const (
 // that the next batches have room.
 const iterateShort = 4
 
-// reachTolerance leaves residuals where they are while the certificate allows it: some will meet
-// others of the opposite sign. Once it exceeds the tolerance, a shift and sweeps take it to
-// sweepGoal of that, with the highest bar that will do, because a push gains most where the
-// residual is largest for its degree. The bar begins at that of the sweep before, and higher the
-// more there is to lose: what one vertex holds must first be spread. So work comes in portions, one
-// for as many events as fill up the rest of the tolerance. Sweeps that outgrow their budget are
-// work that iteration does better.
+// reachTolerance leaves residuals in place while the certificate allows it: some cancel with later
+// ones of the opposite sign. Once the certificate exceeds the tolerance, a shift and sweeps reduce
+// it to sweepGoal of the tolerance. They use the highest sufficient threshold, because a push gains
+// most where the residual is largest for its degree. The threshold begins at that of the sweep
+// before, and higher for a larger certificate, because the residual of single vertices must first
+// be spread. So the work comes in portions. Iteration replaces sweeps that exceed their budget.
 func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
 		return
@@ -79,8 +79,8 @@ func (f *Field) allowed(share float64) float64 {
 	return share * f.config.Tolerance * f.alpha * f.sourceSum
 }
 
-// queueAbove queues every vertex whose residual per degree is above limit and sums |R| anew, so
-// that pushes need not know by how much each of their neighbours changes the sum.
+// queueAbove queues every vertex with a residual per degree above limit, and sums |R| again, so
+// that pushes need not maintain the sum.
 func (f *Field) queueAbove(limit float64) {
 	queue, residual, d := f.queue[:0], 0.0, f.d[:len(f.r)]
 	for v, r := range f.r {
@@ -101,20 +101,21 @@ func (c Config) sweepBudget(view graphstore.View, gain float64) int {
 	return max(sweepMin, int(sweepShare*passes*passCost(view, gain)))
 }
 
-// passCost returns the cost of a pass over the graph, in neighbours visited by a push, of
-// which it visits gain in the time of one.
+// passCost returns the cost of a pass over the graph, in neighbours visited by a push. A pass
+// visits gain neighbours in the time of one.
 func passCost(view graphstore.View, gain float64) float64 {
 	return float64(2*view.Edges()+vertexCost*view.Vertices()) / gain
 }
 
-// readAhead is the number of vertices whose neighbours are read before the first of them is pushed.
+// readAhead is the number of vertices that have their neighbours read before the first of them is
+// pushed.
 const readAhead = 16
 
 // sweep pushes the queued vertices that are still above the limit when their turn comes, and
-// returns what is left of the budget. Below zero it got no further.
+// returns the remaining budget; a negative value means that the sweep stopped early.
 //
-// The processor waits for the neighbours of a vertex, which lie anywhere in the store, longer than
-// it then works on them. So they are read for several vertices at a time, where the waits overlap.
+// The processor waits longer for the neighbours of a vertex, which lie anywhere in memory, than it
+// works on them. So they are read for several vertices at a time, and the waits overlap.
 func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
 	before := f.work.Pushes
 	for group := range slices.Chunk(f.queue, readAhead) {
@@ -125,8 +126,8 @@ func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
 			}
 		}
 	}
-	// A push rounds the residual of each neighbour once. None makes the sum of |R| larger, so
-	// those that one push rounds are at most what the sum was when the queue was made.
+	// A push rounds the residual of each neighbour once. No push makes the sum of |R| larger, so
+	// the residuals that one push rounds are at most the sum at the time of the queue.
 	f.rounding += 2 * float64(f.work.Pushes-before) * f.residual
 	return budget
 }

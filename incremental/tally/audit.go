@@ -5,13 +5,13 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Of the members with an audit label two weights are summed, which stats.Audit explains,
+// Two weights are summed over the members with an audit label (stats.Audit explains them),
 //
 //	w = m / pi   and   c = m² (1 - pi) / pi²,
 //
 // m the multiplicity and pi the probability of having been drawn: each alone, by class, and times
-// every p_j of the prediction, and c also times p_j of the class and times every p_j². What has no
-// prediction has p = 0.
+// every p_j of the prediction, and c also times p_j of the class and times every p_j². A member
+// without a prediction has p = 0.
 
 // Scales of the sums, which bring the largest sensible weights below the bound of a term.
 const (

@@ -8,23 +8,23 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// countedLeast is the distance in variation from which on another prediction of a member counts in
-// Counted. A classifier that judges many people a little otherwise, as one that reads neighbours
-// does when a person with many of them is judged again, says nothing of their opinions.
+// countedLeast is the smallest change of a member's prediction, in total variation distance, that
+// Counted includes. A classifier that reads neighbours changes many predictions a little when it
+// predicts one person with many neighbours again. Such changes are no evidence of other opinions.
 const countedLeast = 0.1
 
-// Counted returns by how much the plain count of the predictions, the mean prediction of all
-// members that have one, has moved since the last record, by class, and the standard errors of
-// that. Nil: no record was made yet, or nobody has a prediction.
+// Counted returns the change of the plain count, the mean prediction of all members that have one,
+// since the last record, by class, and its standard errors. It returns nil before the first record
+// and if no member has a prediction.
 //
 // Every member counts by its own prediction alone, whether it has a label or not: labels,
 // coefficients and neighbours move nothing. A member that joins or leaves moves the count by how
 // far its prediction is from the mean. A prediction of another model version than the one before
 // moves nothing, even if the member had none in between.
 //
-// The error is the root of the sum of the squares of what each member moved. If each was as likely
-// to move in the other direction, the movement divided by it passes z by chance in either
-// direction with a probability of at most 2 exp(-z²/2), however much each one moves (Efron, 1969).
+// The error is the root of the sum of the squares of the members' changes. If each change was as
+// likely in the other direction, the movement divided by it passes z by chance in either direction
+// with a probability of at most 2 exp(-z²/2), for changes of any size (Efron, 1969).
 func (t *Tallies) Counted(id CommunityID) (moved, errors []float64) {
 	n := t.Known(id).Sum
 	if !(n > 0) {
@@ -39,8 +39,8 @@ func (t *Tallies) Counted(id CommunityID) (moved, errors []float64) {
 	return moved, errors
 }
 
-// Untold returns the progress that is left of the count when a record told that it has moved by
-// this much: what was rounded away counts in the next record.
+// Untold returns the movement of the count that a record did not publish because of rounding. It
+// counts in the next record.
 func (t *Tallies) Untold(id CommunityID, told []float64) (left Progress) {
 	n, p := t.Known(id).Sum, t.each[id].progress
 	if len(told) != len(p.Counted) || !(n > 0) {
@@ -93,8 +93,8 @@ func (c *community) changedModel(s shift, after *state) bool {
 	return s.before == s.after && (after.dropped || waits)
 }
 
-// noteDropped adds a member that has lost its prediction to those that wait for one, and takes out
-// one that has a prediction again or leaves.
+// noteDropped adds a member that has lost its prediction to the list of members without one. It
+// removes a member that leaves or has a prediction again.
 func (c *community) noteDropped(s shift, after *state) {
 	switch {
 	case s.before == s.after && after.dropped:

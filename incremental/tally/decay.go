@@ -44,8 +44,8 @@ func (t *Tallies) gain(view graphstore.View, v Vertex) float64 {
 	return gain(t.decay.landmark, view.LabelTime(v), uint64(t.keep.HalfLife))
 }
 
-// gain returns 2^((at - landmark)/halfLife), at most one, and 0 for what is too old. It
-// is a product of constants by the bits of the exponent: the same on every processor.
+// gain returns 2^((at - landmark)/halfLife), at most one, and 0 for a label that is too old. It is
+// a product of constants by the bits of the exponent: the same on every processor.
 func gain(landmark uint64, at event.Time, halfLife uint64) float64 {
 	young := uint64(max(at, 0))
 	if young >= landmark {
@@ -92,8 +92,8 @@ func (t *Tallies) moveLandmark(view graphstore.View) bool {
 	return moved
 }
 
-// scale returns the factor by which weights sum to the effective number of labels,
-// (sum g)²/(sum g²): labels of one age count one each, whatever the landmark.
+// scale returns the factor by which weights sum to the effective number of labels, (sum g)²/(sum
+// g²): labels of one age count one each, for any landmark.
 func (t *Tallies) scale() float64 {
 	if square := total(t.counts()[whole].A2); square > 0 {
 		return t.LabelMass() / square
@@ -133,8 +133,8 @@ func multiply(by float64, lists ...[]float64) {
 	}
 }
 
-// Halvings returns by how many powers of two the landmark moved in this step: what the
-// weight of every label was divided by. It is negative where the youngest labels went.
+// Halvings returns the number of powers of two by which the landmark moved in this step: all
+// weights of labels were divided by that power. It is negative if the youngest labels left.
 func (t *Tallies) Halvings() int64 {
 	halfLife := max(int64(t.keep.HalfLife), 1)
 	return int64(t.decay.landmark)/halfLife - int64(t.decay.before)/halfLife

@@ -20,9 +20,8 @@ func (t *Tallies) TouchSources(view graphstore.View, changed []Vertex) {
 	}
 }
 
-// DualStatistics is Statistics of a community whose first moments are read from a
-// dual that is up to date with the last Update, and whose second moments are those of
-// sketches, brought to the level of the first; see secondMoments.
+// DualStatistics is Statistics with first moments from a dual that is current with the last Update,
+// and second moments from sketches, scaled to the first moments; see secondMoments.
 func (t *Tallies) DualStatistics(
 	id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool,
 ) *stats.Statistics {
@@ -41,9 +40,9 @@ func (t *Tallies) DualStatistics(
 }
 
 // firstMoments returns A1 by class: the sum of m y over the sources for the first K functions of
-// the dual, and how many sources a function has reached: the others are exactly right, as no walk
-// from there ends at a label. What an error of the dual leaves below zero, or where there is no
-// label, is zero.
+// the dual, and the number of sources that a function has reached. The other sources have exactly
+// zero, because no walk from there ends at a label. A negative sum, and a sum of a class without
+// labels, is an error of the dual and is set to zero.
 func (t *Tallies) firstMoments(
 	id CommunityID,
 	view graphstore.View,

@@ -115,8 +115,8 @@ func ownMean(dst []float64, own []uint32) {
 	}
 }
 
-// turnedParts divides a member: what counts of it as another one is a multiple of one part in
-// turnedParts, so that sums of them are exact.
+// turnedParts is the resolution of the replaced part of a member: parts are multiples of
+// 1/turnedParts, so that their sums are exact.
 const turnedParts = 1 << 12
 
 // Progress counts the changes of a community since it was last estimated.
@@ -131,8 +131,8 @@ type Progress struct {
 	Squares []float64 `json:"squares,omitempty"` // sum of the squares of each member's part
 }
 
-// turn counts one member whose squared multiplicities were and are the given ones. One
-// that stays counts by as much of it as is another one now.
+// turn counts one change of a member, given its squared multiplicity before and after. A member
+// that stays counts with its replaced part.
 func (p *Progress) turn(before, after, turned float64) {
 	if before != after {
 		turned = 1
@@ -141,15 +141,13 @@ func (p *Progress) turn(before, after, turned float64) {
 	p.Joined += float64(after * turned)
 }
 
-// turned returns the part of a member that counts as replaced when its profile goes from one
-// state to the other, in parts, rounded up: the square of the distance in
-// variation of the two profiles, that is of the share of a profile that moves.
+// turned returns the part of a member that counts as replaced when its profile changes, in parts,
+// rounded up. It is the square of the total variation distance of the two profiles.
 //
-// That share moves as if it were drawn anew, so what an estimate reads of the member
-// moves by so much of the difference of two members, and its square by the square. A
-// prediction that flips counts 1, as a member that goes and one that comes; a neighbour
-// more among ten, which moves a tenth of the neighbours' mean, counts at most 1/100.
-// Most members change in that way all the time while edges come and go.
+// A profile that moves by the distance d contributes d times the difference of two independent
+// members, and d² of its variance. So a prediction that flips counts 1, like a member that leaves
+// and another that joins. An additional neighbour among ten moves the neighbours' mean by a tenth
+// and counts at most 1/100; such small changes happen all the time while edges change.
 func (f Families) turned(before, after *state) float64 {
 	a, b := &before.profile, &after.profile
 	if a.own == nil || b.own == nil || before.version != after.version {

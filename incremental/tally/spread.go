@@ -11,8 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Spread says how unevenly the kernel of a community lies over the labels of each class, beside a
-// dual: what the last SketchRounds sketches of each said.
+// Spread has the variation of the kernel of a community over the labels of each class, for use with
+// a dual: the results of the last SketchRounds sketches of each class.
 type Spread struct {
 	Time event.Time // of the last sketch
 	// K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where
@@ -20,12 +20,13 @@ type Spread struct {
 	Uneven []float64
 }
 
-// SketchRounds is the number of sketches of a class of which signs differ. Then they begin again,
-// so that estimates are wrong in the same way from one time to the next, and do not move where
-// nothing does.
+// SketchRounds is the number of sketches of a class with different signs. Then the same signs
+// return, so that the error of an estimate stays the same, and an estimate does not change where
+// nothing changes.
 const SketchRounds = 4
 
-// unevenMoved is the part of A2 by which a sketch must change it for the community to have moved.
+// unevenMoved is the part of A2 above which a change by a sketch counts as a change of the
+// community.
 const unevenMoved = 0.01
 
 // Spread returns the spread of a community, nil before its first sketch. It is read-only.
@@ -38,10 +39,10 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 	return s == nil || len(s.Uneven) == t.classes*SketchRounds
 }
 
-// Signs returns the functions of a sketch, by its number one of the classes in turn: at each of the
-// labels of that, in order, a random sign times the label's weight g, less what makes the sum over
-// the labels zero if all have one mass. It also returns the sum of g². Where no label of the class
-// has weight there are none.
+// Signs returns the functions of a sketch. Its number selects the class, in turn. Each function is,
+// at each label of that class, a random sign times the label's weight g, minus a constant that
+// makes the sum over the labels zero for equal masses. Signs also returns the sum of g². There are
+// no functions if no label of the class has weight.
 func (t *Tallies) Signs(
 	view graphstore.View,
 	sketch uint64,
@@ -85,11 +86,11 @@ func signOf(v Vertex, function uint64) float64 {
 	return 1 - 2*float64(x>>63)
 }
 
-// Sketch takes in a sketch for one community: sums over its sources of what solves for the
-// functions of Signs, which were of labels with this sum of g². The mean mass of the labels is that
-// of the first moments, from the dual of classes. Labels that came since are taken to be as uneven
-// as those. The community has moved once no bound stands for a sketch, and when its labels turn out
-// to be less or more uneven than they seemed.
+// Sketch adds the result of a sketch for one community: the sums over its sources of the solutions
+// for the functions of Signs, and the sum of g² of their labels. The mean mass of the labels is
+// that of the first moments, from the dual of classes. Labels that came later are assumed to vary
+// as much. The community counts as moved when the first sketch replaces the bound, and when the
+// variation changes by more than unevenMoved.
 func (t *Tallies) Sketch(
 	id CommunityID, view graphstore.View, dual *diffusion.Dual, sums []float64, n2 float64,
 	sketch uint64, now event.Time,
@@ -129,7 +130,8 @@ func (s *Spread) Bounds(a1 []float64) bool {
 	return false
 }
 
-// uneven returns what sketches said of a class, infinite before there is any.
+// uneven returns the variation of the masses of a class from its sketches, infinite before the
+// first one.
 func (s *Spread) uneven(class int) float64 {
 	if s == nil {
 		return math.Inf(1)
@@ -166,7 +168,7 @@ func (t *Tallies) newMasses(cells int) masses {
 	return m
 }
 
-// countRows has the rows be counted anew, when somebody asks: before they change again.
+// countRows marks the rows for a recount at the next read, which comes before the next change.
 func (t *Tallies) countRows(view graphstore.View, sums *neighborhood.Sums) {
 	t.counts = sync.OnceValue(func() [families]masses {
 		return t.weighAll(view, sums, func(Vertex) float64 { return 1 }, t.keep.Means)
@@ -215,16 +217,16 @@ func (t *Tallies) LabelsReached(view graphstore.View, mass Mass) (sum float64) {
 	return sum
 }
 
-// Calibrates reports whether a vertex is a calibration row, whose masses statistics read.
+// Calibrates reports whether a vertex is a calibration row; statistics read its masses.
 func (t *Tallies) Calibrates(v Vertex) bool {
 	_, is := slices.BinarySearch(t.rows, v)
 	return is
 }
 
-// secondMoments returns A1 with A2, and G2A where labels age, for which age and mass are taken to
-// have nothing to do with one another. A2 is that of labels of one mass, at the level of now, and
-// larger as sketches said. What was never sketched is taken as if one label had all the mass of its
-// class, the most that A2 can be.
+// secondMoments returns A1 with A2, and G2A where labels age, under the assumption that age and
+// mass are independent. A2 is that of labels of equal mass at the present mean, enlarged by the
+// variation from sketches. Before the first sketch of a class, A2 has its largest possible value:
+// one label has all the mass of the class.
 func (t *Tallies) secondMoments(s *Spread, a1 []float64) masses {
 	m := t.newMasses(t.classes)
 	copy(m.A1, a1)

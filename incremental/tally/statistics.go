@@ -18,8 +18,8 @@ func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
 	return len(vertices)
 }
 
-// Known counts the different members of a community of whom something is known: a label or a
-// prediction. Sum and Squares are of their multiplicities.
+// Known counts the different members of a community that have a label or a prediction. Sum and
+// Squares are of their multiplicities.
 type Known struct {
 	People       int
 	Sum, Squares float64
@@ -34,7 +34,7 @@ func (k Known) Effective() float64 {
 	return k.Sum * k.Sum / k.Squares
 }
 
-// Known returns what is known of the community's members.
+// Known returns the count of the community's members that have a label or a prediction.
 func (t *Tallies) Known(id CommunityID) Known {
 	c := t.each[id]
 	sum := c.labelled
@@ -76,7 +76,7 @@ func (t *Tallies) Statistics(
 	return s
 }
 
-// statistics returns the statistics of one community whose kernel has these masses by kind of
+// statistics returns the statistics of one community, given the masses of its kernel by kind of
 // cells.
 func (t *Tallies) statistics(id CommunityID, m [families]masses) *stats.Statistics {
 	c := t.each[id]
@@ -134,7 +134,7 @@ func (t *Tallies) read(c *community, kind family, m masses) *stats.Cells {
 	return cells
 }
 
-// variance returns the K variances of the own predictions of the members, whose mean is p.
+// variance returns the K variances of the own predictions of the members, given their mean p.
 func variance(c *community, p []float64) []float64 {
 	v := make([]float64, len(p))
 	if c.profiled == 0 {
@@ -176,8 +176,8 @@ func (t *Tallies) then(view graphstore.View, sums *neighborhood.Sums, v Vertex) 
 	return profile{own: t.pairs.Prediction(view, v), votes: t.pairs.Votes(sums, v)}
 }
 
-// LabelGains reads the factor g of a calibration row's age, and returns by what the factors are
-// scaled so that they sum to the effective number of labels. Without a half-life both are one.
+// LabelGains reads the factor g of a calibration row's age, and returns the scale by which the
+// factors sum to the effective number of labels. Without a half-life both are one.
 func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, scale float64) {
 	return func(v Vertex) float64 { return t.gain(view, v) }, t.scale()
 }

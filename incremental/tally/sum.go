@@ -18,8 +18,8 @@ const (
 	sumMax      = 1 << 47 // of a term
 )
 
-// Add adds x, 0 <= x < 2^47 (sign 1), or takes back a term that was added (sign -1). What lies
-// outside is cut to the range.
+// Add adds x, 0 <= x < 2^47 (sign 1), or takes back a term that was added (sign -1). Values outside
+// are cut to the range.
 func (s *Sum) Add(x float64, sign int) {
 	hi, lo := fixed(x)
 	var carry uint64

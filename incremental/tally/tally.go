@@ -39,7 +39,7 @@ type Tallies struct {
 	status []status // by community
 	all    bool     // a statistic that all communities share may have changed: all are touched
 
-	resourced []CommunityID // communities whose sources this step changed
+	resourced []CommunityID // communities with sources that this step changed
 	changed   []rowChange   // calibration rows that the last Update changed
 	vertices  []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts    []shift       // scratch: membership changes by vertex
@@ -131,11 +131,10 @@ func (t *Tallies) TouchAll() { t.all = true }
 // Touch notes that a statistic of a community may have changed.
 func (t *Tallies) Touch(c CommunityID) { t.status[c] = touched }
 
-// TouchPosterior notes that the cell of v moved by this much, 1 where it had none or has none any
-// more: its communities are touched. A member that stays has turned by as much, whatever its own
-// prediction did. One new prediction moves the cells of neighbours in the same direction as its
-// own, so that their sum moves by more than if each were drawn alone, with the squares of the
-// moves.
+// TouchPosterior marks the communities of v as changed, because its posterior moved by this much; 1
+// if v had no cell before or has none now. A member that stays counts as replaced by as much,
+// independent of its own prediction. One new prediction moves the cells of neighbours in the same
+// direction as its own, so the variance of their sum is larger than that of independent members.
 func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	if by == 0 {
 		return
@@ -220,8 +219,8 @@ func (s *state) audited() bool { return s.audit.Class != event.NoClass }
 // prediction.
 func (s *state) known() bool { return s.labelled() || s.profile.own != nil }
 
-// alike reports whether a member counts the same in both states, whatever is predicted of one that
-// is not audited.
+// alike reports whether a member counts the same in both states; the prediction matters for audited
+// members only.
 func (s *state) alike(o *state) bool {
 	return s.label == o.label && s.fresh == o.fresh &&
 		(s.profile.own == nil) == (o.profile.own == nil) &&
@@ -271,7 +270,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 }
 
-// countProfile counts what is predicted of a member as far as no label says what it is.
+// countProfile counts the prediction of a member with the part that no fresh label determines.
 func (t *Tallies) countProfile(c *community, s *state, multiplicity uint32, sign int) {
 	open := uint64(multiplicity) * uint64(pairs.Whole-s.fresh)
 	c.profiled += uint64(sign) * open // two's complement: -1 subtracts
@@ -291,8 +290,8 @@ func (t *Tallies) countProfile(c *community, s *state, multiplicity uint32, sign
 // exact.
 const squareScale = 0x1p-32
 
-// predicted returns the multiplicity of the members whose class is estimated from what is predicted
-// of them, each as far as no label says what it is.
+// predicted returns the multiplicity of the members with an estimated class: each with a
+// prediction, and with the part that no fresh label determines.
 func (c *community) predicted() float64 { return float64(c.profiled) / pairs.Whole }
 
 // squared returns the sum of the squared multiplicities of the profiled members.

@@ -10,18 +10,19 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// shift is a change of one vertex's multiplicity in one community. A member whose profile or
-// label changes is a shift as well, with the same multiplicity before and after: its old state is
-// subtracted and its new state added, so that every kind of change is followed in one way.
+// shift is a change of one vertex's multiplicity in one community. A member whose profile or label
+// changes is a shift as well, with the same multiplicity before and after: its old state is
+// subtracted and its new state added, so there is one code path for every kind of change.
 type shift struct {
 	v             Vertex
 	community     CommunityID
 	before, after uint32
 }
 
-// Update follows labels, profiles and members from the graph before delta to the graph of view;
-// sums and pairs have been updated for the same delta. A step may bring several deltas, one after
-// the other, after Begin: afterwards Sources tells what all of them did to a kernel.
+// Update applies the changes of labels, profiles and members from the graph before delta to the
+// graph of view; sums and pairs have been updated for the same delta. A step may have several
+// deltas, one after the other, after Begin. Sources then returns the change of a kernel's source by
+// all of them.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
@@ -72,8 +73,8 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	}
 }
 
-// Begin opens a step: it makes room for new vertices and communities and forgets what the
-// last step changed. It visits only the communities that the last step touched.
+// Begin starts a step: it allocates new vertices and communities and clears the lists of the last
+// step's changes. It visits only the communities that the last step touched.
 func (t *Tallies) Begin(view graphstore.View) {
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
@@ -141,8 +142,8 @@ func (t *Tallies) changeMember(
 	}
 }
 
-// recount counts one member of one community anew and records what that does to the
-// community's kernel. turned is how much of the member is another one now.
+// recount replaces the terms of one member of one community and records the change of the kernel's
+// source. turned is the replaced part of the member.
 func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	c := t.each[s.community]
 	if s.before == s.after && s.after > 0 && before.differsInTime(after) {
@@ -200,8 +201,9 @@ type rowChange struct {
 	was, is bool
 }
 
-// changeRow follows one vertex whose label or profile changed. All communities read the rows; where
-// means are all that is read of cells, they read the labels of each class alone.
+// changeRow applies a change of the label or profile of one vertex to the calibration rows. All
+// communities read the rows. If methods read only the means of cells, they read the labels of each
+// class alone.
 func (t *Tallies) changeRow(c rowChange, before, after *state) {
 	if !c.was && !c.is {
 		return
