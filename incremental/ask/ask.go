@@ -10,7 +10,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Question configures what to draw.
+// Question configures a draw.
 type Question struct {
 	Communities []string
 	Count       int     // vertices to label now; 0: as many as TargetWidth needs
@@ -56,7 +56,7 @@ type Offer struct {
 	HalfWidth float64 `json:"half_width"` // of the widest interval
 }
 
-// Answer is a draw and what it buys.
+// Answer is a draw and the expected interval.
 type Answer struct {
 	Position event.Position `json:"position"`
 	Fresh    int            `json:"fresh"` // vertices to be labelled; the others were before
@@ -81,7 +81,7 @@ func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, err
 	if q.Count > 0 {
 		for _, c := range p.candidates {
 			if c.before.Class != event.NoClass {
-				q.Count++ // it is in the draw besides
+				q.Count++ // in the draw in addition
 			}
 		}
 		p.spend(float64(q.Count))
@@ -149,9 +149,9 @@ type Advice struct {
 	More      int     `json:"more"`      // labels of it, near the community, that halve that part
 }
 
-// advise reads what an estimate says of its own error. The part of the variance that comes
-// from the labels of a class goes as one over their effective number, so as many again as
-// count now halve it. It reports false where calibration labels have no part.
+// advise finds the classes with the largest part in the variance of an estimate. The part of the
+// labels of a class is proportional to one over their effective number, so twice the labels halve
+// it. advise reports false if calibration labels have no part in the variance.
 func advise(s *quant.Snapshot) (a Advice, ok bool) {
 	all, most := 0.0, 0.0
 	for i, se := range s.SE {

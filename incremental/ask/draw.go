@@ -18,9 +18,9 @@ type cell struct {
 	pi      float64 // sum
 }
 
-// draw draws by the present division, and takes over the vertices that were audited before. Of a
-// cell with N members of which a were audited and n are wanted, n - a of the others are drawn, so
-// that every member's probability is that of its own over all, n or a of N.
+// draw draws by the present strata and includes the vertices with an audit label. From a cell with
+// N members, a audited and n wanted, it draws n - a of the others, so the probability of each
+// member is n/N, or a/N if a is larger.
 func (p *plan) draw(a *Answer) {
 	at := float64(p.hash("", 0)>>11) * 0x1p-53
 	for _, c := range p.cells() {

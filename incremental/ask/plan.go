@@ -156,7 +156,7 @@ func (p *plan) probabilities(g int, labels float64) []float64 {
 	return shares(want, min(labels, float64(len(members))))
 }
 
-// shares divides labels in proportion to what is wanted, at most one for each.
+// shares divides labels in proportion to the wanted numbers, at most one each.
 func shares(want []float64, labels float64) []float64 {
 	pi := make([]float64, len(want))
 	for sure := true; sure; {

@@ -43,7 +43,7 @@ func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err e
 	return store, classes, nil
 }
 
-// Ask draws from the source, and says which calibration labels would help besides.
+// Ask draws from the source, and names the classes in which calibration labels would help too.
 func (s *Source) Ask(q Question) (*Answer, error) {
 	q.Position, q.Shares = s.Position, map[string][]float64{}
 	list, when := []Advice{}, []When{}
@@ -78,10 +78,10 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 	return answer, nil
 }
 
-// OfState asks the newest checkpoint of a state directory. The names are those of the classes,
-// where there are as many. Under a privacy floor of 2 or more no vertex is named, and no community
-// below it is looked at. complete adds to the checkpoint what other workers of a group estimate; it
-// may be nil.
+// OfState asks the newest checkpoint of a state directory. names are the names of the classes;
+// others than K names are ignored. Under a privacy floor of 2 or more no vertex is named, and
+// communities below it are refused. complete adds the shards of other workers of a group to the
+// checkpoint; it may be nil.
 func OfState(
 	path string, names []string, floor int, complete func(*checkpoint.Checkpoint), q Question,
 ) (*Answer, error) {
@@ -137,7 +137,7 @@ func OfState(
 	return answer, err
 }
 
-// known counts the members of whom something is known, as the core's tallies do.
+// known counts the members that have a label or a prediction, as the core's tallies do.
 func (s *Source) known(id graphstore.Community) (k tally.Known) {
 	s.View.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
 		if s.View.Label(v).Class != event.NoClass || s.View.Prediction(v) != nil {

@@ -15,8 +15,8 @@ const (
 	terciles = 3
 	// strataMembersMin is the number of members that a stratum of its own must have.
 	strataMembersMin = 3
-	// believed is the weight, in labels, of what the predictions themselves say of a stratum
-	// beside what the calibration labels in it show.
+	// believed is the weight, in labels, of the predictions of a stratum relative to its
+	// calibration labels.
 	believed = 5
 )
 
@@ -26,7 +26,7 @@ type stratum struct {
 	yp []float64 // K: mean of y p
 }
 
-// example is a calibration label beside its prediction.
+// example is a calibration label with its prediction.
 type example struct {
 	class int // the label
 	p     []float64
@@ -50,7 +50,7 @@ func examples(view graphstore.View, classes int) [][]example {
 // likeliest returns the class of the largest probability, the first on ties.
 func likeliest(p []float64) int { return slices.Index(p, slices.Max(p)) }
 
-// stratify divides the members of a group into strata and says what each of them wants.
+// stratify divides the members of a group into strata and sets the wanted labels of each.
 func (p *plan) stratify(g int) {
 	group := &p.groups[g]
 	byClass := make([][]*place, p.classes)
@@ -80,9 +80,9 @@ func (p *plan) stratify(g int) {
 // tiltSteps is the number of adaptations of the weights of the classes.
 const tiltSteps = 30
 
-// tilt weighs what the labels elsewhere show of each stratum by class, so that the classes
-// that are expected of all members have the shares that are estimated now: where nine in ten
-// are of one class, surprises of another are rarer than elsewhere.
+// tilt weighs the labels of each stratum by class, so that the expected classes of all members have
+// the presently estimated shares: where nine in ten members are of one class, other labels are
+// rarer than elsewhere.
 func (p *plan) tilt(g int, shares []float64) {
 	group := &p.groups[g]
 	sizes := make([]float64, len(group.strata))
@@ -112,8 +112,8 @@ func (s *stratum) weigh(class int, weight float64) {
 	s.yp[class] *= weight
 }
 
-// normalise makes what is expected of a member one label, or none where nobody is predicted or
-// labelled.
+// normalise scales the expected labels of a member to one, or to zero if no member has a prediction
+// or label.
 func (s *stratum) normalise() {
 	all := 0.0
 	for _, y := range s.y {
@@ -149,8 +149,8 @@ func (p *plan) stratum(g, class int, members []*place) {
 	p.groups[g].strata = append(p.groups[g].strata, s)
 }
 
-// wants sets what every member of a group wants, in proportion to its multiplicity times 1/2 +
-// S_h/2S.
+// wants sets the wanted labels of every member of a group, in proportion to its multiplicity times
+// 1/2 + S_h/2S.
 func (p *plan) wants(g int) {
 	group := &p.groups[g]
 	spread := make([]float64, len(group.strata))

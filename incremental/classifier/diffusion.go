@@ -18,9 +18,9 @@ const (
 	Alpha = 0.5
 	// Tolerance bounds the error of a value of the field, a probability.
 	Tolerance = 1e-5
-	// Prior is the probability that is spread over the classes besides what walks meet,
-	// so that a vertex whose walks meet hardly any source has a prediction that says
-	// hardly anything, and the error of a share is below 2 % however few they meet.
+	// Prior is the probability that is spread over the classes in addition to the walks. So a
+	// vertex with almost no walk to a source has an almost uniform prediction, and the error of a
+	// share is below 2 % for any number of walks.
 	Prior = 64 * Tolerance
 	// Lag bounds the movement of a share of a class that a prediction does not follow.
 	Lag = 1.0 / (1 << 8)
@@ -35,7 +35,7 @@ type Diffusion struct {
 	classes int
 	dual    *diffusion.Dual
 
-	// whose prediction may change at the next emission, in no order, some more than once
+	// vertices with a prediction that may change at the next emission, in no order, with repeats
 	pending []Vertex
 	changes []diffusion.ValueChange
 	one     []float64 // K: function of a source
@@ -166,13 +166,13 @@ func (d *Diffusion) moved(units []uint32) bool {
 	return false
 }
 
-// State returns all that a restored classifier needs besides the graph and the predictions in it,
-// so that it goes on with the same bits: that of the dual, as long as it is not changed.
+// State returns the state of the dual; with the graph and its predictions a restored classifier
+// continues with the same bits. It is valid until the next change.
 func (d *Diffusion) State() []diffusion.DualState { return d.dual.State() }
 
-// Restore makes the classifier whose state these parts are and whose graph, at that
-// time, is view. It looks at every vertex again at the next emission, which changes
-// no prediction that had not changed anyway.
+// Restore makes a classifier from the parts of its state and the view of its graph at that time. It
+// reads every vertex again at the next emission; that changes no prediction that would not have
+// changed anyway.
 func Restore(classes int, view graphstore.View, parts []diffusion.DualState) (*Diffusion, error) {
 	dual, err := diffusion.RestoreDual(config(classes), view, parts)
 	if err != nil {

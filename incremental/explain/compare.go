@@ -10,21 +10,20 @@ import (
 	"gqlstream/quant"
 )
 
-// kinds are the causes in the order in which they are listed.
+// kinds are the causes, in the order of the output.
 var kinds = [...]string{
 	quant.CauseJoined, quant.CauseLeft, quant.CausePredictions,
 	quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
 }
 
-// cause is a kind of change and its facts; of what auto decided otherwise at the second state there
-// are none.
+// cause is a kind of change and its facts; coefficients and gamma of auto have no facts.
 type cause struct {
 	kind    string
 	groups  []group
 	details []quant.Detail
 }
 
-// comparison finds what differs between two states.
+// comparison finds the differences between two states.
 type comparison struct {
 	a, b   state
 	toA    []graphstore.Vertex // by vertex of b
@@ -77,7 +76,7 @@ func compare(a, b state, take func(kind string, g group)) {
 	}
 }
 
-// vertex compares what the states say of one vertex, u in a and v in b.
+// vertex compares one vertex in both states, u in a and v in b.
 func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	f := fact{u: id, about: [2]about{c.a.about(u), c.b.about(v)}}
 	was, is := &f.about[before], &f.about[after]
@@ -140,8 +139,8 @@ func (c *comparison) edge(u, v event.ID, was, is float64) {
 	c.take(quant.CauseEdges, group{{kind: event.KindEdge, u: u, v: v, weight: [2]float64{was, is}}})
 }
 
-// fact is what differs between the two states about one thing, with what it was
-// before and is after. Kind says what counts of it.
+// fact is one difference between the two states, with the values before and after. Kind selects the
+// fields that matter.
 type fact struct {
 	kind event.Kind // edge, label, prediction or member
 	u, v event.ID   // v: the other end of an edge
@@ -150,18 +149,18 @@ type fact struct {
 	about  [2]about   // of a vertex
 }
 
-// about is what a state says of a vertex.
+// about has the facts of a vertex in a state.
 type about struct {
 	label known
-	// of its prediction by an event; nil: none. What a built-in classifier says follows from other
-	// facts
+	// of its prediction by an event; nil: none. Predictions of a built-in classifier follow from
+	// other facts
 	units        []uint32
 	rests        graphstore.Evidence
 	multiplicity uint32 // in the community
 	pair         *pairs.Pair
 }
 
-// known is the label of a vertex, of whatever role.
+// known is the label of a vertex, of any role.
 type known struct {
 	graphstore.Label
 	drawn    graphstore.Audit // when it is an audit label
@@ -245,7 +244,7 @@ func (s *state) find(id event.ID) graphstore.Vertex {
 	return nobody
 }
 
-// about returns what the state says of a vertex, which may be nobody. Lists are copies.
+// about returns the facts of a vertex, which may not exist. Lists are copies.
 func (s *state) about(v graphstore.Vertex) about {
 	if v == nobody {
 		return about{label: nothingKnown}
@@ -265,7 +264,7 @@ func (s *state) about(v graphstore.Vertex) about {
 	return out
 }
 
-// of returns what the state says of the vertex of a name.
+// of returns the facts of the vertex with a name.
 func (s *state) of(id event.ID) about { return s.about(s.find(id)) }
 
 // neighbors visits the neighbours of v and the weights of their edges.

@@ -8,7 +8,7 @@ import (
 	"gqlstream/quant"
 )
 
-// details counts what the changes of a cause are.
+// details counts the changes of a cause by kind.
 func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 	t := counts{}
 	for _, g := range c.groups {
@@ -50,7 +50,7 @@ func (t *counts) add(what string) {
 	(*t)[i].Count++
 }
 
-// what describes a member by its label, or by its predicted class.
+// what describes a member by its label, or else by its predicted class.
 func (w *Walk) what(s *state, id event.ID) string {
 	switch v := s.of(id); {
 	case v.label.Class != event.NoClass:
@@ -78,7 +78,7 @@ func appeared(was, is bool) string {
 	return "changed"
 }
 
-// where says what a vertex is to the community.
+// where describes the relation of a vertex to the community.
 func where(here, there *state, id event.ID) string {
 	switch {
 	case here.of(id).multiplicity > 0 || there.of(id).multiplicity > 0:

@@ -47,8 +47,8 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	return end
 }
 
-// arrive puts every cause in place and returns them with what auto decides otherwise there. From
-// here on it decides what the combinations say, not what the log would.
+// arrive applies every cause and returns the causes, with the coefficients and gamma of auto if
+// they differ at the second state. From here on the combinations set these, not the log.
 func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	for i := range causes {
 		if err := w.put(ctx, causes[i].groups, after, false); err != nil {
@@ -104,8 +104,8 @@ func (w *Walk) stepAcross(ctx context.Context) error {
 	return err
 }
 
-// To walks to the state of a core and returns what moved the estimate on the way. It is called
-// once.
+// To compares with the state of a core and returns the causes of the estimate's change. It is
+// called once.
 func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Explanation, error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
 	community, known := to.View().FindCommunity(w.options.Community)

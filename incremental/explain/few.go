@@ -9,11 +9,11 @@ import (
 	"gqlstream/quant"
 )
 
-// HideFew removes from an explanation what fewer people did than the privacy floor. Causes with
-// fewer changes are put together, with the smallest others while they are still too few. A cause
+// HideFew removes changes of fewer people than the privacy floor from an explanation. Causes with
+// fewer changes are combined, with the smallest other causes if they are still too few. A cause
 // with a detail of fewer changes loses its details. A floor of 1 hides nothing.
 //
-// If few people did all that happened, the explanation still has their effect: it is the difference
+// If few people made all the changes, the explanation still has their effect: it is the difference
 // of two published records.
 func HideFew(x *quant.Explanation, floor int) {
 	if floor <= 1 {

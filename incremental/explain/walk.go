@@ -26,14 +26,14 @@ const copyEventsMax = 1 << 14
 // ErrUnknown is matched when a state does not have the community.
 var ErrUnknown = errors.New("the community is not known")
 
-// Options say what is explained. The zero value of each optional field has the meaning given.
+// Options select the explained change. The zero value of each optional field has the meaning given.
 type Options struct {
-	Config    incremental.Config // of the pipeline; what it tracks and publishes is not read
+	Config    incremental.Config // of the pipeline; its communities and outputs are not read
 	Community string
 	Estimate  quant.Options
 	Classes   []string // names for the details; nil: none
 
-	// SameFit says that the pipeline did not fit the coefficients of auto anew in between.
+	// SameFit: the pipeline did not fit the coefficients of auto again in between.
 	SameFit bool
 
 	Named    int                  // largest changes named for each cause that has few; 0 names none
@@ -65,13 +65,13 @@ type Walk struct {
 	done    int            // estimates
 	most    int
 
-	// Of auto: what it decided at both ends, what it is to decide now, and whether it
-	// decides anew for every combination instead.
+	// Coefficients and gamma of auto: at both ends, now, and whether auto determines them for every
+	// combination.
 	ends    [2]incremental.Reading
 	reading incremental.Reading
 	refit   bool
 	masses  [2]event.Time // as of when predictions have their masses
-	errors  [2][]float64  // standard errors of what moved and of what was revised on the walk
+	errors  [2][]float64  // standard errors of the moved and the revised part
 }
 
 // Begin copies the state of a core, which stands at p, for one community. The core is not needed
@@ -125,8 +125,8 @@ func (w *Walk) copy(ctx context.Context, s state) (err error) {
 	return w.step(ctx, true)
 }
 
-// endOfTime is the log's time on a walk whose labels age: no label is younger than the
-// log, and those of both states are known from the start.
+// endOfTime is the log time of a comparison with labels that age: no label is younger, and the
+// labels of both states are known from the start.
 const endOfTime event.Time = math.MaxInt64 / 2
 
 // step takes the batch that was filled and empties it, and keeps the estimate when
@@ -140,7 +140,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	}
 	at := w.core.Position() + 1
 	w.batch.First, w.batch.Last, w.batch.Emit = at, at, emit
-	w.batch.EmitAll = emit // a combination is worth the same whichever way led to it
+	w.batch.EmitAll = emit // the value of a combination does not depend on the order of its causes
 	if w.options.Config.HalfLife > 0 {
 		w.batch.Time = endOfTime
 	}
@@ -218,7 +218,7 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 			values[set] = slices.Clone(w.last.Prevalence)
 		}
 	}
-	values[0] = w.from.Estimate.Prevalence // what the copy had there at first, to the last bit
+	values[0] = w.from.Estimate.Prevalence // the first values of the copy, to the last bit
 	return values, nil
 }
 

@@ -3,8 +3,8 @@
 //
 // It is the state behind neighbourhood-aware profiles (NACC; Damke and Hüllermeier, NeurIPS 2025,
 // section 4.2): the soft profile reads the mean of the neighbours' probabilities, the hard profile
-// their majority class. The vertex itself does not vote, an edge counts once whatever its weight,
-// and a neighbour without a prediction does not vote.
+// their majority class. The vertex itself does not vote, an edge counts once for any weight, and a
+// neighbour without a prediction does not vote.
 //
 // Invariant, after every Update, for every vertex v and class j, with N(v) the
 // neighbours of v and u_j the units of 2^-30 of u's prediction:

@@ -26,7 +26,8 @@ type Sums struct {
 	classes int
 	at      event.Time // as of when evidence has its mass
 	width   int        // of a row: 1 + K, and K more where hard votes are kept
-	// a row for each vertex: the mass that votes, K sums of what it says and, if kept, K hard votes
+	// a row for each vertex: the mass of the votes, K sums of predictions and, if stored, K hard
+	// votes
 	votes   []uint64
 	changed []Vertex
 	before  []uint64 // rows of those in changed, before the last Update
@@ -64,10 +65,9 @@ func (s *Sums) read(row []uint64) Votes {
 	return votes
 }
 
-// Update brings the sums from the graph before delta to the graph of view and
-// returns the vertices whose votes changed, once each and in no order that says anything.
-// The result is valid until the next Update. Net changes of nothing (an edge
-// replaced by another to an equal prediction) may be listed.
+// Update brings the sums from the graph before delta to the graph of view and returns the vertices
+// with changed votes, once each, in no particular order. The result is valid until the next Update.
+// Net changes of nothing (an edge replaced by another to an equal prediction) may be listed.
 func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 	s.begin(view)
 
@@ -90,8 +90,8 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 	return s.changed
 }
 
-// Age gives all evidence the mass that it has at another time, and returns the vertices whose votes
-// changed as Update does.
+// Age computes the mass of all evidence for another time, and returns the vertices with changed
+// votes, as Update does.
 func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
 	s.begin(view)
 	then := s.at
@@ -111,7 +111,7 @@ func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
 	return s.changed
 }
 
-// At returns the time as of which evidence has its mass.
+// At returns the time of the masses of evidence.
 func (s *Sums) At() event.Time { return s.at }
 
 // begin forgets the changes of the last Update.

@@ -10,15 +10,15 @@ const (
 	// Unit is one in the sums over vertices two steps away: integers, so that the order of the
 	// neighbours does not show.
 	Unit = 1 << 16
-	// NeighboursMost is the number of neighbours up to which these sums fit. A vertex of more
-	// has none: its own neighbours say all.
+	// NeighboursMost is the largest number of neighbours for which these sums fit. A vertex with
+	// more has none.
 	NeighboursMost = 1<<16 - 1
 )
 
-// AddNext adds up what the neighbours of v say of theirs: to means, the mean prediction of the
-// neighbours of each, and to walks, the labels among these over their number, without the label
-// of v itself. Both have length K and are in units of 1/Unit. It returns the number of neighbours
-// that have a mean: all of them if v has a prediction, and 0 where they are too many.
+// AddNext sums over the neighbours of v: to means, the mean prediction of the neighbours of each,
+// and to walks, the labels among these over their number, without the label of v itself. Both have
+// length K and are in units of 1/Unit. It returns the number of neighbours that have a mean: all of
+// them if v has a prediction, and 0 where they are too many.
 func (p *Pairs) AddNext(
 	means, walks []uint32, view graphstore.View, sums *neighborhood.Sums, v Vertex,
 ) (n uint32) {

@@ -11,11 +11,11 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Whole is the freshness of a label whose vertex is predicted as it was then.
+// Whole is the freshness of a label if the prediction of its vertex is still that of the pair.
 const Whole = 1 << 8
 
-// Pair is what was said of a labelled vertex when its prediction was replaced. It is immutable but
-// for Fresh.
+// Pair has the prediction and the surroundings of a labelled vertex when its prediction was
+// replaced. It is immutable except for Fresh.
 type Pair struct {
 	Version    uint32             // of the model, index in graphstore.View.Versions
 	Time       event.Time         // of the prediction
@@ -23,7 +23,7 @@ type Pair struct {
 	Own        []uint32           // K: the prediction, in units of 2^-30
 	Votes      neighborhood.Votes // of the neighbours: their mean as that of one neighbour, or none
 	Neighbours uint32             // that say Next: 0 where there are none, or too many
-	Next       []uint32           // K: sums of what the neighbours' neighbours say; see AddNext
+	Next       []uint32           // K: sums over the neighbours' neighbours; see AddNext
 	Labels     []uint32           // K: calibration labels among the neighbours, in units of 1/Whole
 	Walks      []uint32           // K: labels two steps away, likewise; see AddNext
 	Fresh      uint32             // as of the last prediction, at most Whole
@@ -164,7 +164,7 @@ func (p *Pairs) Observed(view graphstore.View, v Vertex) uint32 {
 	return view.Evidence(v).Observations
 }
 
-// Votes returns what the neighbours said of themselves then.
+// Votes returns the neighbours' votes at the time of the pair.
 func (p *Pairs) Votes(sums *neighborhood.Sums, v Vertex) neighborhood.Votes {
 	if pair := p.frozen[v]; pair != nil {
 		return pair.Votes
@@ -172,8 +172,8 @@ func (p *Pairs) Votes(sums *neighborhood.Sums, v Vertex) neighborhood.Votes {
 	return sums.Votes(v)
 }
 
-// Fresh returns how far the label of v, of any role, still says what v is, in units of 1/Whole:
-// 0 without a label.
+// Fresh returns the freshness of the label of v, of any role, in units of 1/Whole; 0 without a
+// label.
 func (p *Pairs) Fresh(view graphstore.View, v Vertex) uint32 {
 	if view.Label(v).Class == event.NoClass {
 		return 0
@@ -202,8 +202,8 @@ func (p *Pairs) Freshness() float64 {
 	return float64(p.units) / (Whole * float64(p.labels))
 }
 
-// Changes lists what the last Update changed, by vertex. Vertices are listed whose label or
-// prediction changed, whether or not that shows. It is read-only.
+// Changes lists the changes of the last Update, by vertex. It includes every vertex with a changed
+// label or prediction, also if its pair is equal. It is read-only.
 func (p *Pairs) Changes() []Change { return p.changes }
 
 // freshness returns 1 - |now - then|/2 in units of 1/Whole.

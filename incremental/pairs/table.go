@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Row is a label whose pair is frozen, or waits, as a checkpoint keeps it. Probabilities are in
-// units of 2^-30; the lists of one that is not frozen are empty.
+// Row is a label with a frozen or waiting pair, as stored in a checkpoint. Probabilities are in
+// units of 2^-30; the lists of a pair that is not frozen are empty.
 type Row struct {
 	Vertex     uint32
 	Waits      uint32     // predictions that are passed over before the pair may be frozen
@@ -21,14 +21,14 @@ type Row struct {
 	Own        []uint32   // K: the prediction
 	Near       []uint32   // K: mean of the neighbours' predictions; none: no neighbour had one
 	Majority   uint32     // the class that most of them said, where it is kept; else 0
-	Neighbours uint32     // of which Next is the sum
+	Neighbours uint32     // number of terms of Next
 	Next       []uint32   // K: means of the neighbours' neighbours, in units of 2^-16
 	Labels     []uint32   // K: labels among the neighbours, in units of 1/256
 	Walks      []uint32   // K: labels two steps away by the walks there, in units of 2^-16
 }
 
-// Rows returns the labels whose pairs are frozen, or wait, by vertex: all that Restore needs beside
-// the graph.
+// Rows returns the labels with frozen or waiting pairs, by vertex: with the graph, the input of
+// Restore.
 func (p *Pairs) Rows() []Row {
 	rows := make([]Row, 0, len(p.frozen)+len(p.waits))
 	for v, n := range p.waits {
@@ -57,7 +57,7 @@ func (p *Pairs) Rows() []Row {
 	return rows
 }
 
-// Restore returns the pairs of the graph of view whose Rows these are.
+// Restore returns the pairs of the graph of view from their Rows.
 func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, error) {
 	p := New(classes, hard)
 	p.grow(view.Vertices())

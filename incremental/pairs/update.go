@@ -43,8 +43,8 @@ func (p *Pairs) count(v Vertex, w Weight, sign int) {
 	}
 }
 
-// collect lists the vertices whose label or prediction changed, and those whose pair ends with the
-// use of its model version, sorted.
+// collect lists, sorted, the vertices with a changed label or prediction, and those with a pair
+// that ends because its model version is no longer in use.
 func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex {
 	for _, l := range delta.Labels {
 		p.touched = append(p.touched, l.V)
@@ -67,7 +67,7 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 	return p.touched
 }
 
-// follow brings the pair of v, and what its neighbours count of it, to the present.
+// follow updates the pair of v, and the label counts of its neighbours.
 func (p *Pairs) follow(
 	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) {
@@ -99,9 +99,9 @@ func (p *Pairs) follow(
 	}
 }
 
-// correctedWaits is how many predictions of a vertex are passed over before the pair of a label
-// that contradicts the one before it may be frozen. A person whose mind changed is predicted by
-// what was written before for a while: such a pair would be an error of the classifier for ever.
+// correctedWaits is the number of predictions after which the pair of a label that contradicts the
+// one before it may be frozen. For a while after a change of mind, predictions rest on older posts;
+// a pair with such a prediction would count as an error of the classifier for ever.
 const correctedWaits = 4
 
 // correct notes whether the label of v contradicts the one before it.
@@ -211,8 +211,8 @@ func distance(a, b event.Time) uint64 {
 	return uint64(max(a, b)) - uint64(min(a, b))
 }
 
-// freeze returns the pair of v with what was said before delta. The labels around it, and what is
-// said two steps away, are read at the end of the update.
+// freeze returns the pair of v with the predictions from before delta. The labels around it, and
+// the sums two steps away, are read at the end of the update.
 func (p *Pairs) freeze(
 	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) *Pair {

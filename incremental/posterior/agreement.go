@@ -6,16 +6,15 @@ import "gqlstream/graphstore"
 // neighbours agree if there are more.
 const agreementVertices = 512
 
-// agreement returns how far the classes of vertices one step apart covary given all that is known
-// of them, as a part of their variances, and those two steps apart, where that is as much as the
-// label of the one would weigh in c2 of the other. It is in no residual of a label, since labels
-// that are near enough are inputs of each other's posterior. But the posterior says what the label
-// of a neighbour tells: with one of class l more in c1, or in c2, that of v is pi^l, so that
+// agreement returns the covariance of the classes of vertices one step apart, given all
+// observations, as a part of their variances; and that of vertices two steps apart, with the weight
+// of a label of the one in c2 of the other. Residuals of labels do not show it, because near labels
+// are inputs of each other's posterior. The posterior itself shows it: with another label of class
+// l in c1, or in c2, the posterior of v is pi^l, so that
 //
 //	tr Cov = sum_l pi_l (pi_l^l - sum_m pi_m pi_l^m).
 //
-// That is a mean over open vertices. Those whose labels would tell against each other count as
-// independent.
+// agreement averages this over open vertices. A negative covariance counts as zero.
 func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
 	one, two, variance, weights, vertices := 0.0, 0.0, 0.0, 0.0, 0.0
 	pi := make([]float64, len(e.B))
@@ -47,8 +46,8 @@ func twoSteps(view graphstore.View, v Vertex) float64 {
 	return ratio(float64(len(view.Neighbors(v))), float64(ends))
 }
 
-// covariance returns tr Cov of the class of the vertex that was read last with that of a vertex
-// whose label adds so much to counts.
+// covariance returns tr Cov of the class of the vertex that was read last and the class of another
+// vertex, given the weight of the latter's label in counts.
 func (r *Reader) covariance(pi []float64, c *counts, weight float64) (sum float64) {
 	k, all := len(pi), c.all
 	with, mean := make([]float64, k), make([]float64, k)

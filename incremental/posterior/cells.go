@@ -20,14 +20,14 @@ const (
 	// cellSample is the number of open vertices, or up to twice as many, that centres are found
 	// from.
 	cellSample = 2048
-	// meanUnit is one in the units in which posteriors are summed: integers, so that the order of
-	// the vertices does not show.
+	// meanUnit is the number 1 in the integer units of sums of posteriors; integer sums do not
+	// depend on the order of the vertices.
 	meanUnit = 1 << 32
 )
 
-// Cells divide the distributions over the classes into B kinds, so that a community is known by how
-// many of its members are of each. B is 8 K, and 16 for two classes. A vertex is in the cell whose
-// centre is nearest to its posterior, in the distance of Hellinger.
+// Cells divide the distributions over the classes into B kinds. A community is described by the
+// number of its members in each cell. B is 8 K, and 16 for two classes. A vertex is in the cell
+// with the centre nearest to its posterior, in Hellinger distance.
 type Cells struct {
 	Roots []float64 // B x K: centres, the square roots of distributions
 	Means []float64 // B x K: mean posterior of the open vertices in each cell
@@ -74,7 +74,7 @@ func (c *Cells) centre(roots []float64, in []int, counts []float64, classes int)
 	}
 }
 
-// grid sets the first centres. The vertices of which a class is the largest are divided at the
+// grid sets the first centres. The vertices with the same largest class are divided at the
 // quantiles of its probability; two classes share all cells, divided by the probability of the
 // second.
 func (c *Cells) grid(sample []float64, classes int) {
@@ -125,7 +125,7 @@ func largestTwo(p []float64) (first, second int) {
 	return first, max(second, 0)
 }
 
-// nearest returns the cell of the posterior p, whose square roots are root. It looks at the cells
+// nearest returns the cell of the posterior p, with the square roots root. It compares the cells
 // that began with the two largest classes.
 func (c *Cells) nearest(p, root []float64) (cell int) {
 	k := len(p)

@@ -17,8 +17,8 @@ const (
 	fitLabelsMax = 20_000
 )
 
-// Epoch is the coefficients of the posterior, and what the whole graph says of the
-// classes under them. It is immutable once made.
+// Epoch is the coefficients of the posterior, and the sums over the whole graph under them. It is
+// immutable once made.
 type Epoch struct {
 	Coefficients
 	Cells
@@ -48,8 +48,8 @@ type Epoch struct {
 	Vertices  float64   // how many unlabelled vertices have a posterior
 	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
-	// 2: how far classes one step apart covary given what is known of them, and two steps apart;
-	// see agreement
+	// 2: covariance of classes one step apart and two steps apart, given the observations; see
+	// agreement
 	Agreement []float64
 }
 
@@ -62,8 +62,8 @@ func (e *Epoch) Same(other *Epoch) bool {
 // Weight returns the weight of a calibration label; nil is one for each.
 type Weight func(v Vertex) float64
 
-// fitted returns the epoch of the labels of view, without what the whole graph says, or
-// nil when no label has weight.
+// fitted returns the epoch of the labels of view, without the sums over the whole graph, or nil
+// when no label has weight.
 func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weight) *Epoch {
 	classes, labels := s.classes, s.labels()
 	if weight == nil {
@@ -93,8 +93,8 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	return e
 }
 
-// measure sets what the whole graph says under the coefficients. Posteriors are those of the cells;
-// open says how many open vertices each cell has.
+// measure sets the sums over the whole graph under the coefficients. Posteriors are those of the
+// cells; open says how many open vertices each cell has.
 func (s *State) measure(view graphstore.View, open []uint64) {
 	e, k, b := s.epoch, s.classes, len(open)
 	e.Edges = uint64(view.Edges())

@@ -15,7 +15,7 @@ import (
 type kept struct {
 	cell uint16 // 1 + its cell; 0: it is not counted
 	top  uint16 // the class that its prediction is for
-	open uint16 // how far no label says what it is, in units of 1/pairs.Whole
+	open uint16 // one minus the freshness of its label, in units of 1/pairs.Whole
 	mass uint16 // of its prediction, in units of 1/massWhole; see massOf
 }
 
@@ -25,14 +25,14 @@ const massWhole = graphstore.MassWhole
 // unit is one member in the counts of cells.
 const unit = pairs.Whole * massWhole
 
-// Histogram says how many open members of a community are in each cell. All counts are integers, of
+// Histogram counts the open members of a community in each cell. All counts are integers, of
 // members with their multiplicities, so that after any history they equal a recount. A member with
-// a label counts as far as the label is no longer fresh. Every member counts as much as the mass of
-// its prediction, so that members who said nothing lately are represented by those who did.
+// a label counts with one minus the freshness of the label. Every member counts with the mass of
+// its prediction, so members with recent posts represent the others.
 type Histogram struct {
 	cells   []uint64 // B, in units of 1/unit, as the others
 	tops    []uint64 // K: by the class that the prediction is for
-	all     []uint64 // B, in units of 1/massWhole: whether a label says what a member is or not
+	all     []uint64 // B, in units of 1/massWhole: with labels or not
 	members uint64   // the multiplicity of all members with a prediction
 	squares [2]uint64
 	// B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
@@ -162,7 +162,7 @@ func (s *State) countAs(view graphstore.View, v Vertex, now kept, why causes) (m
 	return s.epoch.moved(int(was.cell)-1, int(now.cell)-1, s.classes)
 }
 
-// learn notes that a member is in another cell by what labels said of its neighbours.
+// learn notes that a member is in another cell because of labels of its neighbours.
 func (h *Histogram) learn(from, to int, multiplicity int64) {
 	if h.learned == nil {
 		h.learned = make([]int64, len(h.all))
@@ -171,9 +171,9 @@ func (h *Histogram) learn(from, to int, multiplicity int64) {
 	h.learned[to] += multiplicity
 }
 
-// Learned calls visit for the communities, in order, in which members are in other cells since the
-// last call because labels of their neighbours came or went, and for nothing else. without is All
-// as it would be otherwise.
+// Learned calls visit for each community, in order, with members that changed their cell since the
+// last call only because labels of their neighbours came or went. without is All without these
+// changes.
 func (s *State) Learned(visit func(id graphstore.Community, without []float64)) {
 	for _, id := range slices.Sorted(maps.Keys(s.inside.learned)) {
 		h := s.inside.histograms[id]
@@ -187,8 +187,8 @@ func (s *State) Learned(visit func(id graphstore.Community, without []float64)) 
 	clear(s.inside.learned)
 }
 
-// move takes a vertex off the histograms of the communities that it was a member of, and adds it to
-// those that it is in now, as far as it is open now.
+// move removes a vertex from the histograms of its former communities and adds it to those of its
+// present ones, with its present open part.
 func (n *inside) move(was, is []membership, k *kept, open, mass uint16) {
 	for _, m := range was {
 		n.histograms[m.Community].count(*k, m.Multiplicity, true)
@@ -229,8 +229,8 @@ func (s *State) Age(view graphstore.View, at event.Time) (changed bool) {
 	return changed
 }
 
-// openness returns how far no label says what v is, in units of 1/pairs.Whole: 0 without a
-// prediction, which would say it.
+// openness returns one minus the freshness of the label of v, in units of 1/pairs.Whole; 0 without
+// a prediction.
 func (s *State) openness(view graphstore.View, v Vertex) uint16 {
 	if view.Prediction(v) == nil {
 		return 0

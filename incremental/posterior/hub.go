@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// hubDegree is the number of neighbours from which on a prediction counts for what it moves in
-	// all of them together.
+	// hubDegree is the least number of neighbours for which a prediction's common effect on all of
+	// them is counted.
 	hubDegree = 8
 	// hubSlope bounds how far a posterior moves with the mean prediction of its neighbours.
 	hubSlope = 2
@@ -29,11 +29,11 @@ func (s *State) spoken(view graphstore.View, p graphstore.PredictionChange) {
 	s.hubs[p.V] += apart / event.One
 }
 
-// Hubs calls visit for every community that vertices with many neighbours moved since the last
-// call, and for each of these vertices: how many members it replaced, as it were, because their
-// posteriors move together with its prediction. computed are vertices whose posteriors moved, by as
-// much as moves says. A prediction moves the mean of d neighbours' predictions by 1/d of its own
-// way.
+// Hubs calls visit for every community and every vertex with many neighbours that moved it since
+// the last call, with the equivalent number of replaced members: their posteriors move together
+// with its prediction. computed are the vertices with moved posteriors, and moves the sizes of
+// these movements. A prediction moves the mean of d neighbours' predictions by 1/d of its own
+// movement.
 func (s *State) Hubs(
 	view graphstore.View, computed []Vertex, moves []float64,
 	visit func(c graphstore.Community, members float64),

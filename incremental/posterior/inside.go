@@ -19,7 +19,7 @@ type inside struct {
 	open            int          // open vertices of the graph
 	histograms      []*Histogram // by community
 	classes         int
-	learned         map[graphstore.Community]struct{} // whose histograms have learned; see Learned
+	learned         map[graphstore.Community]struct{} // communities with learned histograms; see Learned
 
 	before map[Vertex]past // of the vertices that the update changes
 	order  []Vertex        // they, sorted
@@ -29,7 +29,7 @@ type inside struct {
 	pool        []membership // backing of before
 }
 
-// past says what a vertex was a member of before an update, and whether it was open.
+// past has the communities of a vertex before an update, and whether it was open.
 type past struct {
 	list []membership // by community
 	open bool
@@ -91,9 +91,9 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 }
 
 // update follows delta: first the edges, between the old members, then one member after the other,
-// over the new edges. A vertex that comes to its first community is touched. What was kept of it is
-// forgotten unless it was a label: it is as old as the last time when it was read, and a restart
-// does not know when that was.
+// over the new edges. A vertex that comes to its first community is touched. Its stored posterior
+// is dropped unless it was a label: the posterior dates from its last read, and a restart does not
+// know that time.
 func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 	n := &s.inside
 	n.grow(view)

@@ -14,24 +14,23 @@ import (
 )
 
 const (
-	// movedShare is the share of the labels that must have changed, they or their predictions,
-	// and by which the number of open vertices or of edges must differ from that at the last
-	// fit, before coefficients are fitted anew.
+	// movedShare is the change since the last fit that causes a new one: the share of labels that
+	// changed (they or their predictions), or the relative change of the number of open vertices or
+	// edges.
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
-	// listedPart is the part of all vertices above which those that were touched are found by a
-	// look at all.
+	// If more than this part of all vertices is touched, a scan of all vertices finds them.
 	listedPart = 64
 )
 
 // State holds the posteriors of all vertices and follows the graph. One goroutine owns
 // it; between two changes any number may read it.
 //
-// Update notes what changed. Ready computes the posteriors of labels and members whose own
-// inputs changed, for the graph as it is; see Update. What changed two steps away is read with
-// the next such computation, and at the latest by Flush: after it, all posteriors equal those
-// of Rebuild under the same epoch bit for bit.
+// Update notes what changed. Ready computes the posteriors of labels and members whose own inputs
+// changed, for the graph as it is; see Update. Changes two steps away are read with the next such
+// computation, at the latest by Flush: after it, all posteriors equal those of Rebuild under the
+// same epoch bit for bit.
 type State struct {
 	classes int
 	pairs   *pairs.Pairs
@@ -45,7 +44,7 @@ type State struct {
 	massesAt event.Time // as of when predictions have their masses
 
 	epoch   *Epoch               // nil while there is no label
-	held    bool                 // whether the epoch stays whatever the log says, see Hold
+	held    bool                 // whether the epoch stays until the next Hold
 	version uint32               // of the last epoch
 	kept    []kept               // n: how communities count the vertex
 	labelPi map[Vertex][]float64 // K each: posteriors of the labels
@@ -55,7 +54,7 @@ type State struct {
 	dirty []causes
 	// vertices with many neighbours: how far their predictions moved since Hubs
 	hubs     map[Vertex]float64
-	touched  []Vertex  // those that are dirty
+	touched  []Vertex  // the dirty vertices
 	computed []Vertex  // by the last computeTouched
 	moves    []float64 // how far each of them moved
 	pi, root []float64 // scratch
@@ -166,9 +165,9 @@ func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
 	})
 }
 
-// due reports whether the log wants another epoch: a tenth of the labels, or of what is predicted
-// of them, is another, open vertices or edges are a tenth more or fewer, most labels have a
-// prediction of another model version, or an hour has passed.
+// due reports whether another epoch is due: a tenth of the labels or of their predictions changed,
+// the number of open vertices or edges changed by a tenth, most labels have a prediction of another
+// model version, or an hour has passed.
 func (s *State) due(view graphstore.View, now event.Time) bool {
 	e := s.epoch
 	if s.held || e == nil {
@@ -181,15 +180,15 @@ func (s *State) due(view graphstore.View, now event.Time) bool {
 		now-e.Began >= event.Time(epochMax)
 }
 
-// moved reports whether a count differs by movedShare from what it was.
+// moved reports whether a count differs by movedShare from its former value.
 func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
 // Ready computes the posteriors of labels and of members of communities where their inputs changed.
-// It returns those vertices, valid until the next call, and whether an epoch began, with which all
-// were. ends is called before an epoch ends, when all counts are still those of its cells, with the
-// vertices that were computed under it.
+// It returns those vertices, valid until the next call, and whether an epoch began; then it
+// computed all. ends is called before an epoch ends, while all counts are still those of its cells,
+// with the vertices that were computed under it.
 func (s *State) Ready(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 	ends func(computed []Vertex),
@@ -208,8 +207,8 @@ func (s *State) Ready(
 	return nil, true
 }
 
-// sortTouched sorts what was touched, so that memory is read from front to back. Where that is a
-// good part of all vertices a look at each takes a tenth of the time.
+// sortTouched sorts the touched vertices, so that memory is read from front to back. If they are a
+// large part of all vertices, a scan of all takes a tenth of the time.
 func (s *State) sortTouched() {
 	if len(s.touched)*listedPart < len(s.dirty) {
 		slices.Sort(s.touched)
@@ -223,9 +222,9 @@ func (s *State) sortTouched() {
 	}
 }
 
-// Flush computes all posteriors that are read for the graph as it is: what Restore computes.
-// A log that is read on from here gives the same bits as one that is read on after a restart.
-// It returns the vertices that it computed.
+// Flush computes all posteriors that are read, for the present graph, as Restore does. So the log
+// after this point gives the same bits with and without a restart. It returns the vertices that it
+// computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
 	for v, why := range s.spoke {
 		if why != 0 {
@@ -239,7 +238,7 @@ func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed [
 	return s.computed
 }
 
-// touch has v computed anew if it is read.
+// touch marks v for computation, if it is read.
 func (s *State) touch(v Vertex, why causes) {
 	if s.dirty[v] == 0 {
 		s.touched = append(s.touched, v)
@@ -247,7 +246,7 @@ func (s *State) touch(v Vertex, why causes) {
 	s.dirty[v] |= why
 }
 
-// computeTouched computes the posteriors that are read of what was touched. One that is not read is
+// computeTouched computes the posteriors of touched vertices that are read. Another vertex is
 // touched again when it becomes a label or a member.
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	s.computed, s.moves = s.computed[:0], s.moves[:0]
@@ -286,8 +285,8 @@ func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex, why 
 	s.computed, s.moves = append(s.computed, v), append(s.moves, moved)
 }
 
-// Hold replaces the epoch by another one of the same classes, which stays whatever the log
-// says; nil has the next Ready fit one on the graph as it is, which stays no longer than usual.
+// Hold replaces the epoch by another one of the same classes, which stays until the next Hold. With
+// nil the next Ready fits an epoch on the present graph, which ends as usual.
 func (s *State) Hold(view graphstore.View, e *Epoch) {
 	s.held = e != nil
 	if s.held && e == s.epoch {
@@ -305,12 +304,12 @@ func (s *State) Held() bool { return s.held }
 // Epoch returns the epoch, nil while there is no label.
 func (s *State) Epoch() *Epoch { return s.epoch }
 
-// LabelPosterior returns the posterior of a calibration label, K, for what its pair reads; nil for
-// other vertices. It is read-only.
+// LabelPosterior returns the posterior of a calibration label, K, computed from the inputs of its
+// pair; nil for other vertices. It is read-only.
 func (s *State) LabelPosterior(v Vertex) []float64 { return s.labelPi[v] }
 
-// Epochs returns the epoch as the one row of a table, one without a prior where there is
-// no label: all that Restore needs beside the graph.
+// Epochs returns the epoch as the one row of a table, without a prior if there is no label: with
+// the graph, the input of Restore.
 func (s *State) Epochs() []Epoch {
 	if s.epoch == nil {
 		return []Epoch{{Version: s.version}}

@@ -28,10 +28,10 @@ var DrawnWays = []Drawn{drawnAtRandom, drawnByClass}
 // costs a second pass over all vertices.
 const correctionLeast = 1e-3
 
-// judge says whether the calibration labels are typical of the open vertices, whose mean posterior
-// is given, and corrects the posteriors for what they are not. With T the largest difference of a
-// class between that mean and the mean posterior of the labels, in standard errors of the latter,
-// the shares of the graph are taken to be
+// judge tests whether the calibration labels are typical of the open vertices, given the mean
+// posterior of the latter, and corrects the posteriors if they are not. With T the largest
+// difference of a class between that mean and the mean posterior of the labels, in standard errors
+// of the latter, the shares of the graph are taken to be
 //
 //	q_G = pi0 + (1 - 1/T²) (q - pi0),   pi0 if T is below 1,
 //
@@ -121,10 +121,10 @@ func correctionFactor(atypical float64, drawn Drawn) float64 {
 	return max(0, 1-1/(atypical*atypical))
 }
 
-// correctionNoise returns the covariance of the error of shares that are corrected, K x K. With f
-// the factor of judge it is f times that of the adjusted count, whose error comes from the mean
-// posteriors of the labels: f is the share of the variance between both that is not noise, so that
-// this is the variance of a normal mean given an observation of it (empirical Bayes).
+// correctionNoise returns the covariance of the error of the corrected shares, K x K: f times that
+// of the adjusted count, with f the factor of judge. The error of the adjusted count comes from the
+// mean posteriors of the labels. f is the share of the variance between both that is not noise, so
+// the result is the variance of a normal mean given an observation of it (empirical Bayes).
 func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 	k := len(e.Prior)
 	noise := make([]float64, k*k)
@@ -187,9 +187,8 @@ func (s *State) Followed(view graphstore.View, sums *neighborhood.Sums) *Epoch {
 	return &e
 }
 
-// openByCell counts the open vertices in each cell. The posteriors of those that are in no
-// community are computed here: what was kept of them is as old as the last time when it was read,
-// and a restart does not know when that was.
+// openByCell counts the open vertices in each cell. The posteriors of vertices without a community
+// are computed here: stored ones date from their last read, and a restart does not know that time.
 func (s *State) openByCell(view graphstore.View, sums *neighborhood.Sums) []uint64 {
 	open := make([]uint64, len(s.epoch.Means)/s.classes)
 	var lock sync.Mutex
@@ -217,7 +216,7 @@ func (s *State) openByCell(view graphstore.View, sums *neighborhood.Sums) []uint
 	return open
 }
 
-// meanOf returns the mean posterior of the open vertices, of which each cell has so many.
+// meanOf returns the mean posterior of the open vertices, given their number in each cell.
 func (e *Epoch) meanOf(open []uint64) []float64 {
 	mean, k := make([]float64, len(e.Prior)), len(e.Prior)
 	for z, n := range open {

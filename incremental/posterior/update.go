@@ -18,11 +18,10 @@ const (
 	byLabels        // a label that came or went, which is only known now
 )
 
-// Update follows the graph from before delta to view; votes are those whose sums over neighbours
-// changed. sums and pairs have been updated for the same delta. The next Ready computes the
+// Update follows the graph from before delta to view; votes are the vertices with changed sums over
+// neighbours. sums and pairs have been updated for the same delta. The next Ready computes the
 // vertices whose own inputs changed: their prediction, their edges, the predictions and the labels
-// of their neighbours. Flush computes the neighbours of these as well, which read them two steps
-// away.
+// of their neighbours. Flush also computes their neighbours, which read the change two steps away.
 func (s *State) Update(
 	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex,
 ) {

@@ -53,7 +53,7 @@ type Reader struct {
 	prior    []float64 // K: pi0
 
 	often           float64   // 1 - 1/n for a prediction that rests on n observations
-	own, near, next []float64 // K: what f, g, h are proportional to
+	own, near, next []float64 // K: f, g, h before normalisation
 	one, two        counts    // c1, c2
 }
 
@@ -251,9 +251,9 @@ func (in *Reader) mix(dst []float64, c *counts, m, logM float64) {
 	}
 }
 
-// score writes to dst numbers whose exponentials pi of the vertex that was read last is
-// proportional to: log pi0 + b + the views times theta. Terms that all classes share are left out,
-// such as the sums that f, g and h are divided by.
+// score writes the logarithm of pi of the vertex that was read last to dst, up to a constant: log
+// pi0 + b + the views times theta. Terms that all classes share are omitted, such as the
+// normalising sums of f, g and h.
 func (in *Reader) score(dst []float64) {
 	far, t := in.far(), in.coefficients.Theta
 	own := t[viewOwn] + float64(far*t[viewFar]) + float64(in.often*t[viewOften])
@@ -268,7 +268,7 @@ func (in *Reader) score(dst []float64) {
 	in.scoreMixed(dst, &in.two, t[viewLabels+1], t[viewLabels+3])
 }
 
-// scoreMixed adds both views of label counts to scores, less what they are for a class without a
+// scoreMixed adds both views of label counts to scores, minus their value for a class without a
 // label; see mix.
 func (in *Reader) scoreMixed(dst []float64, c *counts, most, least float64) {
 	none := float64(least * logMixingLeast) // the logarithm of mixingMost is 0
