@@ -19,7 +19,7 @@ type inside struct {
 	open            int          // open vertices of the graph
 	histograms      []*Histogram // by community
 	classes         int
-	learned         map[graphstore.Community]struct{} // communities with learned histograms; see Learned
+	learned         map[graphstore.Community]struct{} // see Learned
 
 	before map[Vertex]past // of the vertices that the update changes
 	order  []Vertex        // they, sorted

@@ -20,7 +20,7 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
-	// If more than this part of all vertices is touched, a scan of all vertices finds them.
+	// listedPart: if more than this part of all vertices is touched, a scan finds them.
 	listedPart = 64
 )
 
