@@ -38,7 +38,7 @@ const noVersion = ^uint32(0)
 // before records speak of it: a few strays of an old one are no roll-out.
 const noticeAt = 0.01
 
-// incomingVersion returns the model version whose roll-out records speak of, or noVersion.
+// incomingVersion returns the model version of the roll-out that records report, or noVersion.
 func incomingVersion(view graphstore.View) uint32 {
 	r, ok := view.RollOut()
 	if !ok || float64(r.VerticesCovered) < noticeAt*float64(r.Vertices) {
@@ -47,9 +47,9 @@ func incomingVersion(view graphstore.View) uint32 {
 	return r.Version
 }
 
-// modelVersion returns the model version of most members of a community, and whether
-// there are others: a built-in classifier beside the version in use. A community
-// without predictions has the version in use.
+// modelVersion returns the model version of most members of a community, and whether there are
+// others: a built-in classifier next to the version in use. A community without predictions has the
+// version in use.
 func (c *Core) modelVersion(
 	id graphstore.Community,
 	view graphstore.View,

@@ -22,7 +22,8 @@ import (
 )
 
 // Config lists what the core tracks and which estimates it makes. It decides results, so its digest
-// is part of every estimate; what does not decide results (where to write) has no place here.
+// is part of every estimate. Settings that do not decide results, such as outputs, do not belong
+// here.
 type Config struct {
 	Pipeline    string            // name in the records; may be empty
 	Classes     int               // K >= 1
@@ -40,13 +41,13 @@ type Config struct {
 	// how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see
 	// outgrown
 	Engine     string `json:",omitempty"`
-	MembersMin int    // fewer people of whom something is known: suppressed; 0: none is
-	// what published shares are multiples of; 0: not rounded
+	MembersMin int    // with fewer known people a community is suppressed; 0: none is
+	// unit of published shares; 0: not rounded
 	Round        float64       `json:",omitempty"`
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
 	Models       Models        `json:",omitzero"`
-	Limits       event.Limits  // of what events make the core hold; see Core.Limit
+	Limits       event.Limits  // of the stored assertions; see Core.Limit
 
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
 	// HalfLife is the age at which a calibration label counts half as much as a fresh
@@ -77,8 +78,8 @@ type Config struct {
 	summedMembers int
 }
 
-// Emit bounds the movement of an estimate that is not published again. Its zero value
-// publishes whatever moved at all.
+// Emit bounds the movement of an estimate that is not published again. Its zero value publishes
+// every movement.
 type Emit struct {
 	Threshold float64 // in standard errors of the last record; 0 is none
 	// of log time, after which anything that moved is published; 0 is ten seconds
@@ -192,7 +193,8 @@ func (c Config) diffusion() diffusion.Config {
 	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
 }
 
-// families returns the cells that the configured methods read, and what else is kept.
+// families returns the cells that the configured methods read, and the further statistics that are
+// stored.
 func (c Config) families() tally.Families {
 	f := tally.Families{ClassMasses: true, Means: true, HalfLife: c.HalfLife}
 	for _, o := range c.Estimates {

@@ -25,7 +25,7 @@ type Core struct {
 	sums   *neighborhood.Sums
 	pairs  *pairs.Pairs
 	scores *prequential.Monitor // how right each model version has been
-	live                        // what a warm core keeps beside the graph; see warm.go
+	live                        // the state of a warm core other than the graph; see warm.go
 
 	position event.Position
 	time     event.Time
@@ -46,7 +46,7 @@ type Core struct {
 type Result struct {
 	Position  event.Position
 	Time      event.Time
-	Events    int              // applied or refused, not counting what did not decode
+	Events    int              // applied or refused, without undecodable messages
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Behind    bool             // records are left for the next emission
@@ -73,8 +73,8 @@ func New(config Config) (*Core, error) {
 	}, nil
 }
 
-// Step applies one batch and returns what it refused and, when the batch ends at an emission
-// boundary, the estimates that moved. The batches of a core must be consecutive.
+// Step applies one batch and returns the refusals and, if the batch ends at an emission boundary,
+// the estimates that moved. The batches of a core must be consecutive.
 func (c *Core) Step(b *event.Batch) Result {
 	view, before := c.store.View(), c.time
 	delta, refused := c.apply(b, view)
@@ -103,8 +103,8 @@ func (c *Core) Step(b *event.Batch) Result {
 	return result
 }
 
-// apply stores a batch and returns what that changed. Where it began or ended the roll-out of a
-// model version, every record says so.
+// apply stores a batch and returns the changes. If it began or ended the roll-out of a model
+// version, every record reports that.
 func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
 	incoming := incomingVersion(view)
 	delta, refused := c.store.Apply(b)
@@ -215,8 +215,8 @@ func (c *Core) Disown(shard int) {
 	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
 }
 
-// disown drops from a list of communities that moved those of other shards. Nobody reads
-// what they came to.
+// disown removes the communities of other shards from a list of moved communities. Their movement
+// is not read.
 func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []graphstore.Community {
 	if c.config.Owned == nil {
 		return moved
@@ -231,8 +231,8 @@ func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []grap
 	})
 }
 
-// Limit sets the limits that the configuration leaves open. They decide what is refused, so
-// a log has them in its settings; see ingest.RecordLimits.
+// Limit sets the limits that the configuration leaves open. They decide refusals, so a log has them
+// in its settings; see ingest.RecordLimits.
 func (c *Core) Limit(l event.Limits) { c.store.Limit(c.config.Limits.Or(l)) }
 
 // hold is the pair that a label is to have.
@@ -273,11 +273,11 @@ func (c *Core) View() graphstore.View { return c.store.View() }
 // Close releases the store's memory.
 func (c *Core) Close() { c.store.Release() }
 
-// After an erasure every checkpoint from before it must go, and one that is left to
-// fall back on needs another beside it: so two checkpoints are owed, soon.
+// After an erasure every earlier checkpoint must be deleted, and the newest checkpoint needs a
+// second one in case of damage. So two checkpoints are due soon.
 const (
 	erasureCheckpoints = 2
-	erasureEvery       = time.Minute // of log time between them at most, whatever CompactEvery says
+	erasureEvery       = time.Minute // of log time between them at most, for any CompactEvery
 )
 
 // erasures counts the checkpoints that the last erasure still needs.
@@ -301,6 +301,6 @@ func (e *erasures) due(before, now event.Time, usual time.Duration) bool {
 	return e.owed > 0 && (usual < 0 || usual > erasureEvery) && crosses(before, now, erasureEvery)
 }
 
-// Erased returns the position of the last erasure, 0 if there was none. A state at
-// that position or after it holds nothing of what was erased.
+// Erased returns the position of the last erasure, 0 if there was none. A state at that position or
+// later has no erased data.
 func (c *Core) Erased() event.Position { return c.erasures.last }

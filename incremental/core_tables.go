@@ -17,8 +17,8 @@ import (
 // that read the log from its beginning with this version and configuration.
 //
 // Under another configuration the number of classes must be that of the state. The communities of
-// the configuration replace the restored ones at the recompute event. What the former configuration
-// decided about the graph stands: what it refused or let expire does not come back.
+// the configuration replace the restored ones at the recompute event. Decisions of the former
+// configuration about the graph stand: refused events and expired assertions do not return.
 func RestoreTables(config Config, sections map[string][]byte, reconfigured bool) (*Core, error) {
 	c, _, err := restoreTables(config, sections)
 	if err == nil && reconfigured && c.pairs.Len() > 0 && c.config.families().HardPair {
@@ -31,7 +31,8 @@ func RestoreTables(config Config, sections map[string][]byte, reconfigured bool)
 	return c, err
 }
 
-// errNoMajorities is returned if a new method reads what the former configuration did not store.
+// errNoMajorities is returned if a new method reads data that the former configuration did not
+// store.
 var errNoMajorities = errors.New("the new methods need the majority class among the neighbours " +
 	"of each label at its time, and the state may not have it: only the whole log has")
 
@@ -54,11 +55,10 @@ func restoreTables(config Config, sections map[string][]byte) (*Core, coreRow, e
 	return c, state, nil
 }
 
-// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
-// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
-// however many communities it has. It is for looking at the graph along the log, not for going on.
-// The number of classes must be that of the state; what else the configuration says about results
-// may differ.
+// RestoreGraph returns a cold core with the graph of a saved state, without kernels and tallies. It
+// stays cold until a batch emits, so its cost does not depend on the number of communities. It
+// serves readers of the graph along the log, not a run. The number of classes must be that of the
+// state; other settings may differ.
 func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
 	c, _, err := restoreCold(config, sections)
 	return c, err

@@ -21,7 +21,7 @@ const lagLeast, lagMost = 1.5, 5.0
 type drift struct {
 	Drift   []float64  // K; nil: none
 	Moment  []float64  // K: the same sum of Moved times its age in seconds
-	DriftAt event.Time // log time as of which
+	DriftAt event.Time // log time of the sums
 }
 
 // at returns the drift at a later time.

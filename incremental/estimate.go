@@ -31,7 +31,7 @@ type gate struct {
 	Published event.Time // when the last record was made
 	Solved    event.Time // when the community was solved last
 
-	// What the last record said beside its shares.
+	// Flags of the last record.
 	Suppressed, Mixed, Switching, CutShort, Drift bool
 }
 
@@ -44,13 +44,13 @@ type publication struct {
 	drifts    []drift // of each of them
 }
 
-// says reports whether the last record says what is to be said now.
+// says reports whether the last record has the present flags.
 func (g gate) says(now gate) bool {
 	now.Published, now.Solved = g.Published, g.Solved
 	return g == now || g.Suppressed && now.Suppressed
 }
 
-// flags appends what a record says beside its shares.
+// flags appends the flags of a record.
 func (g gate) flags(flags []string) []string {
 	for _, f := range []struct {
 		holds bool
@@ -115,8 +115,8 @@ func (c *Core) estimate(
 	return records, behind
 }
 
-// untold returns what the records of a community that were just made leave for the next ones to
-// tell: a movement that Config.Round takes away.
+// untold returns the movement that Config.Round removed from the newest records of a community. The
+// next records publish it.
 func (c *Core) untold(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
 	if c.config.Round > 0 {
 		p = c.tallies.Untold(id, records[0].Counted)
@@ -124,14 +124,14 @@ func (c *Core) untold(id graphstore.Community, records []quant.Estimate) (p tall
 	return p
 }
 
-// emissionWork is what an emission can bear of one shard, in classes times cells: about a quarter
-// of a second of one core. A community costs solveWork besides. More shards bear more, as they are
-// for more workers.
+// emissionWork bounds the work of an emission for one shard, in classes times cells: about a
+// quarter of a second of one core. Each community adds solveWork. The bound grows with the number
+// of shards, because they are for more workers.
 const emissionWork, solveWork = 1 << 23, 512
 
-// toSolve lists the communities to solve, in order: those that were touched, and those whose last
-// record is older than Emit.AtLeastEvery though something has changed. If bounded, it takes those
-// that were solved longest ago, as many as an emission can bear; behind says that some are left.
+// toSolve lists the communities to solve, in order: the touched ones, and those with a change and a
+// last record older than Emit.AtLeastEvery. If bounded, it takes those that were solved longest
+// ago, within the work of an emission; behind means that some remain.
 func (c *Core) toSolve(
 	view graphstore.View,
 	bounded bool,
@@ -184,8 +184,9 @@ func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 	return g
 }
 
-// solve makes every configured estimate of one community, and returns the records if they are to be
-// published, else nil. With all they are published whatever moved, and computed from nothing.
+// solve makes every configured estimate of one community, and returns the records if they must be
+// published, else nil. With all, they are computed completely and published without regard to
+// movement.
 func (c *Core) solve(
 	id graphstore.Community, view graphstore.View, solver *quant.Solver, all bool,
 ) []quant.Estimate {
@@ -245,7 +246,7 @@ func (c *Core) solve(
 	return records
 }
 
-// addFlags adds to a record what does not follow from the statistics of the community alone.
+// addFlags adds the flags of a record that need more than the statistics of the community.
 func (c *Core) addFlags(
 	record *quant.Estimate, read reading, options quant.Options, now gate, before *quant.Snapshot,
 ) {
@@ -261,7 +262,7 @@ func (c *Core) addFlags(
 	}
 }
 
-// header fills what does not depend on the method.
+// header fills the fields that do not depend on the method.
 func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estimate {
 	record := quant.Estimate{
 		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),

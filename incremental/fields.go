@@ -9,13 +9,13 @@ import (
 	"gqlstream/incremental/parallel"
 )
 
-// fields keeps the masses of every community by itself: as a field that follows every
-// step where the kernel is ppr, else as values that are computed anew at each emission.
-// A community that is new since the last emission gets its masses at the next one.
-// Every edge touches every field, so a step costs as much as there are communities.
+// fields stores the masses of each community separately: with the kernel ppr as a field that is
+// updated in every step, otherwise as values that are computed again at each emission. A community
+// that is new since the last emission gets its masses at the next one. Every edge touches every
+// field, so a step costs as much as there are communities.
 type fields struct {
 	core *Core
-	each []kernel // by community, up to those that the last emission knew
+	each []kernel // by community, up to the newest one at the last emission
 }
 
 // kernel holds the masses of one community.
@@ -158,7 +158,7 @@ type fieldRow struct {
 
 const fieldsSection = "fields.arrow" // fieldRow: one for each community
 
-// State implements masses. Values that are computed anew are no state.
+// State implements masses. Values that are computed at each emission are no state.
 func (f *fields) State(add addSection) {
 	var rows []fieldRow
 	for id := range f.each {
@@ -169,7 +169,7 @@ func (f *fields) State(add addSection) {
 	addRows(f.core, add, fieldsSection, true, rows)
 }
 
-// restoreFields reads what State wrote; the tallies have been counted anew.
+// restoreFields reads the output of State; the tallies have been counted again.
 func restoreFields(c *Core, view graphstore.View, sections map[string][]byte) (*fields, error) {
 	rows, err := ownedRows[fieldRow](c, sections, fieldsSection)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // every n-th stands for n.
 const slopeLabelsMax = 512
 
-// countResiduals sums the residuals of the labels: of all, of those of each class, and of those
-// that are members of each community.
+// countResiduals sums the residuals of the labels: over all, by class, and by community over its
+// labelled members.
 func (p *posteriors) countResiduals(view graphstore.View) {
 	p.byClass, p.labels, p.own = nil, nil, map[graphstore.Community]*stats.Residuals{}
 	p.between = nil

@@ -40,9 +40,9 @@ func RoundExplanation(x *quant.Explanation, unit float64) {
 	}
 }
 
-// round makes the shares of a record multiples of a unit of which 1 is a multiple, so that they
-// still sum to one. Bounds move outwards, so that an interval holds what it held. The parts of a
-// change are rounded too, and errors are rounded up: the variance of a count is a function of its
+// round makes the shares of a record multiples of a unit. 1 is a multiple of the unit, so shares
+// still sum to one. Bounds move outwards, so that an interval contains the former one. The parts of
+// a change are rounded too, and errors are rounded up: the variance of a count is a function of its
 // share. A unit of 0 leaves the record as it is. Nothing inside a core is rounded.
 func round(e *quant.Estimate, unit float64) {
 	if unit <= 0 {

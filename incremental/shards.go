@@ -28,8 +28,8 @@ func shardSection(shard int, name string) string {
 
 const shardPrefix = "shard-"
 
-// SectionShard returns the shard of which a section of the state is, and false where it is
-// of the graph, which all workers of a group have alike.
+// SectionShard returns the shard of a section of the state, and false for a section of the graph,
+// which is equal in all workers of a group.
 func SectionShard(name string) (shard int, ok bool) {
 	rest, ok := strings.CutPrefix(name, shardPrefix)
 	if !ok {
@@ -40,7 +40,7 @@ func SectionShard(name string) (shard int, ok bool) {
 	return shard, err == nil
 }
 
-// ofCommunity says of which community a row is.
+// ofCommunity is the community of a row.
 type ofCommunity struct{ Community uint32 }
 
 func (r ofCommunity) community() graphstore.Community { return graphstore.Community(r.Community) }
@@ -60,7 +60,7 @@ func addRows[T communityRow](c *Core, add addSection, name string, copied bool, 
 	}
 }
 
-// ownedRows reads what addRows wrote of the shards that this core estimates, by community.
+// ownedRows reads the output of addRows for the shards of this core, by community.
 func ownedRows[T communityRow](
 	c *Core,
 	sections map[string][]byte,

@@ -31,7 +31,7 @@ type sharedDual struct {
 // sketches were made.
 type measured struct {
 	Reach  float64              // the least of any community, at most 1
-	Lowest float64              // of those that were asked in this round
+	Lowest float64              // of the communities measured in this round
 	Next   graphstore.Community // to be asked
 	Labels float64              // as of the last emission, each by its weight
 
@@ -43,12 +43,12 @@ type measured struct {
 }
 
 const (
-	// dualStartShare divides the tolerance with which a dual starts, so that the first
-	// batches have room.
+	// dualStartShare divides the tolerance at the start of a dual, so that the first batches need
+	// no pushes.
 	dualStartShare = 4
-	// These bound the error of a value of a class, which with many classes is classesTolerance
-	// times their root, in eta of the share of a class; and of a residual, with two classes, and
-	// the power of the classes by which it grows.
+	// Bounds of the error of a value, in eta of the share of a class: of a class, classTolerance,
+	// or with many classes classesTolerance times the root of their number; of a residual,
+	// residualTolerance with two classes, growing with the power residualPower of the classes.
 	classTolerance, classesTolerance = 7, 2.55
 	residualTolerance, residualPower = 1.6, 0.75
 	// reachUsual is the mean value of a community, over the share of labels, below which the
@@ -78,7 +78,7 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 // it is cheaper to read the values when they are asked for.
 const summedMembers = 200
 
-// summed lists the communities of more members, of whichever shard, in order.
+// summed lists the communities with more members, of any shard, in order.
 func (c *Core) summed(view graphstore.View) (list []graphstore.Community) {
 	for id := range graphstore.Community(view.Communities()) {
 		if c.tallies.Vertices(id, view) > cmp.Or(c.config.summedMembers, summedMembers) {
@@ -112,20 +112,20 @@ func (c Config) functions() int {
 	return c.Classes
 }
 
-// residualScale is by what residuals are multiplied, so that they are wrong by residualTolerance
-// where classes are by classTolerance: nearly all of the error of a share comes from them.
+// residualScale is the factor of residuals in the dual, so that their error is residualTolerance
+// where that of classes is classTolerance: nearly all of the error of a share comes from residuals.
 func (c Config) residualScale() float64 {
 	power := math.Pow(max(float64(c.Classes), 2)/2, residualPower)
 	return c.classPart() / (residualTolerance * power)
 }
 
-// classPart is what the error of a value of a class may be, in eta of the share of a class.
+// classPart is the bound on the error of a value of a class, in eta of the share of a class.
 func (c Config) classPart() float64 {
 	return max(classTolerance, classesTolerance*math.Sqrt(float64(c.Classes)))
 }
 
-// changes lists what takes the functions from what the dual holds to what they are: at calibration
-// labels, and at what was one.
+// changes lists the changes from the dual's functions to the present ones, at present and former
+// calibration labels.
 func (d *sharedDual) changes(view graphstore.View) (list []diffusion.ValueChange) {
 	gain, _ := d.core.tallies.LabelGains(view)
 	want := make([]float64, d.dual.Functions())
@@ -168,16 +168,16 @@ func (d *sharedDual) functionsAt(v graphstore.Vertex, class event.Class, g float
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are calibration labels
-// now: classTolerance of eta times what a class has of that share, since Dual.Estimate takes the
-// errors of sums away but for a few hundredths, and more by the root of many classes, since
-// standard errors fall with that of a share. No share is off by more than .05 standard errors at
-// the 99th percentile, with 20 labels or with many.
+// now: classTolerance of eta times the part of a class in that share, because Dual.Estimate removes
+// all but a few hundredths of the errors of sums. With many classes it is larger by the root of
+// their number, because standard errors fall with the root of a share. No share is off by more than
+// .05 standard errors at the 99th percentile, with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	return d.toleranceOf(view, d.core.config.classPart())
 }
 
-// toleranceOf returns eta times this part of what a class has of the share of labels, and less
-// where labels are far.
+// toleranceOf returns eta times this part of a class's share of the labels, and less where labels
+// are far.
 func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
 	c := d.core
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / float64(c.config.Classes)
@@ -187,10 +187,10 @@ func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
 	return max(part*d.Reach*share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
-// Follow implements masses. It costs what the step changed, whatever the number of communities;
-// pushes wait for the emission. Where labels age and time has moved their landmark on, all weights
-// are divided by one power of two, and so is the dual, which is exact; where it moved back, which
-// takes the youngest labels to go, it begins anew.
+// Follow implements masses. Its cost depends on the changes of the step, not on the number of
+// communities; pushes wait for the emission. If labels age and their landmark has moved forward,
+// all weights and the dual are divided by one power of two, which is exact. If the landmark has
+// moved back, because the youngest labels left, the dual starts again.
 func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	c := d.core
 	if halvings := c.tallies.Halvings(); halvings < 0 {
@@ -204,7 +204,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 			d.signs.Forget(v)
 		}
 		for i := range delta.Labels {
-			// a source now, whose own function is most of its value
+			// a source now; its own function is most of its value
 			if l := &delta.Labels[i]; l.After.Class == event.NoClass {
 				d.signs.Forget(l.V)
 			}
@@ -215,8 +215,8 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// settle pushes what steps and these values have changed. A push touches the communities of the
-// vertex that it moves.
+// settle pushes the residuals of the last steps and of these values. A push touches the communities
+// of the vertex that it changes.
 func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange) {
 	d.dual.Update(view, nil, values)
 	d.core.tallies.TouchSources(view, d.dual.Touched())
@@ -228,10 +228,10 @@ func (d *sharedDual) flush(view graphstore.View) {
 	d.dual.ForgetSums()
 }
 
-// measureReach notes the least reach of a community. It asks some communities, also those of other
-// shards, so that every worker has the same dual, and the next time those behind them; all at once
-// where labels have grown by reachGrowth of what they were, because what was least while there were
-// a few labels says nothing of many.
+// measureReach notes the least reach of a community. It measures some communities, also those of
+// other shards, so that every worker has the same dual, and the following ones the next time. It
+// measures all at once if labels have grown by reachGrowth, because the least reach with a few
+// labels says nothing about many.
 func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	c := d.core
 	most, end := reachMembers, graphstore.Community(view.Communities())
@@ -315,7 +315,7 @@ func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []
 	return sums
 }
 
-// Certificate implements masses: it bounds the error of every tally, whatever the community.
+// Certificate implements masses: it bounds the error of every tally, for any community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	return 2 * d.dual.Certificate() // see Dual.Estimate
 }

@@ -34,7 +34,7 @@ func (d *sharedDual) State(add addSection) {
 	addRows(d.core, add, spreadsSection, false, rows)
 }
 
-// restoreShared reads what State wrote; the tallies have been counted anew.
+// restoreShared reads the output of State; the tallies have been counted again.
 func restoreShared(c *Core, view graphstore.View, sections map[string][]byte) (*sharedDual, error) {
 	measured, err := readRow[measured](sections, sharedSection)
 	if err != nil {

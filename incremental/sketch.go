@@ -9,30 +9,29 @@ import (
 	"gqlstream/incremental/tally"
 )
 
-// The second moments of communities beside a dual are not linear in their members, so no dual
-// follows them. They are estimated from the side of the labels. With random signs s at the labels
-// of a class, whose sum is taken to zero, sum s a has the mean square sum (a - mean of a)²; and
-// since the kernel is symmetric it is the sum over the members of a dual whose function is s. So
-// some solves a class serve all communities (Alon, Matias and Szegedy 1996), where a solve for each
-// would take as many as there are. A sketch is such a solve, of one class and sketchFunctions
-// signs, and each community keeps a running mean of its sketches; see tally.Spread. It is divided
-// over emissions: each goes on by what it has earned, on the graph as it then is, and the labels
-// are those that there were when it began, without those that have gone since. Which class is next,
-// and what emissions have earned, hangs on the log alone and not on who estimates what: all workers
-// solve for the same.
+// The second moments of communities are not linear in their members, so a dual cannot give them.
+// They are estimated by random signs at the labels. With random signs s at the labels of a class,
+// shifted to the sum zero, sum s a has the mean square sum (a - mean of a)². The kernel is
+// symmetric, so sum s a is the sum over the members of a dual with the function s. So a few solves
+// a class serve all communities (Alon, Matias and Szegedy 1996), instead of one solve a community.
+// A sketch is such a solve, for one class and sketchFunctions signs, and each community has a
+// running mean of its sketches; see tally.Spread. A sketch is divided over emissions: each
+// continues it within its budget, on the present graph. Its labels are those from its beginning,
+// without those that left since. The next class and the budgets depend on the log alone, not on the
+// division of shards, so all workers solve for the same functions.
 
 const (
-	// sketchFunctions are two blocks, which are solved for side by side. What one sketch says of
-	// sum (a - mean of a)² is off by half of it, a root of two over their number; a running mean by
-	// a seventh to a fifth.
+	// sketchFunctions are two blocks, solved in parallel. The relative error of sum (a - mean of
+	// a)² from one sketch is a half, the root of two over their number; that of a running mean is a
+	// seventh to a fifth.
 	sketchFunctions = 8
 	// sketchTolerance bounds the error of a value as classTolerance does.
 	sketchTolerance = 20
-	// sketchEarned is the work that an emission earns for sketches, in neighbours visited by a
-	// block of functions, see diffusion.Relaxation: about a millisecond of one core, and ten where
-	// neighbours are fetched from memory, on graphs of millions of edges. As much as sketchSaved
-	// emissions earn can be saved up, so that a quiet log is not followed by a long stop. A dual
-	// begins with what sketchFirst of them do, and with up to twice that after a history was read.
+	// sketchEarned is the budget of an emission for sketches, in neighbours visited by a block of
+	// functions (see diffusion.Relaxation): about a millisecond of one core, or ten on graphs of
+	// millions of edges, where neighbours come from memory. At most the budget of sketchSaved
+	// emissions accumulates, so that a quiet log is not followed by a long stop. A dual begins with
+	// the budget of sketchFirst emissions, and with up to twice that after a history was read.
 	sketchEarned             = 1 << 18
 	sketchSaved, sketchFirst = 4, 1 << 9
 	// sketchArriving multiplies it at an emission with arrivingShare more labels than the last one,
@@ -41,8 +40,8 @@ const (
 	sketchArriving, arrivingShare = 16, 0.01
 )
 
-// sketchAll spends what emissions have earned. A core that makes a single emission makes all
-// sketches at once.
+// sketchAll spends the accumulated budget. A core with a single emission makes all sketches at
+// once.
 func (d *sharedDual) sketchAll(view graphstore.View, earned float64) {
 	saved, patient := sketchSaved*earned, d.core.config.Patient
 	d.Credit = max(d.Credit, min(d.Credit+earned, saved))

@@ -37,18 +37,18 @@ const (
 	pairsSection       = "pairs.arrow"      // pairs.Row: one for each frozen pair
 )
 
-// coreRow, keptRow and publishedRow are what a core holds besides its graph and
-// its masses. Neighbourhood sums and tallies are not in it: they are exact functions of the
-// graph and of the masses, and counting them again gives the same bits. coreRow is a core table: a
-// new field has the tag added, and raises checkpoint.Format. The others are derived: a new field
-// raises checkpoint.Derived.
+// coreRow, keptRow and publishedRow are the state of a core other than its graph and its masses.
+// Neighbourhood sums and tallies are not in it: they are exact functions of the graph and of the
+// masses, and another count gives the same bits. coreRow is a core table: a new field has the tag
+// added, and raises checkpoint.Format. The others are derived: a new field raises
+// checkpoint.Derived.
 type coreRow struct {
 	Position event.Position
 	Time     event.Time
 	Engine   string         // that keeps the masses; "": the core is cold
 	Erased   event.Position // the last erasure, or 0
 	Owed     uint32         // checkpoints that it waits for
-	Selected string         // selectedBy as JSON, whose keys are in order
+	Selected string         // selectedBy as JSON, with sorted keys
 }
 
 type keptRow struct {
@@ -65,9 +65,9 @@ type publishedRow struct {
 	drift
 }
 
-// Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
-// restored core and one that never stopped hold the same bytes. What is large is copied and has
-// still to be encoded by Encode, which may be called while the core goes on.
+// Copy returns the state of the core after a step with Result.Compacted: then a restored core and
+// one without a restart have the same bytes. Large tables are copied; Encode encodes them later,
+// also while the core continues.
 func (c *Core) Copy() ([]Section, error) { return c.sections(c.store.Sections()) }
 
 // Encode writes the sections of Copy that are copies only.
@@ -92,7 +92,7 @@ func (c *Core) Sections() ([]Section, error) {
 	return list, errors.Join(err, Encode(list))
 }
 
-// sections returns the state, of which all is encoded that is no copy.
+// sections returns the state; all parts but the copies are encoded.
 func (c *Core) sections(tables []graphstore.Section) (list []Section, err error) {
 	add := func(name string, copied bool, encode func() ([]byte, error)) {
 		list = append(list, Section{Name: name, encode: encode})
@@ -133,7 +133,7 @@ func rowsOf[T any](rows []T) func() ([]byte, error) {
 	return func() ([]byte, error) { return graphstore.EncodeRows(rows) }
 }
 
-// communityRows returns the state of the communities, beside their masses.
+// communityRows returns the state of the communities without their masses.
 func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 	view := c.View()
 	for id := range graphstore.Community(view.Communities()) {
@@ -158,9 +158,9 @@ func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 	return rows, published
 }
 
-// Restore returns the core whose state the sections are; their checksums have been
-// verified. The configuration must have the digest of the one that saved them.
-// From then on the core gives the same bits as one that never stopped.
+// Restore returns a core from the sections of its state; their checksums have been verified. The
+// configuration must have the digest of the one that saved them. From then on the core gives the
+// same bits as one without a restart.
 func Restore(config Config, sections map[string][]byte) (*Core, error) {
 	c, state, err := restoreTables(config, sections)
 	if err == nil && state.Engine != "" {
@@ -172,7 +172,7 @@ func Restore(config Config, sections map[string][]byte) (*Core, error) {
 	return c, err
 }
 
-// restoreLive makes the core warm: tallies are counted anew, the rest is read.
+// restoreLive makes the core warm: tallies are counted again, the rest is read.
 func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error) {
 	view := c.store.View()
 	if c.config.Classifier != "" {
@@ -202,7 +202,7 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error
 	return err
 }
 
-// restorePosteriors reads what save wrote and computes the posteriors of the epoch anew.
+// restorePosteriors reads the saved epoch and computes its posteriors again.
 func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byte) error {
 	if !c.config.readsPosterior() {
 		return nil
@@ -223,7 +223,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	return nil
 }
 
-// restoreCommunities reads what communityRows returned. Counting anew is no progress.
+// restoreCommunities reads the rows of communityRows. The count of a restart is no movement.
 func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]byte) error {
 	rows, err := ownedRows[keptRow](c, sections, communitiesSection)
 	if err != nil {
@@ -291,8 +291,8 @@ func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
 	return rows, nil
 }
 
-// restoreStore takes the graph with its pairs, and what was declared of its communities, over from
-// the sections, and counts the neighbours' sums from nothing.
+// restoreStore reads the graph, its pairs and the declared selections of communities from the
+// sections, and counts the neighbours' sums.
 func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.selectedBy = nil // Unmarshal would add to the map of the configuration
 	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {

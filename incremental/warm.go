@@ -27,7 +27,8 @@ type live struct {
 // warm reports whether the core follows every step.
 func (l *live) warm() bool { return l.masses != nil }
 
-// openStep makes room for what the step brings and forgets what the last one changed.
+// openStep allocates the new vertices and communities and clears the lists of the last step's
+// changes.
 func (c *Core) openStep(view graphstore.View) {
 	if c.warm() {
 		c.tallies.Begin(view)
@@ -72,7 +73,7 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	}
 }
 
-// warmUp counts from nothing what a warm core keeps.
+// warmUp computes the state of a warm core from the graph.
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
@@ -84,8 +85,8 @@ func (c *Core) warmUp(view graphstore.View) {
 	}
 }
 
-// flush computes what was missed, and makes the rest that of a core that is restored, before a
-// checkpoint and before all that moved is published.
+// flush completes the pending computations and makes the state equal to that of a restored core. It
+// runs before a checkpoint and before every movement is published.
 func (c *Core) flush(view graphstore.View) {
 	c.posteriors.flush(view)
 	if d, is := c.masses.(*sharedDual); is {
@@ -114,15 +115,14 @@ const (
 	EngineDual   = "dual"   // one dual for all of them
 )
 
-// masses keeps the kernel masses of all communities current and hands out the statistics
-// that rest on them. There are two: fields, one for each community, and sharedDual, one
-// structure for all of them. Neither knows what a step is beside what it is given, and
-// Step does not know which of them it has.
+// masses keeps the kernel masses of all communities current and hands out the statistics that rest
+// on them. There are two implementations: fields, one for each community, and sharedDual, one
+// structure for all. Step does not know which of them it has.
 type masses interface {
 	// Follow brings the masses to the graph of view, which delta led to. The tallies are
 	// at the end of the step already.
 	Follow(view graphstore.View, delta *graphstore.Delta)
-	// Ready makes current what an emission reads; what follows is valid until Follow.
+	// Ready updates the masses for an emission; the following methods are valid until Follow.
 	Ready(view graphstore.View)
 	// Statistics returns the statistics of one community. It may be called for several communities
 	// side by side.
@@ -151,7 +151,7 @@ const reachMin = 0.001
 // fieldBytes is about how much memory a field takes for each vertex.
 const fieldBytes = 44
 
-// engine returns the name of what keeps the masses of a warm core.
+// engine returns the name of the masses' implementation in a warm core.
 func (c *Core) engine() string {
 	if _, is := c.masses.(*sharedDual); is {
 		return EngineDual
@@ -172,8 +172,8 @@ func (c *Core) FieldBytes() (bytes int) {
 	return bytes
 }
 
-// reach returns by how much the tolerance falls for a community whose sources find labels with this
-// mean mass: by nothing while that is near the share of labels.
+// reach returns the factor of the tolerance for a community, given the mean mass at the labels from
+// its sources: 1 while that is near the share of labels.
 func (c *Core) reach(mean float64, view graphstore.View) float64 {
 	labels := c.tallies.LabelMass()
 	if labels == 0 {
