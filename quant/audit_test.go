@@ -67,7 +67,7 @@ func newPopulation(k, n int, r *rand.Rand) population {
 	return u
 }
 
-// statistics are those of the members, of which some were drawn with the probability pi(i).
+// statistics are those of the members; some were drawn with the probability pi(i).
 func (u *population) statistics(drawn func(int) bool, pi func(int) float64) *stats.Statistics {
 	k, n := len(u.truth), float64(len(u.class))
 	zeros := make([]float64, k*k)
@@ -142,8 +142,8 @@ func TestAuditAssumesNothingOfPredictions(t *testing.T) {
 	}
 }
 
-// Where all labels are audits there is no posterior to read twice: auto says what the audits say,
-// and flags nothing of its own.
+// If all labels are audit labels there is no posterior: auto returns the estimate of the audit
+// labels without flags of its own.
 func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	u := newPopulation(3, 400, rand.New(rand.NewPCG(3, 4)))
 	s := u.statistics(func(i int) bool { return i%4 == 0 }, func(int) float64 { return 0.25 })
@@ -161,7 +161,7 @@ func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	}
 }
 
-// Of one class there is nothing to doubt, whatever labels say.
+// A single class has the share one with certainty, for any labels.
 func TestOneClassIsCertain(t *testing.T) {
 	w := syntheticWorld(1, 40, 50, 3)
 	s := w.statistics(w.communities[0], make([]float64, len(w.labels)))

@@ -21,8 +21,8 @@ const (
 	accuracyTolerance = 5e-4
 )
 
-// sharedDir returns where the reference cases are: beside GQLSTREAM_DATA, or in
-// ../shared from the project's root. Empty when this checkout has neither.
+// sharedDir returns the directory of the reference cases: next to GQLSTREAM_DATA, or in ../shared
+// from the project's root. Empty when this checkout has neither.
 func sharedDir(t *testing.T) string {
 	dir := filepath.Join("..", "..", "shared")
 	data := os.Getenv("GQLSTREAM_DATA")
@@ -65,9 +65,9 @@ var variants = []struct {
 	{"PAPER+NACC", quant.SISNACC, stats.Paper, .9, lazy},
 }
 
-// Every estimate must agree with references that dense linear algebra and SciPy
-// computed elsewhere, and ml must be as accurate on average. What auto gives is held
-// where its posteriors are computed. Statistics come from world_test.go.
+// Every estimate must agree with references that dense linear algebra and SciPy computed elsewhere,
+// and ml must be as accurate on average. Results of auto are compared in the tests of its
+// posteriors. Statistics come from world_test.go.
 func TestReferenceCases(t *testing.T) {
 	dir := sharedDir(t)
 	if dir == "" {
@@ -172,7 +172,7 @@ func (c *comparison) estimate(s *stats.Statistics, o quant.Options) quant.Estima
 	return e
 }
 
-// compare notes the distance of the shares, and of what else has a reference.
+// compare notes the distance of the shares and of the other values with a reference.
 func (c *comparison) compare(community, key string, e quant.Estimate, want []float64) {
 	c.note(community, key, e.Prevalence, want)
 	switch key {

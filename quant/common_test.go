@@ -8,9 +8,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Members of a place whose classes are those of their neighbours are fewer than they seem: of pairs
-// that are of one class the error is that of half as many members, and of neighbours that all are
-// of one class that of one.
+// Members that agree with their neighbours have a smaller effective number: pairs of one class have
+// the error of half as many members, and a community of one class that of one member.
 func TestMembersThatAgreeAreFewer(t *testing.T) {
 	const n = 100
 	none := stats.NewResiduals(2)

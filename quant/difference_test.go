@@ -8,7 +8,7 @@ import (
 )
 
 // Where the intervals of shares end at zero and one, the interval of their difference must end too,
-// and what the labels made wrong in both must cancel.
+// and the common error of the labels must cancel.
 func TestADifferenceEndsWhereSharesEnd(t *testing.T) {
 	a := quant.Estimate{
 		Community:  "a",

@@ -137,8 +137,8 @@ func poor(rng *rand.Rand) *stats.Statistics {
 	return s
 }
 
-// A solver that has served other problems must give the bits of a fresh one, and
-// leave what is not its own in the record alone.
+// A solver that has served other problems must give the bits of a fresh one, and must not change
+// other fields of the record.
 func TestReusedSolverGivesTheSameBits(t *testing.T) {
 	var w quant.Solver
 	e := quant.Estimate{Community: "c", Position: 7}
@@ -221,7 +221,7 @@ func permuted(w *world, to []int) *world {
 			out.labels[v] = to[l]
 		}
 	}
-	for _, p := range w.profiles { // not described anew: ties of a majority go to the lowest class
+	for _, p := range w.profiles { // not described again: ties of a majority go to the lowest class
 		x := make([]float64, len(p.neighbors))
 		for k, v := range p.neighbors {
 			x[to[k]] = v
@@ -256,7 +256,7 @@ func TestPermutingClassesPermutesTheAnswer(t *testing.T) {
 	}
 }
 
-// times returns cells whose labels count n times each, with masses scaled by f.
+// times returns cells with each label n times, and masses scaled by f.
 func times(c *stats.Cells, n, f float64) *stats.Cells {
 	out := &stats.Cells{Z: c.Z, P: c.P}
 	for i := range c.N {
@@ -342,7 +342,7 @@ func TestMethodsMeetWhereTheyShould(t *testing.T) {
 	)
 }
 
-// Statistics that lack what a method reads are refused.
+// Statistics without the inputs of a method are refused.
 func TestIncompleteStatisticsAreRefused(t *testing.T) {
 	damage := map[string]func(*stats.Statistics){
 		"no cells":     func(s *stats.Statistics) { s.Soft = nil },

@@ -7,10 +7,10 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// exampleStatistics is a community of 100 whose classifier calls 70 members class
-// 0, calibrated by 100 labels: of 50 in class 0 it got 40 right, of 50 in class 1, 45.
+// exampleStatistics is a community of 100 members, 70 of them predicted as class 0, and 100 labels:
+// the classifier is right for 40 of 50 in class 0, and for 45 of 50 in class 1.
 func exampleStatistics() *stats.Statistics {
-	counts := []float64{40, 5, 10, 45} // rows: what the classifier said
+	counts := []float64{40, 5, 10, 45} // rows: predictions
 	hard := &stats.Cells{
 		Z:  2,
 		P:  []float64{.7, .3},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A change is what happened, what was learned, what is too little to be named, and our own error.
+// A change is divided into movement, revision, changes too few to be named, and our own error.
 func TestExplanationDividesTheChange(t *testing.T) {
 	var x Explanation
 	x.From.Published, x.To.Published = []float64{0.3, 0.7}, []float64{0.45, 0.55}

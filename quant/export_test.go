@@ -10,15 +10,14 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// What the tests hold the solvers to with matrices of their own.
+// Solvers for tests with matrices of their own.
 
-// LeastSquares writes to dst the q that minimises |Cq - p|^2 + e |q - shares|^2
-// over the simplex, and returns the residual of its optimality conditions, which
-// is at most 1e-12 for a confusion matrix. c is Z x K, entry (z, i) at z*K+i, with
-// K = len(dst) and Z = len(p); e is 1e-9 times the mean diagonal of C'C. A class
-// whose column is zero gets no share; if all are zero the answer is shares.
-// It panics on lengths that do not match. Primal active set with Cholesky,
-// O(Z K^2 + K^3) a round.
+// LeastSquares writes to dst the q that minimises |Cq - p|^2 + e |q - shares|^2 over the simplex,
+// and returns the residual of its optimality conditions, which is at most 1e-12 for a confusion
+// matrix. c is Z x K, entry (z, i) at z*K+i, with K = len(dst) and Z = len(p); e is 1e-9 times the
+// mean diagonal of C'C. A class with a zero column gets no share; if all columns are zero the
+// answer is shares. It panics on lengths that do not match. Primal active set with Cholesky, O(Z
+// K^2 + K^3) a round.
 func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
 	m, class := load(dst, c, p, shares)
 	if m.K == 0 {

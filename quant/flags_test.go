@@ -43,7 +43,7 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 		},
 		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *stats.Statistics) {
 			residuals, masses := stats.NewLabelResiduals(3), make([]float64, 300)
-			for i := range masses { // whatever they are taken for, they are of class 0
+			for i := range masses { // all of class 0, for any prediction
 				residuals.Add(0, 1, []float64{.2, .4, .4})
 				masses[i] = 1 + float64(i%2)
 			}
@@ -136,8 +136,8 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	}
 }
 
-// Every method is parsed by its name, lists keep their order without repeats, and
-// what is out of range is refused, all of it at once.
+// Every method is parsed by its name, lists keep their order without repeats, and all values out of
+// range are refused together.
 func TestOptionsAreChecked(t *testing.T) {
 	for _, m := range quant.Methods() {
 		if got, err := quant.ParseMethods(string(m)); err != nil || len(got) != 1 || got[0] != m {

@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// massesAsGains returns statistics whose labels have the kernel masses of s for weights
-// of their own, and no mass.
+// massesAsGains returns statistics with the kernel masses of s as the weights of the labels, and no
+// mass.
 func massesAsGains(s *stats.Statistics) *stats.Statistics {
 	out := *s
 	cells := func(c *stats.Cells) *stats.Cells {
@@ -39,8 +39,8 @@ func massesAsGains(s *stats.Statistics) *stats.Statistics {
 	return &out
 }
 
-// A weight of a label must do what a kernel mass does that alone decides the weights:
-// in the answers, their errors and n_eff, with visits to the labels and without.
+// A weight of a label must have the effect of a kernel mass with lambda 1: on the answers, their
+// errors and n_eff, with exact and stand-in variances.
 func TestGainsAreWeights(t *testing.T) {
 	for seed := range uint64(60 / stride) {
 		k := 2 + int(seed%4)
@@ -55,7 +55,7 @@ func TestGainsAreWeights(t *testing.T) {
 				quant.Estimate{},
 				"Flags",
 				"Lambda",
-			) // what the kernel has to do with
+			) // fields that depend on the kernel
 			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-8),
 				different); diff != "" {
 				t.Fatalf("seed %d %s: masses (-), weights (+):\n%s", seed, m, diff)

@@ -242,8 +242,8 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 	}
 }
 
-// Simultaneous intervals are wider than marginal ones and no wider than
-// Bonferroni's; with two classes, whose errors mirror each other, they are the same.
+// Simultaneous intervals are wider than marginal ones and no wider than Bonferroni's; with two
+// classes they are equal, because the errors mirror each other.
 func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 	for _, k := range []int{2, 3, 6} {
 		s := syntheticStatistics(k, 60*k, 200, 9)
@@ -268,8 +268,8 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 	}
 }
 
-// Labels of one class alone say nothing of the others, so of no share at all: whatever
-// the method, the class that has them must not pass for certain.
+// Labels of one class alone give no information on the other classes, so on no share: with no
+// method may the class with the labels be certain.
 func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 	s := &stats.Statistics{
 		K: 2, Members: 50, Labelled: 10, Profiled: 40, Squares: 40, KernelSum: 40,
@@ -316,8 +316,8 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 	}
 }
 
-// A vertex counted ten times is one observation: what counting alone says of a community
-// whose members all have one multiplicity must not depend on it.
+// A vertex counted ten times is one observation: if all members have one multiplicity, the interval
+// of a plain count must not depend on it.
 func TestMultiplicitiesAreNoObservations(t *testing.T) {
 	statistics := func(times float64) *stats.Statistics {
 		s := &stats.Statistics{
@@ -358,7 +358,7 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 	}
 }
 
-// A variance that is no number must be published as an unknown one, not end whoever publishes it.
+// A variance that is no number must be published as unknown, and must not end the run.
 func TestAVarianceThatIsNoNumberIsUnknown(t *testing.T) {
 	w := syntheticWorld(3, 40, 50, 5)
 	s := w.statistics(w.communities[0], w.masses(personalised, w.communities[:1])[0])

@@ -77,7 +77,7 @@ func (w *world) posterior(c community, a []float64) *stats.Posterior {
 type reading struct {
 	q, likely, mean, d []float64
 	gamma, share       float64
-	common             float64 // what neighbours have in common, for members that count once
+	common             float64 // covariance of neighbours, for members that count once
 	r                  matrix  // responsibilities at q
 	m                  []float64
 	first, inverse     matrix // J⁺ of q(1), and of q, which variance sets
@@ -127,7 +127,7 @@ func read(p *stats.Posterior, weigh func(r *stats.Residuals) []float64) *reading
 	return out
 }
 
-// jacobian returns J for these shares, of which r has the responsibilities.
+// jacobian returns J for these shares; r has their responsibilities.
 func (r *reading) jacobian(q []float64, gamma float64) matrix {
 	k, n := len(q), 0.0
 	for _, m := range r.m {
@@ -147,7 +147,7 @@ func (r *reading) jacobian(q []float64, gamma float64) matrix {
 	return j
 }
 
-// variance returns V, whose residual part is given.
+// variance returns V, given its residual part.
 func (r *reading) variance(label matrix) matrix {
 	k, n, squares := len(r.q), 0.0, 0.0
 	for _, m := range r.m {
@@ -180,7 +180,7 @@ func (r *reading) variance(label matrix) matrix {
 	return v
 }
 
-// auto must be what its formulas say, written out with dense loops.
+// auto must equal its formulas, written out with dense loops.
 func TestAutoIsItsDefinition(t *testing.T) {
 	for seed := range uint64(12) {
 		k := 2 + int(seed%4)
@@ -253,7 +253,7 @@ func TestAutoIsItsDefinition(t *testing.T) {
 	}
 }
 
-// A declaration must take the place of what the edges say.
+// A declared selection must replace the inference from edges.
 func TestSelectionIsDeclared(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
 	for selection, want := range map[stats.Selection]float64{
@@ -267,9 +267,9 @@ func TestSelectionIsDeclared(t *testing.T) {
 	}
 }
 
-// A community that is everyone must have the shares of the labels, whatever the posteriors
-// say, with the error of the distance between two samples of those sizes; one that is less
-// than half of everyone has nothing of them.
+// The community of everyone must have the shares of the labels, for any posteriors, with the error
+// of the distance between two samples of those sizes. A community of less than half of everyone
+// does not use them.
 func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
 	s.Posterior.Vertices = 2 * s.Posterior.Distinct
@@ -340,9 +340,8 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 	}
 }
 
-// Where old labels count next to nothing, and the newest one stands for all and for the members, no
-// spread is left among residuals: what rounding leaves of it must not become an error that is no
-// number.
+// If old labels have almost no weight, the newest one determines everything, and residuals have no
+// variance. The rounding error of this variance must not become an error that is not a number.
 func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -2,6 +2,6 @@
 
 package quant_test
 
-// stride thins out the long loops of a race build, which is ten times slower and
-// looks for races, of which pure functions have none.
+// stride shortens the long loops of a race build, which is ten times slower; pure functions have no
+// races.
 const stride = 8

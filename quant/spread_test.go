@@ -10,10 +10,10 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Members that were selected by class, and a classifier that hardly tells two classes apart: says
-// one of them with 65 %, which is true. The shares must be off by what is stated, which knows that
-// the members' classes are no draw: were they, the error would be 1/.3 of it, .3 the root of the
-// part of the variance that the classifier explains.
+// Members selected by class, and a weak but calibrated classifier: it predicts one of two classes
+// with 65 %. The error of the shares must be the stated one, which assumes that the members'
+// classes are given and not drawn. If they were drawn, the error would be 1/.3 of it, with .3 the
+// root of the part of the variance that the classifier explains.
 func TestMembersSelectedByClassAreNoDrawOfClasses(t *testing.T) {
 	const draws, explained = 600, .09
 	draw, gamma := weakClassifier(t, 500), 1.
@@ -45,8 +45,9 @@ func TestOneClassOfAWeakClassifierIsHeld(t *testing.T) {
 	}
 }
 
-// weakClassifier returns a draw of so many members of two classes, a share of the first, and what
-// auto says of them where a classifier says of each class that it is this one, with 65 %, in 65 %.
+// weakClassifier returns a function that draws members of two classes, with a share of the first,
+// and estimates them by auto. The classifier predicts the true class with 65 % in 65 % of the
+// cases.
 func weakClassifier(t *testing.T, members int) func(share float64, gamma *float64) quant.Estimate {
 	r := rand.New(rand.NewPCG(1, 2))
 	none := stats.NewResiduals(2)
@@ -101,9 +102,9 @@ func delta(i, j int) int {
 	return 0
 }
 
-// What labels leave open besides the coefficients must be the sum over them of the squares of what
-// moves the mean responsibility of the members of their class, less what the coefficients explain
-// of it.
+// The variance of the labels beyond the coefficients must be the sum over labels of the squares of
+// their effect on the mean responsibility of the members of their class, minus the part that the
+// coefficients explain.
 func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 	const shared = 2
 	for seed := range uint64(10) {

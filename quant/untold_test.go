@@ -39,7 +39,7 @@ func TestNothingToldIsNoInformation(t *testing.T) {
 	}
 }
 
-// A plain count whose labels are all of one class says which classes have none where it has no
+// A plain count with labels of one class only names the classes without labels where it has no
 // information, so that its interval is explained.
 func TestCountWithLabelsOfOneClassNamesTheOthers(t *testing.T) {
 	for _, method := range []quant.Method{"cc", "pcc"} {

@@ -34,7 +34,7 @@ type community struct {
 	weights []float64
 }
 
-// profile is what an estimator sees of a vertex.
+// profile has the inputs of an estimator for a vertex.
 type profile struct {
 	neighbors     []float64
 	own, majority int
@@ -148,8 +148,8 @@ func (w *world) step(kind diffusion, alpha float64, x, z, source [][8]float64) {
 	}
 }
 
-// statistics gathers what a quantifier reads of a community whose kernel masses
-// are a. Labelled members are counted, not profiled.
+// statistics computes the inputs of a quantifier for a community with the kernel masses a. Labelled
+// members are counted, not profiled.
 func (w *world) statistics(c community, a []float64) *stats.Statistics {
 	k := w.classes
 	s := &stats.Statistics{

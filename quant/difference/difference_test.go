@@ -7,8 +7,8 @@ import (
 	"gqlstream/quant/difference"
 )
 
-// A difference is of the newer position and its time, suppressed or not, and of a method that is
-// configured twice it is that of the first.
+// A difference has the newer position and its time, suppressed or not. If a method is configured
+// twice, the first one counts.
 func TestADifferenceIsOfTheNewerAndTheFirst(t *testing.T) {
 	record := func(community string, position uint64, at string, share float64) quant.Estimate {
 		return quant.Estimate{
@@ -40,8 +40,8 @@ func TestADifferenceIsOfTheNewerAndTheFirst(t *testing.T) {
 	}
 }
 
-// The movements of a difference must add up to its change, whichever community moves, and a
-// revision of one is a revision of the difference.
+// The movements of a difference must add up to its change, for a movement of either community, and
+// a revision of one is a revision of the difference.
 func TestADifferenceMovesByWhatItsCommunitiesMove(t *testing.T) {
 	var fold difference.Fold
 	fold.Want("difference(a, b)", nil)
