@@ -255,7 +255,7 @@ func (m *model) erase(id event.ID) Vertex {
 	return v
 }
 
-// degree returns the number of neighbours of every vertex and the sums of their
+// degrees returns the number of neighbours of every vertex and the sums of their
 // edge weights.
 func (m *model) degrees() (neighbors map[event.ID]int, sums map[event.ID]float64) {
 	neighbors, sums = map[event.ID]int{}, map[event.ID]float64{}

@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// said is a prediction as events assert it, with its evidence and its end.
+// eventPrediction is a prediction as events assert it, with its evidence and its end.
 type eventPrediction struct {
 	units    []uint32 // nil: there is none
 	version  uint32   // noVersion: there is none

@@ -94,7 +94,7 @@ func (l *labelling) applyPredictions(p *step) {
 	l.applyPending(p)
 }
 
-// said returns the prediction of v, if an event asserted it.
+// eventPrediction returns the prediction of v, if an event asserted it.
 func (l *labelling) eventPrediction(v Vertex) eventPrediction {
 	version := l.version.data[v]
 	if version == noVersion || IsDerived(l.versions.names[version]) {

@@ -138,7 +138,7 @@ const (
 	takeOverLasts = 10 * time.Second // no optional checkpoints are made for so long
 )
 
-// mine lists the shards that a worker estimates, by its place for each.
+// shardsOf lists the shards that a worker estimates, by its place for each.
 func shardsOf(places []group.Place) []int {
 	owned := []int{}
 	for shard, place := range places {

@@ -210,7 +210,7 @@ func (p *Pipeline) watchHeld(ctx context.Context) error {
 	})
 }
 
-// heed processes a mark.
+// processMark processes a mark.
 func (p *Pipeline) processMark(m sinks.Mark) {
 	for _, f := range p.folds() {
 		f.outlets.processMark(m)

@@ -207,7 +207,7 @@ func (o *outlets) settle(ctx context.Context) error {
 	return nil
 }
 
-// heed records how far others have published a shard.
+// processMark records how far others have published a shard.
 func (o *outlets) processMark(m sinks.Mark) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
 	if m.Records > 0 || len(m.Notes) > 0 || m.Cut {

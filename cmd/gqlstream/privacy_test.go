@@ -228,7 +228,7 @@ func (r *privateRun) leak(output, what string) {
 	}
 }
 
-// names reports whether an object is of a hidden community.
+// namesHidden reports whether an object is of a hidden community.
 func namesHidden(object map[string]any) bool {
 	for _, key := range []string{"community", "name", "other", "communities"} {
 		if name, is := object[key].(string); is && slices.Contains(hiddenCommunities, name) {

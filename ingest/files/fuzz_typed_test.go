@@ -69,7 +69,7 @@ var fuzzNames = []string{
 	"score", "", "__index_level_0__", "role", "pi", "version",
 }
 
-// roll returns a table of up to 40 rows in records.
+// table returns a table of up to 40 rows in records.
 func (d *dice) table() (schema *arrow.Schema, records []arrow.RecordBatch) {
 	fields := []arrow.Field{}
 	for range 2 + d.roll(4) {

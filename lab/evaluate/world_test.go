@@ -160,7 +160,7 @@ func cutOff[T any](list []T, n int) (first, rest []T) {
 	return append([]T(nil), list[:n]...), list[n:]
 }
 
-// settings of a small evaluation of the world with the given methods.
+// config returns the configuration of a small evaluation of the world with the given methods.
 func (w *world) config(methods ...quant.Method) Config {
 	c := Config{
 		Core:       incremental.Config{Classes: w.k},

@@ -64,7 +64,7 @@ func serve(t testing.TB, change func(*Config)) *Server {
 	return s
 }
 
-// sample is an estimate with a share of class 1, at a position that is also the
+// estimate returns an estimate with a share of class 1, at a position that is also the
 // second of its log time.
 func estimate(community, method string, position uint64, share float64) quant.Estimate {
 	return quant.Estimate{
@@ -133,7 +133,7 @@ func runningStatus(steps uint64) Status {
 	}
 }
 
-// client has its own connections, closed with the test.
+// newHTTP returns a client with its own connections, which are closed with the test.
 func newHTTP(t testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConns: 4}
 	t.Cleanup(transport.CloseIdleConnections)
