@@ -53,7 +53,7 @@ type Config struct {
 	// HalfLife is the age at which a calibration label counts half as much as a fresh
 	// one; 0: they do not age.
 	HalfLife time.Duration `json:",omitempty"`
-	// LabelsDrawn says how the calibration labels were drawn, if that is known.
+	// LabelsDrawn is the declared draw of the calibration labels.
 	LabelsDrawn posterior.Drawn           `json:",omitempty"`
 	Evidence    graphstore.EvidenceConfig `json:",omitzero"` // how long observations stay evidence
 	// carried out by the source, which has the messages

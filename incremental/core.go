@@ -160,9 +160,9 @@ func (c *Core) configure(config json.RawMessage) error {
 	return err
 }
 
-// compact puts the store into its canonical order where the batch or the log's time says
-// so. The log decides when, because the order that a compaction leaves shows in the last
-// bits of the kernels.
+// compact puts the store into its canonical order if the batch or the log's time requires it. The
+// log decides when, because the order that a compaction leaves shows in the last bits of the
+// kernels.
 func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	every := c.config.CompactEvery
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {

@@ -10,14 +10,14 @@ import (
 
 // lagLeast and lagMost bound the standard error of an estimate for being behind, over its drift D.
 // Let T be the mean age of the members' evidence, and A the mean age of the movement. Shares that
-// move at a constant speed have A = T and are behind by D. After a jump that members tell of one by
+// move at a constant speed have A = T and are behind by D. After a jump that members report one by
 // one, at a rate of 1/T, an estimate has followed 1 - exp(-t/T) of it: A is t/2, D is (t/T)
 // exp(-t/T), and the estimate is behind by T/t times D. The standard error is T/A times D, which is
 // twice that, and at least 1.5 D: some people speak more seldom than others.
 const lagLeast, lagMost = 1.5, 5.0
 
-// drift says how far the estimate of a community has moved lately: the sum of Moved over its
-// records, each with the weight exp(-age/T), where T is the mean age of the members' evidence.
+// drift is the recent movement of the estimate of a community: the sum of Moved over its records,
+// each with the weight exp(-age/T), where T is the mean age of the members' evidence.
 type drift struct {
 	Drift   []float64  // K; nil: none
 	Moment  []float64  // K: the same sum of Moved times its age in seconds
@@ -38,8 +38,7 @@ func (d drift) at(now event.Time, evidence time.Duration) drift {
 	return later
 }
 
-// moved returns the drift after another record, which says how far shares have moved; nil: not
-// known.
+// moved returns the drift after another record with its movement of the shares; nil: not known.
 func (d drift) moved(by []float64) drift {
 	if len(d.Drift) == 0 {
 		d.Drift, d.Moment = make([]float64, len(by)), make([]float64, len(by))

@@ -80,7 +80,7 @@ func (f *fields) Ready(view graphstore.View) {
 	})
 }
 
-// retune brings the tolerance of a field to the mean mass of labels: where labels are far from the
+// retune sets the tolerance of a field by the mean mass of labels: where labels are far from the
 // members it is small, and so must be its error.
 func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
@@ -95,7 +95,7 @@ func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 	}
 }
 
-// compute evaluates the kernel of one community from nothing.
+// compute evaluates the kernel of one community.
 func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
 	sources := diffusion.Sources(id, view)

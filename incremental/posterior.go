@@ -95,8 +95,8 @@ func (p *posteriors) follow(
 	}
 }
 
-// ready brings the inputs of an emission up to date, and touches the communities that they change.
-// If the emission publishes every change, the least change of the labels' residuals touches all.
+// ready updates the inputs of an emission, and touches the communities that they change. If the
+// emission publishes every change, the least change of the labels' residuals touches all.
 func (p *posteriors) ready(view graphstore.View, all bool) {
 	if p == nil {
 		return

@@ -74,8 +74,8 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 	return d
 }
 
-// summedMembers is the number of members above which the dual keeps a sum for a community. Of fewer
-// it is cheaper to read the values when they are asked for.
+// summedMembers is the number of members above which the dual keeps a sum for a community. For
+// fewer it is cheaper to sum the values at each read.
 const summedMembers = 200
 
 // summed lists the communities with more members, of any shard, in order.
@@ -88,7 +88,7 @@ func (c *Core) summed(view graphstore.View) (list []graphstore.Community) {
 	return list
 }
 
-// begin solves for the dual from nothing.
+// begin solves for the dual without a start.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
 	dual, err := diffusion.NewDual(diffusion.Config{
@@ -222,7 +222,7 @@ func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange
 	d.core.tallies.TouchSources(view, d.dual.Touched())
 }
 
-// flush makes the dual that of a core that is restored: its sums are counted from nothing.
+// flush makes the dual that of a core that is restored: its sums are counted again.
 func (d *sharedDual) flush(view graphstore.View) {
 	d.settle(view, nil)
 	d.dual.ForgetSums()

@@ -56,8 +56,8 @@ func (d *sharedDual) sketchAll(view graphstore.View, earned float64) {
 	d.Credit = min(d.Credit, saved)
 }
 
-// sketch goes on with a sketch, or begins the next one, for so many visits, and tells all
-// communities when it is done, which it is at once where the class has no labels. It returns how
+// sketch continues a sketch, or begins the next one, for this many visits. A complete sketch is
+// added to all communities; a sketch of a class without labels is complete at once. It returns how
 // many it has made.
 func (d *sharedDual) sketch(view graphstore.View, visits float64) (visited float64) {
 	c := d.core

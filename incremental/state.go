@@ -85,8 +85,8 @@ func Encode(sections []Section) (err error) {
 	return nil
 }
 
-// Sections returns the state as it stands after any step, to compare it with another. Unlike Copy
-// it leaves the core alone; where Copy is allowed both have the same bytes.
+// Sections returns the state after any step, for comparison with another. Unlike Copy it leaves the
+// core alone; where Copy is allowed both have the same bytes.
 func (c *Core) Sections() ([]Section, error) {
 	list, err := c.sections(c.store.View().Sections())
 	return list, errors.Join(err, Encode(list))

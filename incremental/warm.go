@@ -11,9 +11,9 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// live holds the parts that a warm core keeps current with every step; a cold core has none.
-// A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a
-// configure event is carried out. There are no other transitions.
+// live holds the parts that a warm core keeps current with every step; a cold core has none. A core
+// gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a configure
+// event is applied. There are no other transitions.
 type live struct {
 	tallies    *tally.Tallies
 	masses     masses
@@ -35,8 +35,8 @@ func (c *Core) openStep(view graphstore.View) {
 	}
 }
 
-// count brings the neighbours' sums and the pairs, and in a warm core the tallies, to the graph of
-// view, which delta led to. A step does so twice where a built-in classifier changes predictions.
+// count updates the neighbours' sums and the pairs, and in a warm core the tallies, to view, the
+// graph after delta. A step does so twice where a built-in classifier changes predictions.
 func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	votes := c.sums.Update(view, delta)
 	c.pairs.Update(view, delta, c.sums)
@@ -46,8 +46,7 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// followMasses brings the kernel masses to the graph of view, once all predictions of the
-// step are known.
+// followMasses updates the kernel masses to the graph of view, after all predictions of the step.
 func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	if c.warm() {
 		c.masses.Follow(view, delta)
@@ -119,8 +118,8 @@ const (
 // on them. There are two implementations: fields, one for each community, and sharedDual, one
 // structure for all. Step does not know which of them it has.
 type masses interface {
-	// Follow brings the masses to the graph of view, which delta led to. The tallies are
-	// at the end of the step already.
+	// Follow updates the masses to view, the graph after delta. The tallies are at the end of the
+	// step already.
 	Follow(view graphstore.View, delta *graphstore.Delta)
 	// Ready updates the masses for an emission; the following methods are valid until Follow.
 	Ready(view graphstore.View)
@@ -140,7 +139,7 @@ type addSection func(name string, copied bool, encode func() ([]byte, error))
 type reading struct {
 	*stats.Statistics
 	engine string // EngineDual, or nothing
-	// of a dual: the second moments that it rests on; nil: a bound stands for them
+	// of a dual: the second moments that it rests on; nil: a bound replaces them
 	spread *tally.Spread
 }
 
@@ -183,9 +182,9 @@ func (c *Core) reach(mean float64, view graphstore.View) float64 {
 	return min(1, max(mean/usual, reachLeast, dualToleranceMin/c.config.Tolerance))
 }
 
-// exactTermsMax bounds the terms of the passes over calibration labels and members
-// that exact variances take, summed over one community, and exactTermsShared where a dual serves
-// many of them; above it the diagonal stand-in from the tallies is used, and the record says so.
+// exactTermsMax bounds the terms of the passes over calibration labels and members that exact
+// variances take, summed over one community, and exactTermsShared where a dual serves many of them;
+// above it the diagonal stand-in from the tallies is used, and the record reports it.
 const exactTermsMax, exactTermsShared = 50_000_000, 4_000_000
 
 // affordsExact reports whether the exact variances of one community are affordable. It

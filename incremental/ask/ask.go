@@ -114,14 +114,14 @@ func (p *plan) compare() (offers []Offer) {
 	return offers
 }
 
-// When says whether it is time to label members of a community, and why.
+// When reports whether it is time to label members of a community, and why.
 type When struct {
 	Community string `json:"community"`
 	Now       bool   `json:"now"`
 	Reason    string `json:"reason"`
 }
 
-// whenOf says whether it is time to ask about a community with this estimate.
+// whenOf reports whether it is time to ask about a community with this estimate.
 func whenOf(s *quant.Snapshot) (now bool, reason string) {
 	switch {
 	case !s.Solved:

@@ -31,7 +31,7 @@ type place struct {
 	want    float64 // share of the group's labels
 }
 
-// group is a community that is asked about.
+// group is a community of the draw.
 type group struct {
 	name    string
 	members []*place
@@ -182,8 +182,7 @@ func shares(want []float64, labels float64) []float64 {
 	return pi
 }
 
-// offer returns the labels that the group gets by the present division, and the widths that they
-// bring.
+// offer returns the labels that the group gets by the present division, and the resulting widths.
 func (p *plan) offer(g int) Offer {
 	group := &p.groups[g]
 	labels := 0.0

@@ -24,7 +24,7 @@ type Source struct {
 	Sections map[string][]byte
 }
 
-// Load reads the graph of a verified checkpoint, and says how many classes it has.
+// Load reads the graph of a verified checkpoint, and returns its number of classes.
 func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err error) {
 	section := func(t graphstore.Table) ([]byte, error) {
 		data, ok := c.Sections[string(t)+".arrow"]
@@ -78,9 +78,9 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 	return answer, nil
 }
 
-// OfState asks the newest checkpoint of a state directory. names are the names of the classes;
-// others than K names are ignored. Under a privacy floor of 2 or more no vertex is named, and
-// communities below it are refused. complete adds the shards of other workers of a group to the
+// OfState draws from the newest checkpoint of a state directory. names are the names of the
+// classes; others than K names are ignored. Under a privacy floor of 2 or more no vertex is named,
+// and communities below it are refused. complete adds the shards of other workers of a group to the
 // checkpoint; it may be nil.
 func OfState(
 	path string, names []string, floor int, complete func(*checkpoint.Checkpoint), q Question,

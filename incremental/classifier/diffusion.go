@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Alpha is the teleport probability of the field: walks of two steps on average.
-	// Shorter ones than those of the kernels say more about a single vertex.
+	// Alpha is the teleport probability of the field: walks of two steps on average. Shorter walks
+	// than those of the kernels are more informative about a single vertex.
 	Alpha = 0.5
 	// Tolerance bounds the error of a value of the field, a probability.
 	Tolerance = 1e-5
@@ -29,8 +29,8 @@ const (
 // Diffusion predicts a vertex by where walks from it stop: with y_i(v) the probability that a walk
 // from v stops at a source of class i, the share of class i is (y_i(v) + Prior/K) / (sum y(v) +
 // Prior). Sources are the labels of role train and half of the others, by a hash of their name;
-// sources have no prediction, for their class is known and they would vouch for themselves and each
-// other. It follows every step and changes predictions at emissions. One goroutine owns it.
+// sources have no prediction, because they would judge their own labels. It follows every step and
+// changes predictions at emissions. One goroutine owns it.
 type Diffusion struct {
 	classes int
 	dual    *diffusion.Dual
@@ -44,7 +44,7 @@ type Diffusion struct {
 	shares  []float64
 }
 
-// New returns the classifier of the graph of view, solved from nothing. It panics if K < 1.
+// New returns the classifier of the graph of view, solved without a start. It panics if K < 1.
 func New(classes int, view graphstore.View) *Diffusion {
 	dual, err := diffusion.NewDual(config(classes))
 	if err != nil {
@@ -72,7 +72,7 @@ func begin(dual *diffusion.Dual, view graphstore.View) *Diffusion {
 	return d
 }
 
-// Update brings the field to view, which delta led to.
+// Update updates the field to view, the graph after delta.
 func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 	d.changes = d.changes[:0]
 	for _, l := range delta.Labels {
@@ -90,7 +90,7 @@ func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 	d.pending = append(d.pending, d.dual.Touched()...)
 }
 
-// follow makes v a source or none, as its label now says.
+// follow makes v a source or none, by its present label.
 func (d *Diffusion) follow(view graphstore.View, v Vertex) {
 	var function []float64
 	if class := sourceClass(view, v); class != event.NoClass {

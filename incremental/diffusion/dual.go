@@ -81,10 +81,10 @@ func NewDual(config Config) (*Dual, error) {
 	}, nil
 }
 
-// Update brings the dual to view, which delta led to, with the value changes
-// added, and pushes until the error is within the tolerance. Either may be nil. A
-// dual that has missed a delta recomputes its residual first. Steady updates do
-// not allocate. It panics if a value is not finite.
+// Update updates the dual to view, the graph after delta, with the value changes added, and pushes
+// until the error is within the tolerance. Either may be nil. A dual that has missed a delta
+// recomputes its residual first. Steady updates do not allocate. It panics if a value is not
+// finite.
 func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
 	g.Follow(view, delta, values)
 	if g.stale {
@@ -122,9 +122,8 @@ func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []Va
 	}
 }
 
-// Solve brings the dual to view by iteration until the certificate is at most the
-// given bound or rounding forbids, and returns the certificate.
-// It needs no delta. Every vertex is touched.
+// Solve updates the dual to view by iteration until the certificate is at most the given bound or
+// rounding forbids, and returns the certificate. It needs no delta. Every vertex is touched.
 func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate float64) float64 {
 	g.begin(view, nil)
 	g.stale = true

@@ -70,7 +70,7 @@ func (g *Dual) Estimate(
 	return g.corrected(e), e.sources
 }
 
-// known returns the estimate of a community that need not be read member by member, else nil.
+// known returns the estimate of a community from its sums, nil without sums.
 func (g *Dual) known(id graphstore.Community) *estimate {
 	if at, kept := slices.BinarySearch(g.sums.crowds, id); kept && g.sums.current {
 		return &g.sums.each[at]
@@ -157,6 +157,5 @@ func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community)
 	}
 }
 
-// ForgetSums has the next SumResiduals count everything from nothing, as it does for a dual that is
-// restored.
+// ForgetSums makes the next SumResiduals count everything again, as for a restored dual.
 func (g *Dual) ForgetSums() { g.sums.current = false }

@@ -15,7 +15,7 @@ func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
 	g.gathered = nil
 }
 
-// grow makes room for n vertices. A new one is isolated: f = y = R = 0, d = 1. That is a
+// grow extends the vectors to n vertices. A new one is isolated: f = y = R = 0, d = 1. That is a
 // solution already, so a vertex costs nothing until its first edge or label.
 func (g *Dual) grow(n int) {
 	seen := len(g.rows)

@@ -40,14 +40,14 @@ func (g *Dual) countDegrees(view graphstore.View) {
 	}
 }
 
-// rebuilt notes that all of R was computed from nothing and found within bound.
+// rebuilt notes that all of R was computed again and is within the bound.
 func (g *Dual) rebuilt(bound float64) {
 	g.bound, g.rounding, g.scan = bound, g.floor, true
 	g.work.Rebuilds++
 	g.work.RebuiltAt = g.work.Traversals
 }
 
-// roundingOfRebuild bounds the rounding error of R computed from nothing, as rounding does.
+// roundingOfRebuild bounds the rounding error of R computed from y, as rounding does.
 func (g *Dual) roundingOfRebuild(view graphstore.View) float64 {
 	most := 0
 	for v := range g.rows {
@@ -56,8 +56,7 @@ func (g *Dual) roundingOfRebuild(view graphstore.View) float64 {
 	return float64(most+8) * g.scale()
 }
 
-// residualsOf computes R of the functions from first to end from nothing and bounds |R(v)| / (a
-// d(v)).
+// residualsOf computes R of the functions from first to end from y and bounds |R(v)| / (a d(v)).
 func (g *Dual) residualsOf(view graphstore.View, first, end int) (bound float64) {
 	for i := range g.rows {
 		v := Vertex(i)

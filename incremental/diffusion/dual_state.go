@@ -16,7 +16,7 @@ type DualState struct {
 	Bound, Rounding, Floor           float64
 	Stale                            bool
 	Work
-	// largest degree of each vertex since its residual was last computed from nothing
+	// largest degree of each vertex since its residual was last computed from y
 	Most      []float64
 	Y, R      []float64 // L of each vertex: values and residuals
 	Valued    []Vertex  // vertices with a function

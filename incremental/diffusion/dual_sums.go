@@ -45,7 +45,7 @@ type share struct {
 	m     float64
 }
 
-// recount counts everything from nothing.
+// recount counts everything again.
 func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Community) {
 	*s = sums{
 		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: make([]float64, g.l),

@@ -77,9 +77,9 @@ func NewField(config Config) (*Field, error) {
 	}, nil
 }
 
-// Update brings the field to view, which delta led to, with the source changes added, and pushes
-// until the certificate is at most the tolerance. Either may be nil. A field that has missed a
-// delta, seen in the sums of vertices and degrees, recomputes its residual first. It panics if a
+// Update updates the field to view, the graph after delta, with the source changes added, and
+// pushes until the certificate is at most the tolerance. Either may be nil. A field that has missed
+// a delta, seen in the sums of vertices and degrees, recomputes its residual first. It panics if a
 // multiplicity would become negative or is not a number. Steady updates do not allocate.
 func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []SourceChange) {
 	f.begin(view, delta)
@@ -99,10 +99,10 @@ func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []
 	f.reachTolerance(view)
 }
 
-// Solve brings the field to view by iteration, from where it stands, until the
-// certificate is at most the given bound (0: the tolerance) or rounding forbids,
-// and returns the certificate. It needs no delta: use it to start a field, or
-// for a better certificate than Update keeps. Every vertex is touched.
+// Solve updates the field to view by iteration, with the present z as the start, until the
+// certificate is at most the given bound (0: the tolerance) or rounding forbids, and returns the
+// certificate. It needs no delta: use it to start a field, or for a better certificate than Update
+// keeps. Every vertex is touched.
 func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate float64) float64 {
 	if certificate <= 0 {
 		certificate = f.config.Tolerance
@@ -114,7 +114,7 @@ func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate 
 	return f.Certificate()
 }
 
-// restart computes R from nothing and iterates from where z stands.
+// restart computes R from z and iterates.
 func (f *Field) restart(view graphstore.View, certificate float64) {
 	f.touchAll(len(f.z))
 	f.rebuild(view)

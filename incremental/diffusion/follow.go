@@ -53,8 +53,8 @@ func (t *following) touchAll(n int) {
 	}
 }
 
-// A vertex is in a queue once, however often it is raised above the bar meanwhile. A list of
-// flags by vertex would say so as well, eight times as large.
+// A vertex is in a queue once, for any number of times above the threshold. A list of flags by
+// vertex would serve too, at eight times the size.
 
 // bitmap is a set of vertices. At one bit a vertex it stays in the cache where
 // the vectors do not, so it is looked at only after a cheaper test.
@@ -70,7 +70,7 @@ func (b bitmap) add(v Vertex) bool {
 	return absent
 }
 
-// grow makes room for n vertices.
+// grow extends the lists to n vertices.
 func (b *bitmap) grow(n int) {
 	for len(*b) < (n+63)/64 {
 		*b = append(*b, 0)

@@ -18,7 +18,7 @@ func (f *Field) begin(view graphstore.View, delta *graphstore.Delta) {
 	f.grow(view.Vertices())
 }
 
-// grow makes room for n vertices. A new one is isolated: z = R = 0, d = 1.
+// grow extends the vectors to n vertices. A new one is isolated: z = R = 0, d = 1.
 func (f *Field) grow(n int) {
 	if n <= len(f.z) {
 		return

@@ -89,7 +89,7 @@ func neighborSum(view graphstore.View, x []float64, v Vertex) (sum float64) {
 	return sum
 }
 
-// gather returns the sum of x over the neighbours. It carries four sums: one would wait for every
+// gather returns the sum of x over the neighbours. It has four sums: one would wait for every
 // addition to finish before the next.
 func gather(x []float64, neighbors []Vertex) float64 {
 	var s0, s1, s2, s3 float64

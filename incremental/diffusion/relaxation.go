@@ -48,7 +48,7 @@ func NewRelaxation(config Config, at []Vertex, f []float64) *Relaxation {
 // firstPasses are needed before passes leave no more than overshoot of the error.
 const firstPasses = 2
 
-// Relax goes on until it has visited so many neighbours, counting each once for a block and a
+// Relax continues until it has visited this many neighbours, counting each once for a block and a
 // vertex as vertexCost of them. It returns how many it has visited, and whether all passes are
 // done.
 func (x *Relaxation) Relax(view graphstore.View, visits float64) (visited float64, done bool) {

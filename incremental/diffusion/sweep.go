@@ -16,7 +16,7 @@ const (
 	leastShare = 0.95 // of the tolerance: the certificate that the least bar guarantees
 	liftStart  = 3    // of a new field; it soon finds its own
 	liftMax    = 1 << 10
-	// the bar is cut by this after every sweep, until the certificate is low enough
+	// the threshold is divided by this after every sweep, until the certificate is low enough
 	liftCut   = 0.8
 	excessMax = 8 // a bar begins at most this squared above where the last one ended
 )
@@ -38,8 +38,8 @@ const (
 	sweepMin   = 1 << 10
 )
 
-// iterateShort divides the tolerance: iteration takes the certificate that far down, so
-// that the next batches have room.
+// iterateShort divides the tolerance: iteration reduces the certificate to this share, so that the
+// next batches need no pushes.
 const iterateShort = 4
 
 // reachTolerance leaves residuals in place while the certificate allows it: some cancel with later

@@ -13,8 +13,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Place is a place in the log: of a view, or a position or a time that is asked about; the zero
-// value is none.
+// Place is a place in the log: of a view, or a position or a time of the question; the zero value
+// is none.
 type Place struct {
 	Position event.Position
 	Time     event.Time

@@ -74,7 +74,7 @@ type Walk struct {
 	errors  [2][]float64  // standard errors of the moved and the revised part
 }
 
-// Begin copies the state of a core, which stands at p, for one community. The core is not needed
+// Begin copies the state of a core at the position p, for one community. The core is not needed
 // afterwards. Close frees the copy.
 func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Walk, error) {
 	community, known := from.View().FindCommunity(o.Community)
@@ -129,8 +129,8 @@ func (w *Walk) copy(ctx context.Context, s state) (err error) {
 // labels of both states are known from the start.
 const endOfTime event.Time = math.MaxInt64 / 2
 
-// step takes the batch that was filled and empties it, and keeps the estimate when
-// one is asked for and has moved.
+// step takes the batch that was filled and empties it, and keeps the estimate when one is requested
+// and has moved.
 func (w *Walk) step(ctx context.Context, emit bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("explain: %w", err)
@@ -162,7 +162,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	return nil
 }
 
-// put asserts one side of facts, and estimates when told to.
+// put asserts one side of facts, and estimates on request.
 func (w *Walk) put(ctx context.Context, groups []group, side int, emit bool) error {
 	for _, g := range groups {
 		for i := range g {

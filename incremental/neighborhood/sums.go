@@ -65,7 +65,7 @@ func (s *Sums) read(row []uint64) Votes {
 	return votes
 }
 
-// Update brings the sums from the graph before delta to the graph of view and returns the vertices
+// Update updates the sums from the graph before delta to the graph of view and returns the vertices
 // with changed votes, once each, in no particular order. The result is valid until the next Update.
 // Net changes of nothing (an edge replaced by another to an equal prediction) may be listed.
 func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
@@ -114,7 +114,7 @@ func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
 // At returns the time of the masses of evidence.
 func (s *Sums) At() event.Time { return s.at }
 
-// begin forgets the changes of the last Update.
+// begin clears the changes of the last Update.
 func (s *Sums) begin(view graphstore.View) {
 	s.grow(view.Vertices())
 	for _, v := range s.changed {
@@ -224,8 +224,8 @@ func (v Votes) Majority() (event.Class, bool) {
 	return HardClass(v.Hard), true
 }
 
-// Recount returns the sums of the graph of view counted from nothing, with the masses of a time. It
-// is the twin that tests hold the incremental sums against, and the start after a restore.
+// Recount returns the sums of the graph of view counted with the masses of a time. It is the twin
+// that tests hold the incremental sums against, and the start after a restore.
 func Recount(view graphstore.View, classes int, keepHard bool, at event.Time) *Sums {
 	s := New(classes, keepHard)
 	s.at = at

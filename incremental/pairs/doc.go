@@ -2,10 +2,11 @@
 // time of the label.
 //
 // A label and a prediction are two observations of one vertex, each made at a time. Together they
-// say how the classifier errs only if both are about the vertex as it was then: a later prediction
-// of a person who changed in between would look like an error. So a label is paired with the
-// prediction nearest to it in time: the present one, or the first later one if that comes sooner
-// after the label than the present one is old. Feature stores call this point-in-time correctness.
+// measure the classifier's errors only if both describe the vertex at the same time: a later
+// prediction of a person who changed in between would look like an error. So a label is paired with
+// the prediction nearest to it in time: the present one, or the first later one if that comes
+// sooner after the label than the present one is old. Feature stores call this point-in-time
+// correctness.
 //
 // While the paired prediction stands, the pair reads the vertex as it is, and nothing is stored.
 // When a newer prediction of the same model version replaces it, the pair is frozen. It then stores

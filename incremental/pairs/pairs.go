@@ -111,7 +111,7 @@ func (p *Pairs) SetClock(now event.Time) {
 	}
 }
 
-// Same reports whether two frozen pairs, nil for none, say the same, however fresh they are.
+// Same reports whether two frozen pairs, nil for none, are equal apart from freshness.
 func (a *Pair) Same(b *Pair) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -2,8 +2,8 @@ package posterior
 
 import "gqlstream/graphstore"
 
-// agreementVertices is the number of open vertices, or up to twice as many, that say how far
-// neighbours agree if there are more.
+// agreementVertices is the number of open vertices, or up to twice as many, that measure the
+// agreement of neighbours if there are more.
 const agreementVertices = 512
 
 // agreement returns the covariance of the classes of vertices one step apart, given all

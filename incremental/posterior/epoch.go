@@ -94,7 +94,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 }
 
 // measure sets the sums over the whole graph under the coefficients. Posteriors are those of the
-// cells; open says how many open vertices each cell has.
+// cells; open is the number of open vertices of each cell.
 func (s *State) measure(view graphstore.View, open []uint64) {
 	e, k, b := s.epoch, s.classes, len(open)
 	e.Edges = uint64(view.Edges())

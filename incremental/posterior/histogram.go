@@ -127,7 +127,7 @@ func topOf(view graphstore.View, v Vertex) uint16 {
 	return uint16(neighborhood.HardClass(view.Prediction(v)))
 }
 
-// countMembers counts the members of all communities from nothing, as they are kept.
+// countMembers counts the members of all communities again.
 func (s *State) countMembers(view graphstore.View) {
 	clear(s.inside.learned)
 	for id := range s.inside.histograms {

@@ -54,7 +54,7 @@ func newInside(classes int) inside {
 	}
 }
 
-// grow makes room for new communities.
+// grow allocates new communities.
 func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
 		n.edges, n.distinct = append(n.edges, 0), append(n.distinct, 0)
@@ -91,8 +91,8 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 }
 
 // update follows delta: first the edges, between the old members, then one member after the other,
-// over the new edges. A vertex that comes to its first community is touched. Its stored posterior
-// is dropped unless it was a label: the posterior dates from its last read, and a restart does not
+// over the new edges. A vertex that joins its first community is touched. Its stored posterior is
+// dropped unless it was a label: the posterior dates from its last read, and a restart does not
 // know that time.
 func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 	n := &s.inside
@@ -232,7 +232,7 @@ func (n *inside) wasIn(
 	return past{n.pool[start:len(n.pool):len(n.pool)], wasOpen(view, delta, v)}
 }
 
-// recount counts everything from nothing.
+// recount counts everything again.
 func (n *inside) recount(view graphstore.View) {
 	*n = newInside(n.classes)
 	n.grow(view)

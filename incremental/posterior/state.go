@@ -70,8 +70,8 @@ func New(classes int, drawn Drawn, pairs *pairs.Pairs, labels func() []Vertex) *
 	}
 }
 
-// Rebuild computes everything from nothing, with coefficients fitted on the labels
-// that there are now: the start of a cold core.
+// Rebuild computes everything from the graph, with coefficients fitted on the labels that there are
+// now: the start of a cold core.
 func (s *State) Rebuild(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 ) {
@@ -82,7 +82,7 @@ func (s *State) Rebuild(
 	s.begin(view, sums, weight, now)
 }
 
-// recount counts everything but the posteriors from nothing.
+// recount counts everything but the posteriors again.
 func (s *State) recount(view graphstore.View) {
 	s.grow(view.Vertices())
 	s.inside.recount(view)

@@ -11,7 +11,7 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// Drawn says how the calibration labels were drawn, if a user knows it.
+// Drawn is the user's declaration of the draw of calibration labels.
 type Drawn string
 
 // The ways that can be declared.

@@ -9,7 +9,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// causes say why a posterior may be another one.
+// causes are the reasons for which a posterior may have changed.
 type causes uint8
 
 const (

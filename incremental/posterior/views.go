@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// probabilityMin is the least probability that a logarithm is taken of: a
-	// classifier's own zeros say no more than that.
+	// probabilityMin is the least probability that a logarithm is taken of: a classifier's own
+	// zeros are no stronger evidence.
 	probabilityMin = 1e-4
 
 	// mixingMost and mixingLeast are the observations of pi0 that label counts are

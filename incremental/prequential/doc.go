@@ -1,6 +1,6 @@
-// Package prequential keeps how right a classifier is, judged by every calibration
-// label as it arrives and before it is used (Dawid, "Prequential Analysis", 1984),
-// and tells when it has become worse.
+// Package prequential maintains the accuracy of a classifier, measured at every calibration label
+// as it arrives and before it is used (Dawid, "Prequential Analysis", 1984), and reports when it
+// has become worse.
 //
 // A judgement compares the prediction that a vertex had before its label came with
 // that label. For every model version and true class it updates exponentially faded

@@ -8,8 +8,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// spoken says when members were observed: how many different ones have an observation, and the sum
-// of the seconds from 1970 to the log time of the newest one of each.
+// spoken has the times of the members' observations: how many different ones have an observation,
+// and the sum of the seconds from 1970 to the log time of the newest one of each.
 type spoken struct{ members, seconds int64 }
 
 // count adds a member (sign 1) or takes it back (sign -1).

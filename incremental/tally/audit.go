@@ -13,7 +13,7 @@ import (
 // every p_j of the prediction, and c also times p_j of the class and times every p_j². A member
 // without a prediction has p = 0.
 
-// Scales of the sums, which bring the largest sensible weights below the bound of a term.
+// Scales of the sums. They keep the largest sensible weights below the bound of a term.
 const (
 	weightScale  = 0x1p-16 // of w, which stays exact to 2^-64
 	squaredScale = 0x1p-24 // of w² and c

@@ -126,7 +126,7 @@ func (t *Tallies) SetDropped(id CommunityID, members []Vertex) {
 	}
 }
 
-// start makes room for a count that moves.
+// start allocates the movement of a count.
 func (p *Progress) start(classes int) {
 	if p.Counted == nil {
 		p.Counted, p.Squares = make([]float64, classes), make([]float64, classes)

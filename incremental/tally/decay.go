@@ -30,7 +30,7 @@ const (
 // drop the old ones at a bound? A label that leaves at once moves an estimate by more than its
 // weight is worth, and the record would speak of a change that nobody made.
 
-// decay says from when the ages of labels are measured; 0 without a half-life.
+// decay has the landmark of the ages of labels; 0 without a half-life.
 type decay struct {
 	landmark uint64 // end of the epoch of the youngest row, or 0
 	before   uint64 // the landmark when the step began
@@ -101,7 +101,8 @@ func (t *Tallies) scale() float64 {
 	return 0
 }
 
-// age brings the sums over the labels, and those of the kernel, to the weights of the labels.
+// age updates the sums over the labels, and those of the kernel, to the present weights of the
+// labels.
 func (t *Tallies) age(s *stats.Statistics) {
 	x := t.scale()
 	s.ClassG2 = slices.Clone(t.counts()[whole].A2)

@@ -20,12 +20,12 @@ type Families struct {
 	Hard     bool // K cells: own class
 	HardPair bool // K^2 cells: own class, majority class of the neighbours
 
-	// ClassMasses says that nobody reads kernel masses by cell, so that they are summed of whole
-	// classes alone, and A1 and A2 of cells are zero.
+	// ClassMasses: no method reads kernel masses by cell, so they are summed by class only, and A1
+	// and A2 of cells are zero.
 	ClassMasses bool
 
-	// Means says that of cells only the mean of the members' predictions is read: the
-	// statistics then have no other cells, and no second moments of cells.
+	// Means: of cells only the mean of the members' predictions is read: the statistics then have
+	// no other cells, and no second moments of cells.
 	Means bool
 
 	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age

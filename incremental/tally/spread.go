@@ -15,8 +15,8 @@ import (
 // a dual: the results of the last SketchRounds sketches of each class.
 type Spread struct {
 	Time event.Time // of the last sketch
-	// K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where
-	// nothing was said yet
+	// K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative before the
+	// first sketch
 	Uneven []float64
 }
 
@@ -119,8 +119,8 @@ func (t *Tallies) Sketch(
 	}
 }
 
-// Bounds reports whether the most that it can be stands for the second moment of a class, which was
-// never sketched, though the community reaches labels of it as these first moments say.
+// Bounds reports whether the upper bound replaces the second moment of a class: before its first
+// sketch, if the community reaches labels of it by these first moments.
 func (s *Spread) Bounds(a1 []float64) bool {
 	for i, a := range a1 {
 		if a*a > 0 && math.IsInf(s.uneven(i), 1) { // else no sketch can say anything

@@ -16,7 +16,7 @@ type (
 	CommunityID = graphstore.Community
 )
 
-// status says whether a community is to be solved again.
+// status is the need of a community to be solved again.
 type status uint8
 
 const (
@@ -67,9 +67,8 @@ type community struct {
 	audit     []Sum               // over them, see countAudit; nil before the first
 }
 
-// New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core,
-// and the twin that tests hold Update against. Every community's Sources then lists its whole
-// kernel.
+// New returns the tallies of a graph, counted completely: the start of a warm core, and the twin
+// that tests hold Update against. Every community's Sources then lists its whole kernel.
 func New(
 	classes int, keep Families, view graphstore.View, sums *neighborhood.Sums, pairs *pairs.Pairs,
 ) *Tallies {
@@ -156,7 +155,7 @@ func (t *Tallies) TouchTogether(c CommunityID, members float64) {
 	t.each[c].progress.turn(members*members, members*members, 1)
 }
 
-// SetUnpublished notes that a community was solved, and that its record stands for now.
+// SetUnpublished notes that a community was solved, and that its last record remains.
 func (t *Tallies) SetUnpublished(c CommunityID) {
 	t.touchEach()
 	t.status[c] = unpublished
@@ -174,8 +173,8 @@ func (t *Tallies) TouchUnpublished() {
 }
 
 // Changed calls visit for the communities that have changed since their last record, in order, and
-// says whether they were touched since they were solved. It reads a byte a community, so it is for
-// emissions, not for steps.
+// reports whether they were touched since they were solved. It reads a byte a community, so it is
+// for emissions, not for steps.
 func (t *Tallies) Changed(visit func(c CommunityID, isTouched bool)) {
 	t.touchEach()
 	for id, s := range t.status {
@@ -215,8 +214,7 @@ func (s *state) labelled() bool { return s.label.Class != event.NoClass }
 
 func (s *state) audited() bool { return s.audit.Class != event.NoClass }
 
-// known reports whether an estimate can say something of the vertex: it has a label or a
-// prediction.
+// known reports whether an estimate has information on the vertex: it has a label or a prediction.
 func (s *state) known() bool { return s.labelled() || s.profile.own != nil }
 
 // alike reports whether a member counts the same in both states; the prediction matters for audited
@@ -286,7 +284,7 @@ func (t *Tallies) countProfile(c *community, s *state, multiplicity uint32, sign
 	}
 }
 
-// squareScale brings the square of the largest multiplicity to 2^32; that of 1/pairs.Whole is still
+// squareScale scales the square of the largest multiplicity to 2^32; that of 1/pairs.Whole is still
 // exact.
 const squareScale = 0x1p-32
 

@@ -171,7 +171,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	}
 }
 
-// differsInTime reports whether a member says the same in both states, and has said it again.
+// differsInTime reports whether a member has equal profiles in both states and a newer observation.
 func (s *state) differsInTime(o *state) bool {
 	return (s.spoke != o.spoke || s.speaks != o.speaks) && s.alike(o) &&
 		slices.Equal(s.profile.own, o.profile.own) &&
@@ -195,7 +195,7 @@ func source(s *state, multiplicity uint32) float64 {
 	return float64(multiplicity)
 }
 
-// rowChange says whether a vertex that an Update changed was a calibration row, and is one.
+// rowChange records whether a vertex was a calibration row before an Update, and is one after.
 type rowChange struct {
 	v       Vertex
 	was, is bool
@@ -235,8 +235,7 @@ func (t *Tallies) mergeRows() {
 	t.merged, t.rows = t.rows, append(out, rest...)
 }
 
-// rebuildMembers counts the members of one community from nothing; its Sources
-// then list the whole kernel.
+// rebuildMembers counts the members of one community again; its Sources then list the whole kernel.
 func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
 	empty := state{
 		label: graphstore.Label{Class: event.NoClass},
