@@ -341,7 +341,11 @@ func (e *Explainer) unknown(err error, community string) error {
 // Place is a position or a time of a log.
 type Place = explain.Place
 
-// ParsePlace reads the value of --from or --to.
+// earliest and latest bound the times that an event can have.
+const earliest, latest = event.Time(math.MinInt64 + 1), event.Time(math.MaxInt64)
+
+// ParsePlace reads the value of --from or --to. A time before or after all times that an event can
+// have is the earliest or latest of them.
 func ParsePlace(flag, text string) (Place, error) {
 	if text == "" {
 		return Place{}, nil
@@ -350,10 +354,16 @@ func ParsePlace(flag, text string) (Place, error) {
 		return Place{Position: event.Position(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.UnixNano() == 0 || t.Year() < 1678 ||
-		t.Year() > 2261 { // the range of event.Time
+	switch {
+	case err != nil:
 		return Place{}, config.Usagef("%s %q is neither a position, 1 or more, nor a time such as "+
 			"2026-05-01T12:00:00Z", flag, text)
+	case t.Before(time.Unix(0, int64(earliest))):
+		return Place{Time: earliest}, nil
+	case t.After(time.Unix(0, int64(latest))):
+		return Place{Time: latest}, nil
+	case t.UnixNano() == 0: // which a place has for none
+		return Place{Time: 1}, nil
 	}
 	return Place{Time: event.Time(t.UnixNano())}, nil
 }

@@ -147,7 +147,7 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"replay --classes 2 --state nowhere":                                 "no log",
 		"replay --classes 2 --state " + t.TempDir():                          "no log GQL at ",
 		"quarantine list --prefix other --state " + t.TempDir():              "no log OTHER at ",
-		"replay --classes 2 --state x --to 9999-01-01T00:00:00Z":             "neither a position",
+		"replay --classes 2 --state x --to 9999-13-01T00:00:00Z":             "neither a position",
 		"simulate --out x.ndjson --rate NaN":                                 "--rate",
 		"simulate --out x.ndjson --duration 1s --start 9999-01-01T00:00:00Z": "want a year",
 		"demo --speed NaN":                            "--speed",

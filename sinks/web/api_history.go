@@ -121,13 +121,13 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	other := q.query.Get("other")
 	at, until := q.time("at"), q.time("until")
 	if !until.IsZero() && (other != "" || !until.After(at) || at.IsZero()) {
-		q.bad("until: the end of a change since at=, later than that, without other=")
+		q.contradict("until: the end of a change since at=, later than that, without other=")
 	}
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
 	if other == name {
-		q.bad(
+		q.contradict(
 			"other: a community does not differ from itself; give at=, without it, for an " +
 				"earlier time")
 	}

@@ -72,6 +72,14 @@ func (p *params) bad(format string, args ...any) {
 	}
 }
 
+// contradict refuses parameters of which each is right, but not all together. The code is 409: a
+// schema of parameters cannot say this, and a request that fits the schema is not malformed.
+func (p *params) contradict(format string, args ...any) {
+	if p.err == nil {
+		p.err = refuse(http.StatusConflict, format, args...)
+	}
+}
+
 // word reads one of the choices; the first is that of an absent parameter.
 func (p *params) word(name string, choices ...string) string {
 	if !p.query.Has(name) {
