@@ -8,28 +8,40 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// coverageShare bounds the counting of evidence: it takes at most one part in so many of the time.
-const coverageShare = 100
+// seldomShare bounds the reading of all vertices for the page: one part in so many of the time.
+const seldomShare = 100
 
-// coverage keeps the counts of evidence for the status. The fold's goroutine owns it.
-type coverage struct {
-	counts web.Evidence
-	due    time.Time
+// seldom keeps a value that takes long to make, and makes it again when that is due. The fold's
+// goroutine owns it.
+type seldom[T any] struct {
+	value T
+	due   time.Time
 }
+
+// get returns the value, made again if that is due.
+func (s *seldom[T]) get(read func() T) T {
+	began := time.Now()
+	if began.Before(s.due) {
+		return s.value
+	}
+	s.value = read()
+	now := time.Now()
+	s.due = now.Add(seldomShare * now.Sub(began))
+	return s.value
+}
+
+// coverage keeps the counts of evidence for the status.
+type coverage struct{ seldom[web.Evidence] }
 
 // count counts labels, predictions and members again if that is due, and returns the counts.
 func (c *coverage) count(
 	view graphstore.View, position event.Position, classes []string,
 ) web.Evidence {
-	began := time.Now()
-	if began.Before(c.due) {
-		return c.counts
-	}
-	c.counts = countEvidence(view, classes)
-	c.counts.Position = uint64(position)
-	now := time.Now()
-	c.due = now.Add(coverageShare * now.Sub(began))
-	return c.counts
+	return c.get(func() web.Evidence {
+		counts := countEvidence(view, classes)
+		counts.Position = uint64(position)
+		return counts
+	})
 }
 
 // countEvidence counts the vertices with a label, with a prediction and in a community, and how

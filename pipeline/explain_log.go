@@ -63,10 +63,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	if err != nil {
 		return nil, err
 	}
-	if err := e.start(ctx, from, to); err != nil {
-		return nil, err
-	}
-	if err := e.reach(ctx, from); err != nil {
+	if err := e.begin(ctx, from, to); err != nil {
 		return nil, err
 	}
 	core := e.Config
@@ -104,6 +101,23 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	}
 	e.hide(x)
 	return x, nil
+}
+
+// begin opens the log and reads it up to the first place. It returns an error unless the other
+// place lies after that: a position and a time cannot be compared before.
+func (e *Explainer) begin(ctx context.Context, from, to Place) error {
+	if err := e.start(ctx, from, to); err != nil {
+		return err
+	}
+	if err := e.reach(ctx, from); err != nil {
+		return err
+	}
+	if to.Position > 0 && to.Position <= e.place.Position ||
+		to.Time != 0 && to.Time <= e.place.Time && e.place.Time != 0 {
+		return config.Usagef("explain: from must lie before to; it is position %d",
+			e.place.Position)
+	}
+	return nil
 }
 
 // hide removes from an explanation all that the privacy floor and the rounding of shares forbid.
@@ -344,13 +358,16 @@ type Place = explain.Place
 // earliest and latest bound the times that an event can have.
 const earliest, latest = event.Time(math.MinInt64 + 1), event.Time(math.MaxInt64)
 
+// positionMax bounds the positions that a question may name, as the API does.
+const positionMax = 1<<53 - 1
+
 // ParsePlace reads the value of --from or --to. A time before or after all times that an event can
 // have is the earliest or latest of them.
 func ParsePlace(flag, text string) (Place, error) {
 	if text == "" {
 		return Place{}, nil
 	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 && n <= positionMax {
 		return Place{Position: event.Position(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)

@@ -23,7 +23,9 @@ func TestEveryTimeIsAPlace(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "-1", "x", "9999-13-01T00:00:00Z", "1.5"} {
+	for _, text := range []string{
+		"0", "-1", "9007199254740992", "9223372036854775808", "x", "9999-13-01T00:00:00Z", "1.5",
+	} {
 		if got, err := ParsePlace("to", text); err == nil {
 			t.Errorf("%q is %+v; want an error", text, got)
 		}

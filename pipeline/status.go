@@ -27,6 +27,7 @@ type shownStatus struct {
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
 	coverage   coverage
+	confusion  seldom[web.Confusion]
 	mu         sync.Mutex // guards the fields below
 	last       web.Status
 }
@@ -51,6 +52,11 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	}
 	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}
 	s.Evidence = f.status.coverage.count(view, result.Position, f.settings.Classes)
+	s.Confusion = f.status.confusion.get(func() web.Confusion {
+		counts := countConfusion(f.core, f.Config.MembersMin, len(f.settings.Classes))
+		counts.Position = uint64(result.Position)
+		return counts
+	})
 	s.Mismatches, s.Models = f.definitions.misses, f.models()
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())

@@ -41,6 +41,22 @@ def latest(page):
     return pd.DataFrame(rows, columns=shown).explode(["class", *each], ignore_index=True)
 
 
+def confusion(page):
+    """Which class the classifier takes for which: labels by true and predicted class.
+
+    The community is None for all labels; rows with a community have its members' labels.
+    """
+    classes, found = get(page, "/api/v1/info")["classes"], get(page, "/api/v1/classifier")
+    parts = [{"community": None, "counts": found["confusion"]["all"]}]
+    rows = [
+        {"community": part["community"], "class": true, "predicted": said, "labels": labels}
+        for part in parts + found["confusion"]["communities"]
+        for true, counts in zip(classes, part["counts"])
+        for said, labels in zip(classes, counts)
+    ]
+    return pd.DataFrame(rows, columns=["community", "class", "predicted", "labels"])
+
+
 async def read(nc, stream, subject):
     """Everything on a subject of a stream, in order, as one frame with a row for each event."""
     stored = (await nc.jetstream().stream_info(stream, subjects_filter=subject)).state.subjects

@@ -102,6 +102,14 @@ func TestScriptGoesThereAndBack(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	labels := output(t, nil, interpreter(), "-c", "import gqlstream, sys\n"+
+		"found = gqlstream.confusion(sys.argv[1])\n"+
+		"print(sorted(set(found['class']) | set(found['predicted'])), list(found.columns),\n"+
+		"  found[found.community.isna()].labels.sum() > 10)", page)
+	if want := "['left', 'right'] ['community', 'class', 'predicted', 'labels'] True"; !strings.
+		Contains(labels, want) {
+		t.Errorf("the confusion is %s, want %s", labels, want)
+	}
 	if refused := output(t, nil, program, "quarantine", "list", "--nats",
 		server); !strings.Contains(refused, "0 entries") {
 		t.Errorf("refused:\n%s", refused)

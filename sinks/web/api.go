@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -83,11 +82,14 @@ type changedAnswer struct {
 	Estimates []*quant.Estimate `json:"estimates"`
 }
 
+// positionMax bounds positions in questions: the largest integer that all clients of JSON read.
+const positionMax = 1<<53 - 1
+
 // askChanged answers with the records after a position: the newest one of each community and
 // method.
 func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
-	after := q.number("after", 0, 0, math.MaxInt)
+	after := q.number("after", 0, 0, positionMax)
 	if len(names) > namesMax {
 		q.bad("community: name up to %d, or none for all", namesMax)
 	}

@@ -68,6 +68,8 @@ type classifierAnswer struct {
 	Started time.Time   `json:"started"` // the history begins with the process
 	Models  []Model     `json:"models"`
 	History []judgement `json:"history"` // oldest first
+
+	Confusion Confusion `json:"confusion"`
 }
 
 func askClassifier(_ context.Context, s *Server, _ *params) (any, error) {
@@ -77,5 +79,7 @@ func askClassifier(_ context.Context, s *Server, _ *params) (any, error) {
 		Started: s.started.UTC(),
 		Models:  append([]Model{}, s.journal.status.Models...),
 		History: append([]judgement{}, s.journal.judgements.list...),
+
+		Confusion: s.journal.status.Confusion.withLists(len(s.config.Classes)),
 	}, nil
 }

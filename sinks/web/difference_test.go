@@ -77,7 +77,7 @@ func TestDifferencesAreAnswered(t *testing.T) {
 		t.Errorf("%d lines of CSV", len(out))
 	}
 	for query, want := range map[string]int{
-		"?other=nobody": 404,
+		"?other=nobody":            404,
 		"?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404,
 	} {
 		if code, _, body := get(t, s, "/api/v1/communities/a/difference"+query); code != want {

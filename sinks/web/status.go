@@ -48,6 +48,8 @@ type Status struct {
 	Graph      Graph       `json:"graph"`
 	Evidence   Evidence    `json:"evidence"`
 	Models     []Model     `json:"models"`
+
+	Confusion Confusion `json:"-"` // see /api/v1/classifier
 }
 
 // Stage is a named part of a step.

@@ -113,6 +113,11 @@ func runningStatus(steps uint64) Status {
 				Reference: new(0.8),
 			},
 		}}},
+		Confusion: Confusion{
+			Position: 899, Version: "bert-1", All: Counts{{90, 30}, {10, 60}},
+			Communities: []CommunityConfusion{{"x", Counts{{9, 3}, {1, 6}}}},
+			Periods:     []PeriodConfusion{{logStart, logStart, Counts{{90, 30}, {10, 60}}}},
+		},
 		Checkpoint: &Checkpoint{
 			Position: 900,
 			At:       time.Now().Add(-time.Minute),

@@ -206,7 +206,31 @@ func (d *demo) status() web.Status {
 			Position: 1, Labels: web.Meeting{Vertices: 4_000, WithEdge: 1_999},
 			Predictions: web.Meeting{Vertices: 160_000, WithEdge: 159_000},
 		},
+		Confusion: d.confusion(),
 	}
+}
+
+// confusion has labels of which most are right, and each class is taken for the next one at times.
+func (d *demo) confusion() web.Confusion {
+	counts := func(right uint64) web.Counts {
+		c := web.NewCounts(len(d.classes))
+		for k := range c {
+			c[k][k], c[k][(k+1)%len(c)] = right, uint64(7*(k+1))
+		}
+		return c
+	}
+	out := web.Confusion{Position: d.position, Version: "bert-1", All: counts(90)}
+	for i, name := range d.names {
+		out.Communities = append(out.Communities,
+			web.CommunityConfusion{Community: name, Counts: counts(uint64(40 - i%30))})
+	}
+	for i := range 3 {
+		day := time.Date(2026, 3, 1+7*i, 8, 0, 0, 0, time.UTC)
+		out.Periods = append(out.Periods, web.PeriodConfusion{
+			From: day, To: day.AddDate(0, 0, 6), Counts: counts(uint64(40 - 10*i)),
+		})
+	}
+	return out
 }
 
 func softmax(x []float64) []float64 {

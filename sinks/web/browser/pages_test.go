@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,4 +90,41 @@ func TestAChartIsEmbedded(t *testing.T) {
 	p.until("its own title", text+`?.includes("What they think")`)
 	p.shot("embed-dark")
 	p.quiet()
+}
+
+// The classifier page says which class is taken for which: over all labels, of the community that
+// is chosen, and over time. The choice stays when the page loads anew.
+func TestTheClassifierPageShowsConfusion(t *testing.T) {
+	for _, classes := range [][]string{fiveClasses, manyClasses(12)} {
+		d := newDemo(15, classes, 15*time.Second)
+		s := serve(t, web.Config{Classes: d.classes})
+		d.at = time.Now().Add(-time.Minute)
+		write(t, s, d)
+		status := d.status()
+		status.Models = []web.Model{{Version: "bert-1", Classes: []web.ModelClass{
+			{Class: classes[0], Judged: 97, Accuracy: 0.93, Brier: 0.2},
+		}}}
+		s.Status(status)
+		p := open(t, 1200, 900, "light")
+		p.visit(s.URL() + "#/classifier")
+		text := `document.querySelector(".classifier-page")?.innerText`
+		p.until("the confusion", text+`?.includes("Over time")`)
+		for _, words := range []string{
+			"Which class does it take for which?", "version bert-1", "By community", "Over time",
+			" taken for ", "1 Mar 2026",
+		} {
+			p.until(words, text+`?.includes("`+words+`")`)
+		}
+		p.do(chromedp.SetValue(`select[aria-label="Labels of"]`, d.names[3]))
+		eval[bool](p, `document.querySelector('select[aria-label="Labels of"]')
+			.dispatchEvent(new Event("change"))`)
+		chosen := `document.querySelector(".confusion").innerText.includes("15.9 %")`
+		p.until("the community's own", chosen) // 7 wrong of 44
+		eval[bool](p, `!window.dispatchEvent(new Event("focus"))`)
+		p.until("the choice to stay",
+			`document.querySelector('select[aria-label="Labels of"]').value === "`+d.names[3]+`"`)
+		p.axe()
+		p.tallShot(fmt.Sprintf("confusion-%d", len(classes)), 1200)
+		p.quiet()
+	}
 }

@@ -2,6 +2,7 @@
 // predicted, and where labels are needed next.
 
 import { get } from "./api.js";
+import { confusion } from "./confusion.js";
 import { h, css, setText } from "./dom.js";
 import { community } from "./address.js";
 import { compact, count, named, percent } from "./format.js";
@@ -121,7 +122,7 @@ function drawAdvice(el, info, labelOf, models, grave) {
 }
 
 // layout returns the parts of the page that are drawn, and body, which holds them.
-function layout() {
+function layout(mistakes) {
   const parts = {
     versions: h("div"),
     history: h("div", { class: "small-chart wide" }),
@@ -148,6 +149,7 @@ function layout() {
     "div",
     { hidden: true },
     card("How right is it?", "card", help, parts.versions),
+    card("Which class does it take for which?", "card", mistakes.parts),
     card("Accuracy over time", "card", parts.since, parts.history),
     card("Communities with the fewest predictions", "card scroll", table),
     card("Next labels", "card", parts.advice),
@@ -175,7 +177,8 @@ function grave(info, rows) {
 
 export function classifier(info) {
   const note = h("p", { class: "note" }, "Loading …");
-  const parts = layout();
+  const mistakes = confusion(info);
+  const parts = layout(mistakes);
   const el = h("section", { class: "classifier-page" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Classifier")), note, parts.body);
   let timer = 0, gone = false, shown = null;
@@ -188,6 +191,7 @@ export function classifier(info) {
     setText(note, "No label has a prediction yet, so the accuracy of the classifier is unknown.");
     parts.body.hidden = false;
     drawVersions(parts.versions, answer.models, labelOf);
+    mistakes.draw(answer.confusion);
     drawHistory(parts, info, answer);
     const open = fewest.communities.filter((row) => !row.estimate.suppressed);
     drawCoverage(parts.coverage, info, open);
