@@ -35,13 +35,15 @@ type Explainer struct {
 	// the privacy floor, which Config has too; 0: none
 	Floor  int
 	Report func(format string, args ...any) // receives progress reports
+	Every  time.Duration                    // between two of them; 0: two seconds
 
-	told   time.Time
-	core   *incremental.Core // state of the log up to place; nil: none is open
-	place  Place
-	source *ingest.JetStreamSource
-	batch  event.Batch
-	held   bool // batch lies beyond the last place reached
+	first, last event.Position // that the log is read from and to
+	told        time.Time
+	core        *incremental.Core // state of the log up to place; nil: none is open
+	place       Place
+	source      *ingest.JetStreamSource
+	batch       event.Batch
+	held        bool // batch lies beyond the last place reached
 }
 
 // Explain answers a question. Without a method it uses the first published one; without places, the
@@ -213,9 +215,9 @@ func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, o
 	}
 }
 
-// reportSeldom reports progress, every two seconds at most.
+// reportSeldom reports progress, not more often than Every.
 func (e *Explainer) reportSeldom(format string, args ...any) {
-	if now := time.Now(); now.Sub(e.told) >= reportEvery {
+	if now := time.Now(); now.Sub(e.told) >= cmp.Or(e.Every, reportEvery) {
 		e.told = now
 		e.Report(format, args...)
 	}
@@ -248,8 +250,20 @@ func (e *Explainer) reach(ctx context.Context, place Place) error {
 		e.batch.Emit = false // an estimate would need every kernel
 		e.core.Step(&e.batch)
 		e.place = Place{Position: e.batch.Last, Time: e.batch.Time}
-		e.reportSeldom("reading the log, position %d, log time %s", e.place.Position, e.place.Time)
+		e.reportReading()
 	}
+}
+
+// reportReading reports how much of the log is read. The end is that of the log if the question names
+// a time.
+func (e *Explainer) reportReading() {
+	last := e.last
+	if last == 0 {
+		last = e.place.Position + event.Position(e.source.Stats().Behind)
+	}
+	done, all := float64(e.place.Position-e.first), float64(max(last, e.place.Position)-e.first)
+	e.reportSeldom("reading the log, %.0f %%: position %d of %d, log time %s",
+		100*done/max(all, 1), e.place.Position, max(last, e.place.Position), e.place.Time)
 }
 
 // start opens the log at the newest checkpoint before the first place, to read up to the last one.
@@ -258,6 +272,7 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 	if err != nil {
 		return err
 	}
+	e.first, e.last = 0, last.Position
 	conf := e.Config
 	conf.CompactEvery = -1
 	// Steps are cut as in run, so that decisions at the end of a step, such as a switch of the
@@ -273,6 +288,7 @@ func (e *Explainer) start(ctx context.Context, first, last Place) error {
 		e.core, err = incremental.RestoreGraph(conf, saved.Sections)
 		from.From, from.Identity = ResumeOf(saved.Manifest)
 		e.place = Place{Position: from.From.Position, Time: from.From.Time}
+		e.first = from.From.Position
 		e.Report("begins at checkpoint %d", from.From.Position)
 	}
 	if err != nil {

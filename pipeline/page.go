@@ -204,6 +204,7 @@ func (p *Pipeline) Explain(
 		Report: func(format string, args ...any) {
 			p.Page.Explaining(fmt.Sprintf(format, args...))
 		},
+		Every: 500 * time.Millisecond, // the page asks once a second
 	}
 	defer p.Page.Explaining("")
 	if e.Floor <= 1 {
