@@ -254,8 +254,8 @@ func (e *Explainer) reach(ctx context.Context, place Place) error {
 	}
 }
 
-// reportReading reports how much of the log is read. The end is that of the log if the question names
-// a time.
+// reportReading reports how much of the log is read. The end is that of the log if the question
+// names a time.
 func (e *Explainer) reportReading() {
 	last := e.last
 	if last == 0 {

@@ -103,6 +103,9 @@ var flagHelp = kong.Vars{
 	"run_output":  "Write the estimates as JSON lines to this file; - is standard output.",
 	"run_parquet": "Write the estimates as Parquet files to this directory.",
 	"run_http":    "Address of the page, the API and the metrics; off for none. [127.0.0.1:8090]",
+	"run_graph_of": "Answer another question about the graph of the pipeline with this prefix, " +
+		"such as gql: the new log (--prefix) copies its edges, vertices and members, and has " +
+		"labels, predictions and posts of its own.",
 	"run_group": "Share the communities with the other workers of this group, on one NATS " +
 		"server or cluster (--nats).",
 	"run_worker": "Name of this worker in its group. [from the host and the state directory]",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -102,23 +101,14 @@ func connectedServer(t *testing.T) (*broker.Embedded, *nats.Conn) {
 	return server, nc
 }
 
-// A second question on the same edges has a log of its own that takes the edges of the
-// first by a source, as docs/operations.md says, and answers as if they were its own.
-func TestSecondQuestionSourcesTheEdges(t *testing.T) {
+// Another question about the same graph has a log that copies edges, vertices and members of the
+// first one, as docs/operations.md says, and answers as if they were its own. Labels stay
+// apart. An erasure reaches both.
+func TestAnotherQuestionCopiesTheGraph(t *testing.T) {
 	server, nc := connectedServer(t)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(page), "```json second.json\n")
-	text, _, found := strings.Cut(text, "```")
-	var second jetstream.StreamConfig
-	if err := json.Unmarshal([]byte(text), &second); err != nil || !found {
-		t.Fatalf("the recipe has no stream: %v", err)
 	}
 	dir := t.TempDir()
 	data := func(name, text string) string {
@@ -131,46 +121,96 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		edges += fmt.Sprintf("v%d,v%d\nv%d,v%d\n", v, (v+1)%20, v, (v+3)%20)
 		members += fmt.Sprintf("all,v%d\n", v)
 	}
-	mustRun(
-		t, "publish", "--nats", server.URL(), "--classes", "left,right", "--edges",
-		data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"),
-	)
-	if _, err := js.CreateStream(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		stream, err := js.Stream(t.Context(), second.Name)
-		if err == nil && stream.CachedInfo().State.Msgs > 0 &&
-			stream.CachedInfo().Sources[0].Lag == 0 {
-			break
-		}
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("the edges do not come: %v", err)
-		}
-	}
-	mustRun(
-		t, "publish", "--nats", server.URL(), "--prefix", "language", "--classes", "de,en,fr",
-		"--members", data("m.csv", members), "--labels",
-		data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"),
-	)
 	conf := data(
 		"language.yaml",
 		"classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+
 			server.URL()+"\", prefix: language}\n",
 	)
-	output := filepath.Join(dir, "out")
+	ask := []string{
+		"run", "--config", conf, "--graph-of", "gql", "--state", filepath.Join(dir, "state"),
+		"--output", filepath.Join(dir, "out"), "--exit-when-drained",
+	}
+	if code, _, said := runCommand(ask...); code == 0 ||
+		!strings.Contains(said, "there is no log GQL") {
+		t.Errorf("without the first log: code %d, %s", code, said)
+	}
 	mustRun(
-		t, "run", "--config", conf, "--state", filepath.Join(dir, "state"), "--output", output,
-		"--exit-when-drained",
+		t, "publish", "--nats", server.URL(), "--classes", "left,right", "--edges",
+		data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"),
+		"--members", data("m.csv", members),
 	)
-	written, err := os.ReadFile(output)
+	mustRun(t, ask...) // makes the streams
+	awaitCopied(t, js, "LANGUAGE")
+	mustRun(
+		t, "publish", "--nats", server.URL(), "--prefix", "language", "--classes", "de,en,fr",
+		"--labels",
+		data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"),
+	)
+	mustRun(t, ask...)
+	written, err := os.ReadFile(filepath.Join(dir, "out"))
 	if err != nil || !strings.Contains(string(written), `"community":"all"`) ||
 		strings.Contains(string(written), "no-label-reachable:") {
 		t.Errorf("%v\n%s", err, written)
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--nats", server.URL(), "--prefix",
-		"language"); strings.Contains(list, "edge") ||
-		strings.Contains(list, "label") {
+		"language"); strings.Contains(list, "edge") || strings.Contains(list, "label") {
 		t.Errorf("refused:\n%s", list)
+	}
+	message := []byte(`{"vertex": "v3", "erase": true}`)
+	if _, err := js.Publish(t.Context(), "gql.vertex", message); err != nil {
+		t.Fatal(err)
+	}
+	awaitCopied(t, js, "LANGUAGE")
+	stream, err := js.Stream(t.Context(), "LANGUAGE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err := stream.GetLastMsgForSubject(t.Context(), "language.vertex"); err != nil ||
+		string(last.Data) != string(message) {
+		t.Errorf("the erasure is not copied: %v", err)
+	}
+	code, _, said := runCommand("run", "--config", conf, "--graph-of", "other", "--state",
+		filepath.Join(dir, "state"), "--exit-when-drained")
+	if code == 0 || !strings.Contains(said, "does not copy the graph of OTHER") {
+		t.Errorf("the graph of another log: code %d, %s", code, said)
+	}
+}
+
+// awaitCopied waits until a log has all events of the graph that it copies.
+func awaitCopied(t *testing.T, js jetstream.JetStream, log string) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		stream, err := js.Stream(t.Context(), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := stream.CachedInfo()
+		source := info.Sources[0]
+		graph, err := js.Stream(t.Context(), source.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		subjects, err := graph.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := uint64(0)
+		for _, kind := range []string{"edge", "vertex", "member"} {
+			want += subjects.State.Subjects["gql."+kind]
+		}
+		copied, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := uint64(0)
+		for _, kind := range []string{"edge", "vertex", "member"} {
+			have += copied.State.Subjects[strings.ToLower(log)+"."+kind]
+		}
+		if have == want {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("%d of %d messages of the graph are copied", have, want)
+		}
 	}
 }

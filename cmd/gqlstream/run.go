@@ -18,6 +18,7 @@ type runCmd struct {
 	Output          string `short:"o" placeholder:"FILE" help:"${run_output}"`
 	Parquet         string `placeholder:"DIR" help:"${run_parquet}"`
 	HTTP            string `name:"http" placeholder:"ADDRESS" help:"${run_http}"`
+	GraphOf         string `placeholder:"PREFIX" help:"${run_graph_of}"`
 	Group           string `placeholder:"NAME" help:"${run_group}"`
 	Worker          string `placeholder:"NAME" help:"${run_worker}"`
 	Skip            string `placeholder:"POSITION" help:"${run_skip}"`
@@ -36,6 +37,7 @@ Examples:
   gqlstream run --classes 2 --everyone
   gqlstream run --classes left,right --parquet estimates
   gqlstream run --config gqlstream.yaml --listen 127.0.0.1:4222
+  gqlstream run --classes de,en --nats nats://127.0.0.1:4222 --prefix language --graph-of gql
   gqlstream run --config gqlstream.yaml --nats nats://broker:4222 --exit-when-drained --output -`
 }
 
@@ -64,8 +66,12 @@ func (c *runCmd) configure() (config.Settings, error) {
 	if err != nil {
 		return settings, err
 	}
+	if c.GraphOf != "" && c.Prefix != "" {
+		settings.State = cmp.Or(settings.State, config.StateDefault+"-"+c.Prefix)
+	}
 	settings.State = cmp.Or(settings.State, config.StateDefault)
 	settings.NATS.Listen = cmp.Or(c.Listen, settings.NATS.Listen)
+	settings.NATS.GraphOf = cmp.Or(c.GraphOf, settings.NATS.GraphOf)
 	settings.Output.File = cmp.Or(c.Output, settings.Output.File)
 	settings.Output.Parquet = cmp.Or(c.Parquet, settings.Output.Parquet)
 	settings.HTTP.Listen = cmp.Or(c.HTTP, settings.HTTP.Listen)

@@ -25,6 +25,7 @@ type StreamNames struct {
 	// new log in a cluster is held by replicasDefault.
 	Replicas int
 	LogBytes int64  // limit of a new log; 0: none
+	GraphOf  string // log whose graph a new log copies, now and later; empty: none
 	Domain   string // JetStream domain, as in ConnectConfig
 }
 
@@ -104,6 +105,9 @@ func EnsureLog(
 	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
 	if names.LogBytes > 0 {
 		want.MaxBytes = names.LogBytes
+	}
+	if err := copyGraph(ctx, js, names, &want); err != nil {
+		return have, err
 	}
 	stream, err := request.EnsureStream(ctx, js, want)
 	var api *jetstream.APIError

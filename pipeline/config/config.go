@@ -181,6 +181,7 @@ type NATS struct {
 	LogBytes int64  `yaml:"log_bytes_max"` // limit of a new log; 0: no limit
 	Listen   string `yaml:"listen"`        // embedded: a port for producers on this host
 	Prefix   string `yaml:"prefix"`        // of streams, subjects and the bucket; empty: gql
+	GraphOf  string `yaml:"graph_of"`      // prefix of the log whose graph a new log copies
 
 	Answers Answers `yaml:"answers"`
 }

@@ -105,6 +105,14 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 	in.Replicas = c.NATS.Replicas
 	in.Domain = c.NATS.Domain
 	in.LogBytes = c.NATS.LogBytes
+	if c.NATS.GraphOf != "" {
+		_, err = sinks.NewNames(c.NATS.GraphOf)
+		in.GraphOf = broker.NewStreamNames(c.NATS.GraphOf).Log
+		if err != nil || in.GraphOf == in.Log {
+			err = Usagef("nats.graph_of: %q: want the prefix of another pipeline on the server, "+
+				"and a nats.prefix of its own for this one", c.NATS.GraphOf)
+		}
+	}
 	if c.NATS.LogBytes < 0 {
 		err = Usagef("nats.log_bytes_max: %d is negative", c.NATS.LogBytes)
 	}
