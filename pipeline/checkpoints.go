@@ -236,8 +236,10 @@ func (f *fold) newest(
 		case i < 0 && f.group == nil && beyond != nil:
 			f.log.Warn(
 				"earlier records are gone, and no checkpoint is older; the run continues "+
-					"without them",
-				"position", beyond.Manifest.Position)
+					"without them. To publish them again, if the log has its beginning, stop the "+
+					"run, remove the stream of estimates and move the checkpoints away",
+				"position", beyond.Manifest.Position, "stream", f.names.Out.Estimates,
+				"checkpoints", checkpointsIn(f.settings.State))
 			return beyond, false, nil
 		case i < 0 && len(tried) > 0:
 			f.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",

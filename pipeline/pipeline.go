@@ -136,6 +136,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.agreeOnLog(ctx, o.Accept); err != nil {
 		return p, err
 	}
+	p.reportLostPositions(ctx)
 	if err = limitLog(ctx, p.Broker.JS, p.names.In.Log, p.Config, p.log); err != nil {
 		return p, err
 	}
@@ -184,9 +185,8 @@ func (p *Pipeline) openBroker(ctx context.Context, accept bool) (err error) {
 	}
 	p.reached.path = reachedIn(p.settings.State)
 	p.closers = append(p.closers, p.reached.close)
-	if p.reached.damaged() {
-		p.log.Warn("a file is damaged and is written again: the end of the log is compared with"+
-			" checkpoints and marks only", "file", p.reached.path)
+	if err := p.lostReached(); err != nil {
+		p.log.Warn(err.Error())
 	}
 	if err := p.checkLogIsThere(ctx, accept); err != nil {
 		return err

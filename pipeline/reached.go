@@ -26,9 +26,22 @@ type reached struct {
 // reachedBytes is the length of the file, so that one write replaces it.
 const reachedBytes = 192
 
+// nothingReached is the text of a file without a place. An empty file was cut off.
+const nothingReached = "nothing"
+
 // open opens the file for writing, and creates it if need be.
 func (r *reached) open() (err error) {
-	r.file, err = os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
+	empty := r.empty()
+	if r.file, err = os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600); err == nil && empty {
+		err = r.write(nothingReached)
+	}
+	return err
+}
+
+// write replaces the content of the file.
+func (r *reached) write(text string) error {
+	text += fmt.Sprintf(" %016x", xxhash.Sum64String(text+" "))
+	_, err := r.file.WriteAt(fmt.Appendf(nil, "%-*s\n", reachedBytes-1, text), 0)
 	return err
 }
 
@@ -38,44 +51,52 @@ func (r *reached) note(id ingest.Identity, log string) error {
 		return nil
 	}
 	r.at.Store(&id)
-	text := fmt.Sprintf("%d %s %s ", id.Position, id.Digest, log)
-	text += fmt.Sprintf("%016x", xxhash.Sum64String(text))
-	_, err := r.file.WriteAt(fmt.Appendf(nil, "%-*s\n", reachedBytes-1, text), 0)
-	return err
+	return r.write(fmt.Sprintf("%d %s %s", id.Position, id.Digest, log))
 }
 
 // read returns the place in the file. A damaged file has none.
 func (r *reached) read() (at keptPlace, ok bool) {
-	text, err := os.ReadFile(r.path)
-	if err != nil {
+	body, ok := r.verified()
+	if !ok {
 		return at, false
 	}
-	body := strings.TrimRight(string(text), " \n")
-	cut := strings.LastIndexByte(body, ' ') + 1
 	var digest string
-	if fmt.Sprintf("%016x", xxhash.Sum64String(body[:cut])) != body[cut:] {
-		return at, false
-	}
-	_, err = fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
+	_, err := fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
 	at.Digest = ingest.ParseDigest(digest)
 	at.KeptBy = "the file " + r.path
 	return at, err == nil && at.Position > 0
 }
 
-// damaged reports whether there is a file without a valid place.
-func (r *reached) damaged() bool {
-	info, err := os.Stat(r.path)
-	_, ok := r.read()
-	return err == nil && info.Size() > 0 && !ok
+// verified returns the content of a whole file with the right checksum.
+func (r *reached) verified() (body string, ok bool) {
+	text, err := os.ReadFile(r.path)
+	if err != nil || len(text) != reachedBytes {
+		return "", false
+	}
+	body = strings.TrimRight(string(text), " \n")
+	cut := strings.LastIndexByte(body, ' ') + 1
+	return body, fmt.Sprintf("%016x", xxhash.Sum64String(body[:cut])) == body[cut:]
 }
 
-// forget empties the file.
-func (r *reached) forget() error {
-	if err := os.Truncate(r.path, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// empty reports whether the file is missing or empty.
+func (r *reached) empty() bool {
+	info, err := os.Stat(r.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
+// damaged reports whether the file has something else than a place.
+func (r *reached) damaged() bool {
+	if r.empty() {
+		return false
 	}
+	_, ok := r.verified()
+	return !ok
+}
+
+// forget removes the place from the file, which is open.
+func (r *reached) forget() error {
 	r.at.Store(nil)
-	return nil
+	return r.write(nothingReached)
 }
 
 func (r *reached) close() error {

@@ -90,8 +90,8 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 	return places
 }
 
-// Kept returns every place of the log recorded by a run with these settings, and the damaged
-// position files.
+// Kept returns every place of the log recorded by a run with these settings, and the damaged or
+// missing position files.
 func Kept(
 	ctx context.Context,
 	b *broker.Broker,
@@ -114,10 +114,7 @@ func Kept(
 			damaged = append(damaged, err)
 		}
 	}
-	if p.reached.damaged() {
-		damaged = append(damaged, fmt.Errorf("%s is damaged", p.reached.path))
-	}
-	return places, damaged, nil
+	return places, append(damaged, p.missingPositions(ctx)...), nil
 }
 
 // positionShelves lists the storage of the positions of followers.

@@ -73,7 +73,11 @@ func (s *linesFile) open() (after Cursor, err error) {
 		// nothing of another log there to be mixed with
 		p = progress{Log: s.log}
 	case none:
-		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)
+		return after, fmt.Errorf(
+			"%s is missing, which names the log and the end of its records: %w",
+			s.shelf,
+			ErrNotOurs,
+		)
 	case err != nil:
 		return after, err
 	case end == 0:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -79,6 +80,15 @@ func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 // of.
 func PartsPositionFile(dir string) string { return filepath.Join(dir, partsPositionName) }
 
+// HasParts reports whether a directory has parts.
+func HasParts(dir string) bool {
+	entries, _ := os.ReadDir(dir) // the output reports that it cannot be read
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		_, _, isPart := parsePart(e.Name())
+		return isPart
+	})
+}
+
 func (s *partsDir) open() error {
 	if err := os.MkdirAll(s.config.Dir, 0o755); err != nil {
 		return err
@@ -90,8 +100,8 @@ func (s *partsDir) open() error {
 	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
-		return fmt.Errorf("parts exist without %s, which names their log: %w",
-			partsPositionName, ErrNotOurs)
+		return fmt.Errorf("%s is missing, which names the log of the parts: %w", s.shelf,
+			ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
 		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
 	case err != nil:

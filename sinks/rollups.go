@@ -86,9 +86,15 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotOurs) {
 		return nil, Cursor{}, err // it is there, and cannot be read now
 	}
+	none := errors.Is(err, os.ErrNotExist)
 	if err != nil || json.Unmarshal(p.State, &r.state) != nil {
 		p = progress{}
 		r.state = rollupState{} // the content of the output log is summarised again
+	}
+	if none && !r.standby { // before the first record, so that a start notices that it is lost
+		if err := writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log}); err != nil {
+			return nil, Cursor{}, err
+		}
 	}
 	r.openOnce.Do(func() { close(r.opened) })
 	return r, p.Cursor, nil

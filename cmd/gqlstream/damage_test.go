@@ -26,10 +26,14 @@ var damageTargets = []struct{ name, part string }{
 	{"position file", ""},
 }
 
+// outputPositions are the position files of the outputs in a damaged state directory.
+var outputPositions = []string{"out.ndjson.position", "_position.json"}
+
 var damageKinds = []string{"bit", "cut", "zeros", "missing"}
 
-// A start or a scrub must report any damage to the state directory that changes stored data.
-// GQLSTREAM_DAMAGES sets the number of damages (make faults: 1,000).
+// A start or a scrub must report any damage to the state directory that changes stored data or a
+// position file. After the way on that the report names, the records must be those of a replay of
+// what is left. GQLSTREAM_DAMAGES sets the number of damages (make faults: 1,000).
 func TestDamagesAreNoticed(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_DAMAGES", 16)
 	seed := campaign.Seed(t, 1)
@@ -70,12 +74,18 @@ func newDamaging(t *testing.T, seed uint64) *damaging {
 	d := &damaging{history: newHistory(t, rand.NewPCG(seed, 5), crashConfig)}
 	for range 3 {
 		d.publish(d.dir, 20)
-		d.run(d.dir)
+		mustRun(t, d.startWithOutputs(d.dir)...)
 	}
 	d.stored = d.dump(d.dir)
-	_, said := mustRun(t, d.start(d.copy())...)
+	_, said := mustRun(t, d.startWithOutputs(d.copy())...)
 	d.usual = warningsOf(said)
 	return d
+}
+
+// startWithOutputs is start with a file and parts in the state directory.
+func (d *damaging) startWithOutputs(state string) []string {
+	return append(d.start(state), "--output", filepath.Join(state, "out.ndjson"),
+		"--parquet", filepath.Join(state, "parts"))
 }
 
 func (d *damaging) start(state string) []string {
@@ -132,7 +142,8 @@ func (d *damaging) try(i int, part, kind string, killed bool) int {
 	)
 	scrubCode, _, scrubSaid := runCommand("scrub", "--config", d.config, "--state", state)
 	now := d.dump(state)
-	code, _, said := runCommand(d.start(state)...)
+	code, _, said := runCommand(d.startWithOutputs(state)...)
+	defer d.compareWithReplay(what, state, code, said)
 	if news := slices.DeleteFunc(warningsOf(said), func(text string) bool {
 		return slices.Contains(d.usual, text)
 	}); code != exitFine || len(news) > 0 {
@@ -140,6 +151,9 @@ func (d *damaging) try(i int, part, kind string, killed bool) int {
 	}
 	if scrubCode != exitFine {
 		return 1
+	}
+	if part == "" {
+		d.t.Errorf("%s: nobody notices it\n%s\n%s", what, scrubSaid, said)
 	}
 	for name, stored := range d.stored {
 		if !slices.Equal(stored, now[name]) {
@@ -162,7 +176,8 @@ func (d *damaging) damage(state, part, kind string, killed bool) string {
 		case killed && filepath.Base(path) == "index.db" && strings.Contains(path, "/msgs/"):
 			return os.Remove(path) // as after a kill
 		case part != "" && strings.Contains(path, part) && !strings.HasSuffix(path, ".db"),
-			part == "" && slices.Contains(backupFiles, filepath.Base(path)):
+			part == "" && slices.Contains(slices.Concat(backupFiles, outputPositions),
+				filepath.Base(path)):
 			files = append(files, path)
 		}
 		return nil
