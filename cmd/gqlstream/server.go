@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -56,9 +55,9 @@ func (f *serverFlags) load() (config.Settings, error) {
 	}
 	c.NATS.Prefix = cmp.Or(f.Prefix, c.NATS.Prefix)
 	c.State = cmp.Or(f.State, c.State)
-	if strings.HasPrefix(c.State, "~/") {
-		err = cmp.Or(err,
-			config.Usagef("--state %q: ~ is no directory here: write the path in full", c.State))
+	if short := config.ShellPath(c.State); short != "" {
+		err = cmp.Or(err, config.Usagef("--state %q: %s is no directory here: write the path "+
+			"in full", c.State, short))
 	}
 	return c, err
 }

@@ -29,7 +29,8 @@ import (
 // alphabetical order are an error if ordered is set. Files without classes give the zero ClassSet.
 func inferClasses(config *Config) (event.ClassSet, error) {
 	found := classFinder{
-		names: map[string]string{}, values: map[string]bool{}, ordered: config.Ordered,
+		names: map[string]string{}, values: map[string]bool{}, numbers: map[string]bool{},
+		ordered: config.Ordered,
 	}
 	unknown := *config
 	unknown.Classes = event.ClassSet{}
@@ -64,6 +65,7 @@ type classFinder struct {
 	highest  int               // 1 + the highest index
 	numberer string            // a file with one of these two
 	values   map[string]bool   // some classes, as written
+	numbers  map[string]bool   // classes that are indices, as written
 	minus    string            // a file that has the class -1
 }
 
@@ -169,6 +171,9 @@ func (f *classFinder) sawClass(c *wire.Cell, path string) error {
 				n, event.ClassesMax)
 		}
 		f.highest, f.numberer = max(f.highest, int(n)+1), cmp.Or(f.numberer, path)
+		if !f.numbers[text] {
+			f.numbers[strings.Clone(text)] = true
+		}
 		return nil
 	}
 	if c.Kind != wire.TextCell {
@@ -192,6 +197,12 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	names := f.called
 	namer := f.caller
 	count := cmp.Or(f.count, f.highest)
+	if namer != "" && f.count == 0 && !slices.ContainsFunc(
+		slices.Collect(maps.Keys(f.numbers)), func(text string) bool {
+			return !slices.Contains(names, text)
+		}) {
+		count = 0 // the columns of probabilities name these numbers
+	}
 	if namer == "" {
 		names = slices.Sorted(maps.Keys(f.names))
 	}

@@ -343,7 +343,7 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 	text := strings.Join(source.Summary(), "\n")
 	for _, want := range []string{
 		"4 rows: src from Source, dst from Target", "vertex from id (not user_id)",
-		"3 edges between 4 vertices; 1 rows said one again",
+		"3 edges between 4 vertices, 4 of them with a prediction; 1 rows said one again",
 		"3 labels (0 0, 1 3): 1 of vertices with an edge, 1 of vertices with a prediction; 1 " +
 			"rows changed one: the last class stands",
 		"4 predictions: 4 of vertices with an edge; 1 rows said one again",

@@ -350,6 +350,7 @@ type Tally struct {
 	MinusOne int // labels of -1 that mean "no label"
 
 	BlankAttributes int // attributes that are empty, of rows that say something else
+	Rounded         int // attributes that are floats beyond 2^53
 }
 
 // Tallies returns the tally of each file.

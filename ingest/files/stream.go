@@ -196,14 +196,19 @@ func (s *fileStream) leaveOut(p *event.Problem) {
 	}
 }
 
-// countBlanks counts the empty attributes of the row.
+// countBlanks counts the empty attributes of the row, and those that have lost digits.
 func (s *fileStream) countBlanks() {
 	if s.input.Kind != event.KindVertex {
 		return
 	}
 	for slot := s.columns.base(); slot < len(s.row.cells); slot++ {
-		if s.row.cells[slot].Missing() {
+		c := &s.row.cells[slot]
+		if c.Missing() {
 			s.tally.BlankAttributes++
+		}
+		if c.Kind == wire.NumberCell && math.Abs(c.Number) > event.ExactMax &&
+			strings.ContainsAny(c.String(), ".eE") {
+			s.tally.Rounded++
 		}
 	}
 }
@@ -253,10 +258,14 @@ func (s *fileStream) refuse(kind event.Kind, slot int, p *event.Problem) {
 	if slot >= 0 {
 		column = "column " + s.columns.slotName(slot) + ": "
 	}
+	advice := ""
+	if p.Reason == event.BadWeight && s.columns != nil {
+		advice = "; --map weight= reads every edge with the weight 1"
+	}
 	place := s.table.place()
 	s.ahead.Refused = append(s.ahead.Refused, event.Refusal{
 		Position: event.Position(place), Kind: kind, Reason: p.Reason,
-		Detail:   fmt.Sprintf("%s:%d: %s%s", s.input.Path, place, column, p.Detail()),
+		Detail:   fmt.Sprintf("%s:%d: %s%s%s", s.input.Path, place, column, p.Detail(), advice),
 		Original: append([]byte(nil), s.table.text()...),
 	})
 }

@@ -21,6 +21,9 @@ func (s *Source) Summary() (lines []string) {
 		vertices, _ := v.meets(hasEdge, hasEdge)
 		line := fmt.Sprintf("%s edges between %s vertices",
 			v.edges.count(edges), v.vertices.count(vertices))
+		if _, both := v.meets(hasEdge, hasPrediction); both > 0 {
+			line += fmt.Sprintf(", %s of them with a prediction", v.vertices.count(both))
+		}
 		lines = append(lines, line+v.edges.repeats(again, other, s.edgesAgain()))
 	}
 	if labels, again, other := v.labels.totals(); labels > 0 {
@@ -46,6 +49,10 @@ func (s *Source) Summary() (lines []string) {
 			v.members.count(members), grouped(len(v.communities)))
 		lines = append(lines, line+s.meeting(isMember)+
 			v.members.repeats(again, other, "the last multiplicity stands"))
+	}
+	if all, again, other := v.attributes.totals(); again+other > 0 {
+		lines = append(lines, fmt.Sprintf("%s attributes of vertices",
+			v.attributes.count(all))+v.attributes.repeats(again, other, "the last value stands"))
 	}
 	return lines
 }
@@ -187,6 +194,8 @@ func (s *Source) Warnings() (all []string) {
 	} {
 		all = append(all, s.strangers(of)...)
 	}
+	all = append(all, s.survey.variantWarning()...)
+	all = append(all, s.contradictions(event.KindVertex, &s.survey.attributes, "value")...)
 	all = append(all, s.contradictions(event.KindLabel, &s.survey.labels, "class")...)
 	all = append(all, s.contradictions(event.KindPrediction, &s.survey.predicts, "one")...)
 	if v := s.survey; v.postNames > 0 && 2*v.postNames > v.answers+v.reposts {
@@ -205,6 +214,11 @@ func (s *Source) Warnings() (all []string) {
 			"%s rows of edges or posts name the vertex %q: if it stands for nobody, leave "+
 				"these rows out, or the vertex is a hub", grouped(s.survey.doubtful[name]), name))
 	}
+	if d := s.survey.dates; d.count > 0 {
+		all = append(all, fmt.Sprintf("%s ids of edges or posts look like dates, such as %q: a "+
+			"spreadsheet may have changed them", grouped(d.count), d.first))
+	}
+	all = append(all, s.survey.hubWarnings()...)
 	return append(all, s.guesses()...)
 }
 
@@ -221,6 +235,10 @@ func (s *Source) strangers(of partner) (all []string) {
 		fewest = fmt.Sprintf(
 			"%s of %s vertices with %s have %s: are the ids of the files the same?",
 			grouped(both), grouped(total), of.name, other.name)
+		if _, meet := s.survey.variants(of.has, other.has); meet > both {
+			fewest += fmt.Sprintf(" %s would have, without capitals, @ before them and other code "+
+				"points of the same letters", grouped(meet))
+		}
 		if of.has&(hasLabel|hasPrediction) != 0 {
 			all = append(all, fewest)
 		}
@@ -247,8 +265,12 @@ func (s *Source) contradictions(kind event.Kind, of *sample, what string) []stri
 	if other == 0 || other*contradictedShare < things {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s rows contradict an earlier %v of the same vertex: the last %s "+
-		"stands; if it changed, give a column of times", of.count(other), kind, what)}
+	rows, said := "rows", kind.String()
+	if kind == event.KindVertex {
+		rows, said = "values", "attribute"
+	}
+	return []string{fmt.Sprintf("%s %s contradict an earlier %s of the same vertex: the last %s "+
+		"stands; if it changed, give a column of times", of.count(other), rows, said, what)}
 }
 
 // guesses describes how times were read.
@@ -285,6 +307,10 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 		all = append(all,
 			fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
 				"--classes=-1,...", path, grouped(n)))
+	}
+	if n := in.tally.Rounded; n > 0 {
+		all = append(all, fmt.Sprintf("%s: %s attributes are floats beyond 2^53: ids have lost "+
+			"digits there: export them as text, or different ids are equal", path, grouped(n)))
 	}
 	if in.columns == nil {
 		return all

@@ -130,6 +130,10 @@ type survey struct {
 
 	communities map[string]bool
 	digits      idDigits
+	dates       dates
+	hubs        hubs
+	folds       sample         // vertices by the folded form of their ids, unless they have it
+	attributes  sample         // of vertices, by vertex and name
 	doubtful    map[string]int // rows of edges and posts whose ids may stand for nobody
 }
 
@@ -137,7 +141,8 @@ func newSurvey() *survey {
 	return &survey{
 		vertices: newSample(), edges: newSample(), labels: newSample(), predicts: newSample(),
 		members: newSample(), postIDs: newSample(), communities: map[string]bool{},
-		doubtful: map[string]int{},
+		doubtful: map[string]int{}, folds: newSample(), attributes: newSample(),
+		hubs: hubs{counts: map[uint64]hub{}},
 	}
 }
 
@@ -149,6 +154,8 @@ func mix(a, b uint64) uint64 {
 	x *= 0xd6e8feb86659fd93
 	return x ^ x>>32
 }
+
+func floatBits(x float64) uint64 { return math.Float64bits(x) }
 
 func keyOf(id event.ID) uint64 {
 	if id.Name != "" {
@@ -165,7 +172,7 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 	case event.KindLabel:
 		e := &b.Labels[at]
 		key := keyOf(e.Vertex)
-		s.vertices.mark(key, hasLabel)
+		s.mark(e.Vertex, key, hasLabel)
 		s.labels.say(key, uint64(e.Class+2), e.Class)
 	case event.KindPrediction:
 		e := &b.Predictions[at]
@@ -173,26 +180,38 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 		for _, units := range e.Units {
 			what = mix(what, uint64(units))
 		}
-		s.vertices.mark(key, hasPrediction)
+		s.mark(e.Vertex, key, hasPrediction)
 		s.predicts.say(key, what, 0)
 	case event.KindPost:
 		s.notePost(&b.Posts[at])
 	case event.KindMember:
 		e := &b.Members[at]
 		key := keyOf(e.Vertex)
-		s.vertices.mark(key, isMember)
+		s.mark(e.Vertex, key, isMember)
 		s.members.say(mix(key, xxhash.Sum64String(e.Community)), uint64(e.Multiplicity), 0)
 		if len(s.communities) < sampleMax && !s.communities[e.Community] {
 			s.communities[string([]byte(e.Community))] = true
 		}
 	case event.KindVertex:
-		s.vertices.mark(keyOf(b.Vertices[at].Vertex), hasRow)
+		e := &b.Vertices[at]
+		key := keyOf(e.Vertex)
+		s.mark(e.Vertex, key, hasRow)
+		for _, a := range e.Attributes {
+			s.attributes.say(mix(key, xxhash.Sum64String(a.Key)), hashOf(a.Value), 0)
+		}
 	}
+}
+
+// mark adds properties to a vertex.
+func (s *survey) mark(id event.ID, key, what uint64) {
+	s.vertices.mark(key, what)
+	s.fold(id, key, what)
 }
 
 // see notes the form of an id.
 func (s *survey) see(id event.ID) {
 	s.digits.see(id)
+	s.dates.see(id.Name)
 	if wire.IsDoubtful(id.Name) {
 		s.doubtful[strings.Clone(id.Name)]++
 	}
@@ -203,17 +222,18 @@ func (s *survey) noteEdge(e *event.Edge) {
 	s.see(e.Src)
 	s.see(e.Dst)
 	if !e.Remove {
-		s.vertices.mark(a, hasEdge)
-		s.vertices.mark(b, hasEdge)
+		s.mark(e.Src, a, hasEdge)
+		s.mark(e.Dst, b, hasEdge)
+		s.hubs.see(e.Src, e.Dst, a, b)
 	}
-	s.edges.say(mix(min(a, b), max(a, b)), math.Float64bits(e.Weight), 0)
+	s.edges.say(mix(min(a, b), max(a, b)), floatBits(e.Weight), 0)
 }
 
 func (s *survey) notePost(e *event.Post) {
 	author := keyOf(e.Author)
 	s.posts++
 	s.see(e.Author)
-	s.vertices.mark(author, hasPrediction|isAuthor)
+	s.mark(e.Author, author, hasPrediction|isAuthor)
 	for i, other := range []event.Reference{e.ReplyTo, e.RepostOf} {
 		if !other.Given {
 			continue
@@ -227,9 +247,10 @@ func (s *survey) notePost(e *event.Post) {
 		if _, is := s.postIDs.of[key]; is {
 			s.postNames += s.postIDs.scale()
 		}
-		s.vertices.mark(author, hasEdge)
-		s.vertices.mark(key, hasEdge)
-		s.edges.say(mix(min(author, key), max(author, key)), math.Float64bits(e.Weight), 0)
+		s.mark(e.Author, author, hasEdge)
+		s.mark(other.ID, key, hasEdge)
+		s.hubs.see(e.Author, other.ID, author, key)
+		s.edges.say(mix(min(author, key), max(author, key)), floatBits(e.Weight), 0)
 	}
 	if e.ID != "" {
 		s.postIDs.say(keyOf(event.ParseID(e.ID)), 0, 0)

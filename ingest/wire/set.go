@@ -225,8 +225,19 @@ func (d *Decoder) unknownClass(s string) *event.Problem {
 	return event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.classes.Names})
 }
 
+// classesListed bounds the classes that an advice lists.
+const classesListed = 8
+
 // indexClass returns the class with an index.
 func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
+	if v == uint64(d.k) && d.k <= classesListed {
+		names := make([]string, d.k)
+		for i := range names {
+			names[i] = strconv.Itoa(i + 1)
+		}
+		return 0, event.Problemf(event.UnknownClass, "class %d, want classes 0 to %d; if they "+
+			"count from 1, name them: --classes=%s", v, d.k-1, strings.Join(names, ","))
+	}
 	if v >= uint64(d.k) {
 		return 0, event.Problemf(event.UnknownClass, "class %d, want classes 0 to %d",
 			v, d.k-1)
@@ -310,7 +321,16 @@ func (c *Cell) attribute(f form) (event.Value, bool) {
 	case areDigits(strings.TrimPrefix(c.Text, "-")) && isNumber(c.Text):
 		return event.WholeValue(c.Text), true
 	case isNumber(c.Text):
-		if x, err := strconv.ParseFloat(c.Text, 64); err == nil {
+		whole, fraction, _ := strings.Cut(c.Text, ".")
+		x, err := strconv.ParseFloat(c.Text, 64)
+		switch {
+		case err != nil || math.Abs(x) <= event.ExactMax:
+		case areDigits(strings.TrimPrefix(whole, "-")) && strings.Trim(fraction, "0") == "":
+			return event.WholeValue(whole), true
+		default: // as a number it would equal others whose digits it has lost
+			return event.Value{Kind: event.StringValue, Text: c.Text}, true
+		}
+		if err == nil {
 			return event.Value{Kind: event.NumberValue, Number: x}, true
 		}
 	}

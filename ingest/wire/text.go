@@ -124,8 +124,16 @@ func CheckClassName(text string) *event.Problem { return checkVisible("class", t
 // numbers, and refuses changes that cannot be undone. untyped says that no value in the file has a
 // type.
 func fileID(text string, untyped bool) (event.ID, *event.Problem) {
-	if len(text) > 1 && text[0] == '\'' && strings.ContainsRune("=+-@\t\r", rune(text[1])) {
+	if len(text) > 1 && text[0] == '\'' &&
+		(strings.ContainsRune("=+-@\t\r", rune(text[1])) || areDigits(text[1:])) {
 		text = text[1:] // spreadsheets read text after this mark as text, not as a formula
+	}
+	if inner, formula := strings.CutPrefix(text, `="`); formula && strings.HasSuffix(inner, `"`) {
+		text = strings.TrimSuffix(inner, `"`) // the formula of a text, as programs write for them
+	}
+	if len(text) > 2 && strings.Trim(text, "#") == "" {
+		return event.ID{}, event.Problemf(event.BadID, "%s is what a spreadsheet shows of a "+
+			"column that is too narrow: widen it, and export it again", Quote(text))
 	}
 	id := event.ParseID(text)
 	if id.Name == "" || !isDigit(text[0]) && text[0] != '-' {

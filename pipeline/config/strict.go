@@ -97,6 +97,14 @@ type scalars struct{ *visitor }
 // plainNumber matches numbers that are read without loss.
 var plainNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9_]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 
+// shellPath matches the beginning of paths that a shell would replace.
+var shellPath = regexp.MustCompile(`^(~[\w.-]*|\$\w+|\$\{\w+\}|%\w+%)[/\\]`)
+
+// ShellPath returns the beginning of a path that a shell would replace, or "".
+func ShellPath(path string) string {
+	return strings.TrimRight(shellPath.FindString(path), `/\`)
+}
+
 // Visit implements ast.Visitor. It refuses values that YAML reads in an unexpected way: 007 is 7,
 // and 01234 is 668.
 func (v scalars) Visit(node ast.Node) ast.Visitor {
@@ -110,8 +118,9 @@ func (v scalars) Visit(node ast.Node) ast.Visitor {
 					"zeros before it", text, n.(ast.ScalarNode).GetValue()))
 		}
 	case *ast.StringNode:
-		if strings.HasPrefix(n.Value, "~/") {
-			v.refuse(at, fmt.Sprintf("%q: ~ is no directory here: write the path in full", n.Value))
+		if short := ShellPath(n.Value); short != "" {
+			v.refuse(at, fmt.Sprintf("%q: %s is no directory here: write the path in full",
+				n.Value, short))
 		}
 	}
 	return v
