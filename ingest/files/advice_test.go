@@ -16,6 +16,8 @@ func TestUnknownProbabilitiesNameTheFlag(t *testing.T) {
 		want    string
 	}{
 		{nil, "vertex,left,right", "--map p_left=left,p_right=right"},
+		{nil, "vertex,prob_left,prob_right", "--map p_left=prob_left,p_right=prob_right"},
+		{nil, "vertex,label,score", "if label is the predicted class: --map class=label"},
 		{[]string{"left", "right"}, "vertex,left,right", "--map p_left=left,p_right=right"},
 		{[]string{"for", "against"}, "vertex,p_left,p_right", "--map p_for=COLUMN,p_agai"},
 		{[]string{"for", "against"}, "vertex,x", "--map class=x"},
@@ -73,5 +75,24 @@ func TestPostsGivenAsEdges(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) ||
 		!strings.Contains(err.Error(), "--map src=author_id,dst=in_reply_to_user_id --skip-ref") {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A file that begins with something else than its columns says what to change.
+func TestWhatStandsBeforeTheColumns(t *testing.T) {
+	for text, want := range map[string]string{
+		"Exported on 2024-05-01\n\nsrc,dst\n1,2\n": "line 3 has the names of the columns",
+		"// x\nSource;Target\n1;2\n":               "line 2 has the names of the columns",
+		"'src','dst'\n'1','2'\n":                   "values in single quotes: write double",
+		"\x1f\x8b\x08":                             "this is no text but gzip: add .gz",
+		"PK\x03\x04":                               "a zip archive or a spreadsheet",
+		"PAR1":                                     "this is no text but Parquet",
+		"a,b\n1,2\n":                               "rename with --map src=COLUMN",
+	} {
+		path := writeFile(t, "edge.csv", []byte(text))
+		_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
 	}
 }

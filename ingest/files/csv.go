@@ -49,8 +49,8 @@ type csvTable struct {
 func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) {
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
-	if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
-		return nil, errUTF16
+	if err := checkText(in); err != nil {
+		return nil, err
 	}
 	p, err := readPreamble(in, header != nil)
 	if err != nil {
@@ -60,8 +60,9 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	if separator == 0 {
 		separator = separatorOf(firstLine(in), f.format)
 	}
-	head, _ := in.Peek(1)
-	quoted := string(head) == `"`
+	head, _ := in.Peek(peekBytes)
+	quoted := bytes.HasPrefix(head, []byte(`"`))
+	head = bytes.Clone(head)
 	t := newCSVRows(in, separator, quoted)
 	t.numbered = quoted
 	t.columns = c
@@ -74,7 +75,11 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 	if err != nil {
 		return nil, err
 	}
-	t.slots, err = c.setHeader(names)
+	if t.slots, err = c.setHeader(names); err != nil && header == nil {
+		if below := namesBelow(head, f.format, c.kind); below != "" {
+			return nil, errors.New(below)
+		}
+	}
 	return t, err
 }
 

@@ -46,8 +46,8 @@ func newJSONLines(in *bufio.Reader, c *columns) *jsonTable {
 func newJSONDocument(f *openedFile, path string, c *columns) (*jsonTable, error) {
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
-	if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
-		return nil, errUTF16
+	if err := checkText(in); err != nil {
+		return nil, err
 	}
 	head, _ := in.Peek(peekBytes)
 	text := bytes.TrimLeft(head, " \t\r\n")

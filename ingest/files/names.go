@@ -140,15 +140,34 @@ func (c *columns) noProbabilities(names []string) error {
 		}
 		advice = fmt.Sprintf("the classes are %s: --map %s, or give other names of the classes",
 			listNames(c.classes), strings.Join(maps, ","))
+	case slices.Contains(others, "label") || slices.Contains(others, "prediction"):
+		name := "prediction"
+		if slices.Contains(others, "label") {
+			name = "label"
+		}
+		advice = fmt.Sprintf("if %s is the predicted class: --map class=%s", name, name)
 	case len(others) > 1 && len(others) <= adviceMax:
 		maps := make([]string, len(others))
+		begin := commonPrefix(others)
 		for i, name := range others {
-			maps[i] = classPrefix + name + "=" + name
+			maps[i] = classPrefix + name[begin:] + "=" + name
 		}
 		advice = "if they are the classes, name them so: --map " + strings.Join(maps, ",")
 	}
 	return fmt.Errorf(`no column "p0", "p1", ... or "class" for %v rows: the file has %s; %s`,
 		c.kind, listNames(names), advice)
+}
+
+// commonPrefix returns the length of what names such as prob_left and prob_right have in common up
+// to a separator.
+func commonPrefix(names []string) int {
+	end := strings.LastIndexAny(names[0], "_.- ") + 1
+	for _, name := range names {
+		if !strings.HasPrefix(name, names[0][:end]) || len(name) == end {
+			return 0
+		}
+	}
+	return end
 }
 
 // namesClasses reports whether all of these columns have the name of a class.

@@ -142,6 +142,47 @@ func separatorOf(line []byte, format fileFormat) rune {
 	return rune(order[0])
 }
 
+// packedForms are the first bytes of files that are no text.
+var packedForms = map[string]string{
+	"\x1f\x8b": "gzip: add .gz to its name", "\x28\xb5\x2f\xfd": "zstd: add .zst to its name",
+	"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
+	"PAR1":       "Parquet: call it .parquet", "ARROW1": "Arrow: call it .arrow",
+	"BZh": "bzip2: unpack it first",
+}
+
+// checkText refuses a file whose first bytes are those of another format.
+func checkText(in *bufio.Reader) error {
+	for first, what := range packedForms {
+		if head, _ := in.Peek(len(first)); string(head) == first {
+			return errors.New("this is no text but " + what)
+		}
+	}
+	if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
+		return errUTF16
+	}
+	return nil
+}
+
+// titlesMax bounds the lines before the names of the columns that an error counts.
+const titlesMax = 20
+
+// namesBelow returns advice if a line after the first of head has the names of the columns, or "".
+func namesBelow(head []byte, format fileFormat, kind event.Kind) string {
+	lines := bytes.SplitN(head, []byte("\n"), titlesMax)
+	for i, line := range lines[min(1, len(lines)):] {
+		c := newColumns(kind, nil, nil)
+		names := strings.Split(strings.TrimSpace(string(line)), string(separatorOf(line, format)))
+		for j, name := range names {
+			names[j] = strings.Trim(wire.TrimText(name), `"`)
+		}
+		if _, err := c.setHeader(names); err == nil {
+			return fmt.Sprintf("line %d has the names of the columns: remove the lines before it, "+
+				"or put # before each of them", i+2)
+		}
+	}
+	return ""
+}
+
 // checkEnds refuses names that show a line ending which CSV readers do not recognise.
 func checkEnds(names []string) error {
 	for _, name := range names {
@@ -149,6 +190,9 @@ func checkEnds(names []string) error {
 			return fmt.Errorf(
 				"column %q: the lines end with a carriage return alone: save it with line feeds",
 				name)
+		}
+		if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
+			return fmt.Errorf("column %s: values in single quotes: write double quotes", name)
 		}
 	}
 	return nil

@@ -44,6 +44,7 @@ var (
 	leapSecond = regexp.MustCompile(`^(.*[T ]\d\d:59):60(?:\D|$)`)
 	midnight   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ])24(:00(:00(\.0+)?)?)`)
 	comment    = regexp.MustCompile(`\s*(\[[\w/+-]+\]|\([^()]*\))$`) // [Europe/Berlin], (CET)
+	goZone     = regexp.MustCompile(`( [+-]\d{4}) [A-Z]{3,5}( m=[+-][\d.]+)?$`)
 	dated      = regexp.MustCompile(`^(\d{4})[-/](\d\d)[-/](\d\d)([tT_ ]|$)`)
 	zone       = regexp.MustCompile(`\s*(?:UTC|GMT)?\s*([+-]\d\d):?(\d\d)?$`)
 	universal  = regexp.MustCompile(`\s*(?:[zZ]|UTC|utc|GMT|gmt)$`)
@@ -53,7 +54,7 @@ var (
 // separators, fractions and zone; otherwise with those parts normalised. leap is the removed leap
 // second.
 func normalMoment(text string) (normal string, leap time.Duration) {
-	text = comment.ReplaceAllString(text, "")
+	text = goZone.ReplaceAllString(comment.ReplaceAllString(text, ""), "$1")
 	if m := dated.FindStringSubmatch(text); m != nil && len(text) > len(m[0]) {
 		text = m[1] + "-" + m[2] + "-" + m[3] + "T" + text[len(m[0]):]
 		switch at := universal.FindStringIndex(text); {

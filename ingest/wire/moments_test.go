@@ -24,6 +24,8 @@ func TestFilesHaveTimesInManyForms(t *testing.T) {
 		"2024-05-01T12:00Z":                                    noon,
 		"2024/05/01 12:00:00Z":                                 noon,
 		"20240501T120000Z":                                     noon,
+		"2024-05-01 14:00:00 +0200 CEST m=+0.1":                noon, // Go
+		"2024-05-01 12:00:00 +0000 UTC":                        noon,
 		"Wed May 01 12:00:00 +0000 2024":                       noon, // Twitter
 		"Wed, 01 May 2024 12:00:00 GMT":                        noon,
 		"Wed, 01 May 2024 14:00:00 +0200":                      noon,
