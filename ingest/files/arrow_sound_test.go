@@ -169,6 +169,47 @@ func TestNumberOfTextBuffers(t *testing.T) {
 	t.Log(refused)
 }
 
+// A batch that claims the messages behind it as a part of its body is an error: their rows would
+// vanish.
+func TestBodyThatHidesMessages(t *testing.T) {
+	column := array.NewStringBuilder(memory.DefaultAllocator)
+	column.AppendValues(strings.Fields("ann bob"), nil)
+	one := column.NewArray()
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "src", Type: one.DataType()}, {Name: "dst", Type: one.DataType()},
+	}, nil)
+	record := array.NewRecordBatch(schema, []arrow.Array{one, one}, 2)
+	var out bytes.Buffer
+	if err := writeAll(ipc.NewWriter(&out, ipc.WithSchema(schema)),
+		[]arrow.RecordBatch{record, record, record, record}); err != nil {
+		t.Fatal(err)
+	}
+	stream := out.Bytes()
+	var messages []int
+	for at := 0; at < len(stream); at += 8 {
+		if binary.LittleEndian.Uint32(stream[at:]) == 1<<32-1 {
+			messages = append(messages, at)
+		}
+	}
+	if len(messages) != 6 { // schema, batches, end
+		t.Fatalf("%d messages", len(messages))
+	}
+	for i, from := range messages[1:4] {
+		body := from + 8 + int(binary.LittleEndian.Uint32(stream[from+4:]))
+		next := messages[i+2]
+		data := bytes.Clone(stream)
+		at := bytes.LastIndex(data[:body],
+			binary.LittleEndian.AppendUint64(nil, uint64(next-body)))
+		for _, to := range messages[i+3:] {
+			binary.LittleEndian.PutUint64(data[at:], uint64(to-body))
+			err := readQuietly(writeFile(t, "x.arrow", data))
+			if err == nil || !strings.Contains(err.Error(), "longer than its buffers") {
+				t.Errorf("batch %d with a body up to byte %d: %v", i, to, err)
+			}
+		}
+	}
+}
+
 // A footer that loses any of its numbers leaves no row out.
 func TestFooterThatLosesANumber(t *testing.T) {
 	files, contents := arrowFiles(t)

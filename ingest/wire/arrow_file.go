@@ -26,6 +26,7 @@ const (
 	// stream before the footer.
 	arrowGapMax      = 64 + 8
 	arrowMetadataMax = 64 << 20 // bytes of one message
+	arrowPaddingMax  = 128      // bytes behind the last buffer of a body; writers align by 8 or 64
 )
 
 // arrowMessages visits the messages of an Arrow file or stream, and reads only their metadata.
@@ -88,6 +89,12 @@ func (m *arrowMessages) next() (arrowBlock, error) {
 	if b.body < 0 || b.body > m.end-m.at-b.head {
 		w.fail("a body outside the file")
 	}
+	switch b.kind {
+	case headerBatch:
+		w.checkBody(message.child(2), b.body)
+	case headerDictionary:
+		w.checkBody(message.child(2).child(1), b.body)
+	}
 	if w.bad != "" {
 		return b, m.problem("%s", w.bad)
 	}
@@ -108,6 +115,23 @@ func (m *arrowMessages) check(w *walk, kind byte, header flat) {
 		w.checkCounts(header.child(1), m.dictionaries[int64(header.number(0, 8))])
 	default:
 		w.fail("an Arrow message that is no schema and no batch")
+	}
+}
+
+// checkBody checks that the buffers of a record batch fill its body. A reader skips the body by its
+// length, so one that is too long would hide the messages behind it.
+func (w *walk) checkBody(batch flat, body int64) {
+	buffers, end := batch.items(2, 16), uint64(0)
+	for i := range len(buffers) / 16 {
+		from, length := wordAt(buffers, 2*i, 8), wordAt(buffers, 2*i+1, 8)
+		if from > uint64(body) || length > uint64(body)-from {
+			w.fail("a buffer outside the body of its batch")
+			return
+		}
+		end = max(end, from+length)
+	}
+	if uint64(body)-end > arrowPaddingMax {
+		w.fail("a body that is longer than its buffers")
 	}
 }
 
