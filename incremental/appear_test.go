@@ -14,7 +14,7 @@ import (
 // emission may do more of it than emissions have earned, and a few later nothing is owed.
 func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 	const many, emissionsMax = 10_000, 80
-	core := newCore(t, Config{Classes: 2, sketchEarned: 10})
+	core := newCore(t, Config{Classes: 2, Work: Work{Sketches: 10}})
 	defer core.Close()
 	core.Step(crowd(1, 8)) // warm from here on
 	at := event.Position(2)
@@ -65,7 +65,7 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 	for _, patient := range []bool{false, true} {
 		core := newCore(
 			t,
-			Config{Classes: 2, Patient: patient, HalfLife: time.Hour, sketchEarned: 1},
+			Config{Classes: 2, Patient: patient, HalfLife: time.Hour, Work: Work{Sketches: 1}},
 		)
 		bounded := 0
 		for _, e := range core.Step(crowd(1, many)).Estimates {
@@ -88,7 +88,7 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 // nothing else happens.
 func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	const many = 30
-	core := newCore(t, Config{Classes: 2, sketchEarned: 1e6})
+	core := newCore(t, Config{Classes: 2, Work: Work{Sketches: 1e6}})
 	defer core.Close()
 	bounded := func(b *event.Batch) (bounded, n int) {
 		for _, e := range core.Step(b).Estimates {
@@ -157,7 +157,7 @@ func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 	const many, classes, most = 900, 2, 200
 	config := Config{
 		Classes: classes, Emit: Emit{Threshold: 0.1, AtLeastEvery: 5 * time.Second},
-		emissionWork: most * (8*classes*classes + solveWork),
+		Work: Work{Solving: most * (8*classes*classes + solveWork)},
 	}
 	for shards := range 3 {
 		config.Shards = shards

@@ -38,8 +38,8 @@ type Config struct {
 	Kernel     string  // "" is ppr; see diffusion.KernelNames
 	Alpha      float64 // teleport probability, 0 is 0.1
 	Tolerance  float64 // bound on the certificate of a kernel, 0 is toleranceDefault
-	// how ppr kernels are kept: primal, or dual where no method weighs cells; "" is both; see
-	// outgrown
+	// how ppr kernels are kept: primal, one field a community; "" is dual, one structure for all
+	// communities, where no method weighs cells and else primal; see sharesKernels
 	Engine     string `json:",omitempty"`
 	MembersMin int    // with fewer known people a community is suppressed; 0: none is
 	// unit of published shares; 0: not rounded
@@ -73,9 +73,14 @@ type Config struct {
 	// all variances are counted at the first emission, however long that takes
 	Patient bool `json:"-"`
 
-	sketchEarned  float64 // for tests, as the next two; 0 is the constant
-	emissionWork  float64
-	summedMembers int
+	Work Work `json:",omitzero"` // of one emission
+}
+
+// Work bounds what one emission does, so that it ends before the next one. It decides results: what
+// is left is done later. Zero is the default.
+type Work struct {
+	Solving  float64 // in classes times cells, of one shard; see emissionWork
+	Sketches float64 // earned for second moments by one emission; see sketchEarned
 }
 
 // Emit bounds the movement of an estimate that is not published again. Its zero value publishes
@@ -105,7 +110,6 @@ func (c Config) WithDefaults() Config {
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, toleranceDefault)
 	c.CompactEvery = cmp.Or(c.CompactEvery, compactEveryDefault)
-	c.sketchEarned = cmp.Or(c.sketchEarned, sketchEarned)
 	clearDefault(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
 	clearDefault(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	clearDefault(&c.Shards, 1)

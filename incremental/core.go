@@ -88,19 +88,28 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	c.age(view)
 	c.followMasses(view, delta)
-	switch {
-	case c.waits: // all workers compute the same from the recompute event on
-	case b.Emit && c.loadsHistory(b.EmitAll):
-		result.Behind = true
-	case b.Emit && view.Communities() > 0: // a core stays cold until there is a community
-		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
-		bounded := soon && !b.EmitAll && !c.config.Patient
-		c.prepareEmission(view, b.EmitAll)
-		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, bounded)
+	if b.Emit && !c.waits { // all workers compute the same from the recompute event on
+		c.emit(b.EmitAll, before, view, &result)
 	}
 	c.carryOut(b, &result)
 	c.compact(b, before, &result)
 	return result
+}
+
+// emit makes the estimates that are due; all asks for those of all communities. before is the time
+// of the last batch.
+func (c *Core) emit(all bool, before event.Time, view graphstore.View, result *Result) {
+	loading, wait := c.loadsHistory(all)
+	c.loading = loading
+	switch {
+	case loading && wait:
+		result.Behind = true
+	case view.Communities() > 0: // a core stays cold until there is a community
+		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
+		c.prepareEmission(view, all)
+		bounded := soon && !all && !c.config.Patient
+		result.Estimates, result.Behind = c.estimate(view, all, bounded)
+	}
 }
 
 // apply stores a batch and returns the changes. If it began or ended the roll-out of a model

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/parallel"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -71,15 +70,14 @@ func (g gate) flags(flags []string) []string {
 // exists reports whether there was a record.
 func (p *publication) exists() bool { return len(p.snapshots) > 0 || p.Suppressed }
 
-// loadsHistory notes whether a history is being read: labels come so fast that estimates are others
-// before anybody reads them. It reports whether the emission may wait for them. Second moments wait
+// loadsHistory reports whether a history is being read, and whether the emission may wait for it:
+// labels come so fast that estimates are others before anybody reads them. Second moments wait
 // until labels have come.
-func (c *Core) loadsHistory(all bool) (waits bool) {
-	c.loading = false
-	if c.posteriors != nil && !all && c.config.Emit.Threshold > 0 {
-		c.loading, waits = c.posteriors.state.Loads(c.time)
+func (c *Core) loadsHistory(all bool) (loading, wait bool) {
+	if c.posteriors == nil || all || c.config.Emit.Threshold == 0 {
+		return false, false
 	}
-	return c.loading && waits
+	return c.posteriors.state.Loads(c.time)
 }
 
 // estimate solves the communities that were touched, and returns the records that are due, by
@@ -94,9 +92,6 @@ func (c *Core) estimate(
 	}
 	all = all || c.config.Emit.Threshold == 0
 	list, behind := c.toSolve(view, bounded && !all)
-	if d, shared := c.masses.(*sharedDual); shared {
-		diffusion.Gather([]*diffusion.Dual{d.dual}, list, view)
-	}
 	each := make([][]quant.Estimate, len(list))
 	parallel.Each(len(list), func(i, worker int) {
 		each[i] = c.solve(list[i], view, &c.solvers[worker], all)
@@ -144,7 +139,7 @@ func (c *Core) toSolve(
 		}
 	})
 	k := c.config.Classes
-	most := int(cmp.Or(c.config.emissionWork, emissionWork) / float64(8*k*k+solveWork))
+	most := int(cmp.Or(c.config.Work.Solving, emissionWork) / float64(8*k*k+solveWork))
 	for _, changed := range shards {
 		changed = c.disown(changed, view)
 		if bounded && len(changed) > most {

@@ -164,7 +164,7 @@ func TestToleranceFollowsLabels(t *testing.T) {
 			t.Errorf("at %d the tolerance is %v, wanted is %v", b.Last, now, want)
 		}
 		for id := range graphstore.Community(view.Communities()) {
-			if mean := core.tallies.Reach(id, view, d.dual); mean > 0 {
+			if mean := core.tallies.Reach(id, d.dual); mean > 0 {
 				least = min(least, core.reach(mean, view))
 			}
 		}

@@ -20,7 +20,6 @@ func anyConfig(r *rand.Rand, classes int) Config {
 	pick := func(n int) bool { return r.IntN(n) == 0 }
 	config := allMethods(classes)
 	config.Engine = []string{"", EngineDual, EngineDual, EnginePrimal}[r.IntN(4)]
-	config.summedMembers = []int{0, 1, 2, 40}[r.IntN(4)]
 	if !pick(4) {
 		config.Emit.Threshold = []float64{.1, .1, .01, 1}[r.IntN(4)]
 		config.Emit.AtLeastEvery = []time.Duration{0, time.Second, 3 * time.Second}[r.IntN(3)]
@@ -39,10 +38,10 @@ func anyConfig(r *rand.Rand, classes int) Config {
 		config.Classifier = classifier.Name
 	}
 	if pick(3) {
-		config.emissionWork = float64((8*classes*classes + solveWork) * (1 + r.IntN(20)))
+		config.Work.Solving = float64((8*classes*classes + solveWork) * (1 + r.IntN(20)))
 	}
 	if pick(3) {
-		config.sketchEarned = float64(10 + r.IntN(3000))
+		config.Work.Sketches = float64(10 + r.IntN(3000))
 	}
 	if pick(3) {
 		config.MembersMin = r.IntN(5)

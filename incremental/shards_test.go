@@ -90,7 +90,7 @@ func togetherAreOne(
 func crowded(config *Config, seed uint64) {
 	if seed/2%2 == 0 {
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
-		config.emissionWork = float64(
+		config.Work.Solving = float64(
 			(8*config.Classes*config.Classes + solveWork) * int(1+seed/4%3*8),
 		)
 	}

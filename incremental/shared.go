@@ -66,29 +66,15 @@ const (
 func newShared(c *Core, view graphstore.View) *sharedDual {
 	d := &sharedDual{core: c, scale: c.config.residualScale(), measured: measured{
 		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(),
-		Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
+		Credit: sketchFirst * c.config.sketchesEarned(), Waiting: uint32(c.config.Classes),
 	}}
 	d.begin(view)
-	d.dual.SumResiduals(view, c.summed(view))
+	d.dual.SumResiduals(view)
 	d.measureReach(view, math.Inf(1))
 	return d
 }
 
-// summedMembers is the number of members above which the dual keeps a sum for a community. For
-// fewer it is cheaper to sum the values at each read.
-const summedMembers = 200
-
-// summed lists the communities with more members, of any shard, in order.
-func (c *Core) summed(view graphstore.View) (list []graphstore.Community) {
-	for id := range graphstore.Community(view.Communities()) {
-		if c.tallies.Vertices(id, view) > cmp.Or(c.config.summedMembers, summedMembers) {
-			list = append(list, id)
-		}
-	}
-	return list
-}
-
-// begin solves for the dual without a start.
+// begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
 	dual, err := diffusion.NewDual(diffusion.Config{
@@ -118,6 +104,9 @@ func (c Config) residualScale() float64 {
 	power := math.Pow(max(float64(c.Classes), 2)/2, residualPower)
 	return c.classPart() / (residualTolerance * power)
 }
+
+// sketchesEarned returns the work that an emission earns for sketches.
+func (c Config) sketchesEarned() float64 { return cmp.Or(c.Work.Sketches, sketchEarned) }
 
 // classPart is the bound on the error of a value of a class, in eta of the share of a class.
 func (c Config) classPart() float64 {
@@ -249,7 +238,7 @@ func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 			d.Reach = min(d.Reach, d.Lowest)
 			return
 		}
-		if mean := c.tallies.Reach(d.Next, view, d.dual); mean > 0 {
+		if mean := c.tallies.Reach(d.Next, d.dual); mean > 0 {
 			d.Lowest = min(d.Lowest, c.reach(mean, view))
 		}
 		most -= 1 + c.tallies.Vertices(d.Next, view)
@@ -275,14 +264,14 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	d.retune(view)
 	d.settle(view, d.changes(view))
-	d.dual.SumResiduals(view, c.summed(view))
-	earned, labels := c.config.sketchEarned, c.tallies.LabelMass()
+	d.dual.SumResiduals(view)
+	earned, labels := c.config.sketchesEarned(), c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels || d.Waiting > 0 {
 		earned *= sketchArriving
 	}
 	if early := c.loading || d.Labels == 0; early && c.config.Emit.Threshold > 0 {
 		// labels would be others soon
-		d.Credit = max(d.Credit, min(d.Credit+earned, 2*sketchFirst*c.config.sketchEarned))
+		d.Credit = max(d.Credit, min(d.Credit+earned, 2*sketchFirst*c.config.sketchesEarned()))
 	} else {
 		d.sketchAll(view, earned)
 	}
@@ -290,7 +279,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	d.Labels = labels
 	if d.retune(view) {
 		d.settle(view, nil)
-		d.dual.SumResiduals(view, c.summed(view))
+		d.dual.SumResiduals(view)
 	}
 }
 
@@ -306,7 +295,7 @@ func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) r
 
 // residuals returns the sum of g a r over the labels for one community.
 func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []float64 {
-	sums, _ := d.dual.Estimate(id, view)
+	sums, _ := d.dual.Estimate(id)
 	_, scale := d.core.tallies.LabelGains(view)
 	sums = sums[d.core.config.Classes:]
 	for i := range sums {

@@ -119,7 +119,7 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 		}
 		core.Step(b)
 		d.settle(view, d.changes(view))
-		d.dual.SumResiduals(view, core.summed(view))
+		d.dual.SumResiduals(view)
 		d.sketch(view, math.Inf(1))
 	}
 	var ratios []float64
@@ -154,10 +154,10 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 func TestASketchIsDividedOverEmissions(t *testing.T) {
 	const earned = 4000
 	config := Config{
-		Classes:      2,
-		Engine:       EngineDual,
-		sketchEarned: earned,
-		Emit:         Emit{Threshold: 0.1},
+		Classes: 2,
+		Engine:  EngineDual,
+		Work:    Work{Sketches: earned},
+		Emit:    Emit{Threshold: 0.1},
 	}
 	core, twin := newCore(t, config), newCore(t, config)
 	unfinished, since, most := 0, 0, 0

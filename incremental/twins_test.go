@@ -118,6 +118,7 @@ func compareToTwin(
 			apart = max(apart, math.Abs(have[i]-want[i])/max(members, 1))
 		}
 	}
+	sumAgain(core)
 	for name, e := range latest {
 		id, known := view.FindCommunity(name)
 		if !known || e.Suppressed {

@@ -133,8 +133,10 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 // Settle waits until everything given to Write is on the broker's disk. Call it before recording a
 // step as done: refusals after the recorded step are written again after a crash, and stored once.
 func (w *QuarantineWriter) Settle(ctx context.Context) error {
-	return cmp.Or(w.give(ctx, nil),
-		w.give(ctx, nil)) // Run takes this only after everything before
+	if err := w.give(ctx, nil); err != nil {
+		return err
+	}
+	return w.give(ctx, nil) // Run takes this only after everything before
 }
 
 func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {

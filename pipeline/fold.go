@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -167,8 +166,14 @@ func (f *fold) loop(ctx context.Context) error {
 				// report it before waiting for a follower, which may be away for long
 				writtenWaitMax)
 			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
-			return cmp.Or(f.quarantine.Settle(ctx),
-				f.followers.catchUp(ctx, published, f.alerting.follower.Newest), errDone)
+			if err := f.quarantine.Settle(ctx); err != nil {
+				return err
+			}
+			newest := f.alerting.follower.Newest
+			if err := f.followers.catchUp(ctx, published, newest); err != nil {
+				return err
+			}
+			return errDone
 		}
 		if err == nil {
 			err = f.awaitMain(ctx, &batch)
@@ -262,7 +267,10 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	if len(k.writing) > 0 {
 		return nil
 	}
-	if err := cmp.Or(f.outlets.settle(ctx), f.quarantine.Settle(ctx)); err != nil {
+	if err := f.outlets.settle(ctx); err != nil {
+		return err
+	}
+	if err := f.quarantine.Settle(ctx); err != nil {
 		return err
 	}
 	begun := time.Now()

@@ -46,10 +46,9 @@ type Dual struct {
 
 	queue, next []Vertex
 	queued      bitmap
-	step        []float64   // l: scratch of push
-	which       []int32     // l: the same
-	common      []float64   // l: part of an estimate where f has not reached; see SumResiduals
-	gathered    []*estimate // by community, nil where Gather read none
+	step        []float64 // l: scratch of push
+	which       []int32   // l: the same
+	common      []float64 // l: part of an estimate where f has not reached; see SumResiduals
 	sums        sums
 
 	work Work
@@ -171,7 +170,7 @@ func (g *Dual) Halve(times int64) {
 	if times == 0 {
 		return
 	}
-	g.gathered, g.sums.current = nil, false
+	g.sums.current = false
 	factor := math.Ldexp(1, -int(min(times, 1<<12)))
 	for i := range g.y {
 		g.y[i] *= factor

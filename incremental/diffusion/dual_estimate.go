@@ -1,12 +1,6 @@
 package diffusion
 
-import (
-	"slices"
-
-	"gqlstream/graphstore"
-	"gqlstream/incremental/parallel"
-	"gqlstream/ingest/event"
-)
+import "gqlstream/graphstore"
 
 // nearShare is the part of a vertex's excess residual that is assumed to remain near the vertex.
 // Values from 0.2 to 0.4 give similar errors.
@@ -53,32 +47,14 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 }
 
 // Estimate returns for every function the estimate of the sum of m y over the sources of a
-// community, and of how many sources, with their multiplicities, any function has reached.
-func (g *Dual) Estimate(
-	id graphstore.Community,
-	view graphstore.View,
-) (sums []float64, sources float64) {
-	e := g.known(id)
-	if e == nil {
-		e = &newEstimates(g.l, 1)[0]
-		view.ForMembers(id, func(v Vertex, multiplicity uint32) {
-			if view.Label(v).Class == event.NoClass {
-				g.add(e, v, float64(multiplicity))
-			}
-		})
+// community, and of how many sources, with their multiplicities, any function has reached. It reads
+// what SumResiduals readied, and no member.
+func (g *Dual) Estimate(id graphstore.Community) (sums []float64, sources float64) {
+	if !g.sums.current {
+		panic("diffusion: Estimate before SumResiduals")
 	}
+	e := &g.sums.each[id]
 	return g.corrected(e), e.sources
-}
-
-// known returns the estimate of a community from its sums, nil without sums.
-func (g *Dual) known(id graphstore.Community) *estimate {
-	if at, kept := slices.BinarySearch(g.sums.crowds, id); kept && g.sums.current {
-		return &g.sums.each[at]
-	}
-	if int(id) < len(g.gathered) {
-		return g.gathered[id]
-	}
-	return nil
 }
 
 // corrected returns the values of an estimate.
@@ -99,54 +75,14 @@ func newEstimates(functions, n int) []estimate {
 	return list
 }
 
-// gatherShare is the share of the vertices that as many members must be for one pass over all to
-// pay.
-const gatherShare = 0.25
-
-// Gather computes the sums for Estimate of communities with many members, until the duals change.
-// Estimate then returns the same result at almost no cost. One pass in the order of the vertices
-// costs a fraction of reading one community after the other, because members' rows are far apart.
-func Gather(duals []*Dual, communities []graphstore.Community, view graphstore.View) {
-	communities = slices.DeleteFunc(
-		slices.Clone(communities),
-		func(id graphstore.Community) bool { return duals[0].known(id) != nil },
-	)
-	members := 0
-	for _, id := range communities {
-		vertices, _ := view.Members(id)
-		members += len(vertices)
-	}
-	if float64(members) < gatherShare*float64(view.Vertices()) {
-		return
-	}
-	parallel.Each(len(duals), func(i, _ int) { duals[i].gather(communities, view) })
-}
-
-func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) {
-	g.gathered = make([]*estimate, view.Communities())
-	list := newEstimates(g.l, len(communities))
-	for i, id := range communities {
-		g.gathered[id] = &list[i]
-	}
-	for v := range Vertex(len(g.rows)) {
-		if view.Label(v).Class != event.NoClass {
-			continue
-		}
-		for _, m := range view.MemberOf(v) {
-			if e := g.gathered[m.Community]; e != nil {
-				g.add(e, v, float64(m.Multiplicity))
-			}
-		}
-	}
-}
-
-// SumResiduals prepares Estimate until the next Update or Solve. It maintains sums over the sources
-// of these communities, which must be sorted and should have many members. The cost of their
-// Estimate then depends on pushes and changes, not on members.
-func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community) {
+// SumResiduals prepares Estimate until the next Update or Solve. The cost of Estimate depends on
+// pushes and changes, not on members.
+func (g *Dual) SumResiduals(view graphstore.View) {
 	s := &g.sums
-	if !s.current || !slices.Equal(s.crowds, crowds) {
-		s.recount(g, view, crowds)
+	if s.current {
+		s.extend(g, view)
+	} else {
+		s.recount(g, view)
 	}
 	clear(g.common)
 	most := g.Certificate()

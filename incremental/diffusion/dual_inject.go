@@ -12,7 +12,6 @@ func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
 	g.whole = false
 	g.follow(view, delta, len(g.rows))
 	g.grow(view.Vertices())
-	g.gathered = nil
 }
 
 // grow extends the vectors to n vertices. A new one is isolated: f = y = R = 0, d = 1. That is a

@@ -8,11 +8,11 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// sums are the sums that estimates read: over all vertices, and over the sources of communities
-// with many members. They are counted completely at the first read after all of y and R changed.
-// After that, changes of edges, values and members update the terms of their vertices, and a push
-// adds its effect over all neighbours at once: for each of these communities one number a
-// neighbour, m w/d, for any number of functions.
+// sums are the sums that estimates read: over all vertices, and over the sources of every
+// community. They are counted completely at the first read after all of y and R changed. After
+// that, changes of edges, values and members update the terms of their vertices, and a push adds
+// its effect over all neighbours at once: for each community one number a neighbour, m w/d, for any
+// number of functions.
 //
 // Their last bits depend on the time of the complete count, so a checkpoint causes another one
 // (Dual.ForgetSums).
@@ -21,65 +21,49 @@ type sums struct {
 	residuals []float64 // L: sum of R over all vertices
 	degrees   []float64 // L: sum of d over the vertices that the function has reached
 
-	crowds []graphstore.Community // communities with summed sources, ascending
-	each   []estimate             // of these
-	places []uint32               // by community: 1 + place in crowds
-	sets   [][]share              // the different sets of communities that vertices are sources of
-	named  map[string]uint32      // place in sets by its binary form
-	set    []uint32               // n: place in sets
+	each  []estimate        // by community, over its sources
+	sets  [][]share         // the different sets of communities that vertices are sources of
+	named map[string]uint32 // place in sets by its binary form
+	set   []uint32          // n: place in sets
 
-	name    []byte    // scratch of setOf
-	shares  []share   // the same
-	weights []float64 // by place in crowds: sum of m w/d over the neighbours of a push
-	met     []uint32  // places that these are not zero at
-	moving  []Vertex  // scratch of Dual.Follow
+	name    []byte                 // scratch of setOf
+	shares  []share                // the same
+	weights []float64              // by community: sum of m w/d over the neighbours of a push
+	met     []graphstore.Community // of which these are not zero
+	moving  []Vertex               // scratch of Dual.Follow
 }
 
-// sumsVertices is a number of vertices. On smaller graphs without communities of many members the
-// sums are counted completely at each emission, which is cheaper than an update at each push.
-const sumsVertices = 1 << 17
-
-// share is the multiplicity of a source in the community at a place of crowds.
+// share is the multiplicity of a source in a community.
 type share struct {
-	place uint32
-	m     float64
+	community graphstore.Community
+	m         float64
 }
 
-// recount counts everything again.
-func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Community) {
+// recount counts everything from nothing.
+func (s *sums) recount(g *Dual, view graphstore.View) {
 	*s = sums{
-		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: make([]float64, g.l),
-		degrees: make([]float64, g.l), moving: s.moving,
-		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)),
-		places: make([]uint32, view.Communities()),
+		current: true, residuals: make([]float64, g.l), degrees: make([]float64, g.l),
+		moving: s.moving,
 		sets:   make([][]share, 1), named: map[string]uint32{"": 0},
-		weights: make([]float64, len(crowds)),
 	}
-	for i, id := range crowds {
-		s.places[id] = uint32(i) + 1
-	}
-	s.grow(len(g.rows))
+	s.extend(g, view)
 	for v := range Vertex(len(g.rows)) {
-		if len(crowds) > 0 {
-			s.set[v] = s.setOf(view, v)
-		}
+		s.set[v] = s.setOf(view, v)
 		s.count(g, v, 1)
 	}
 }
 
-func (s *sums) grow(n int) {
-	if len(s.crowds) > 0 {
-		s.set = lengthen(s.set, n)
+// extend gives new vertices and communities sums of nothing.
+func (s *sums) extend(g *Dual, view graphstore.View) {
+	s.set = lengthen(s.set, len(g.rows))
+	if more := view.Communities() - len(s.each); more > 0 {
+		s.each = append(s.each, newEstimates(g.l, more)...)
+		s.weights = lengthen(s.weights, len(s.each))
 	}
 }
 
 // of returns the communities that v is a source of.
-func (s *sums) of(v Vertex) []share {
-	if len(s.crowds) == 0 {
-		return nil
-	}
-	return s.sets[s.set[v]]
-}
+func (s *sums) of(v Vertex) []share { return s.sets[s.set[v]] }
 
 // setOf returns the place in sets of the communities that v is a source of now.
 func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
@@ -88,13 +72,9 @@ func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
 	}
 	s.shares, s.name = s.shares[:0], s.name[:0]
 	for _, m := range view.MemberOf(v) {
-		if int(m.Community) < len(s.places) && s.places[m.Community] > 0 {
-			s.shares = append(s.shares, share{s.places[m.Community] - 1, float64(m.Multiplicity)})
-			s.name = binary.LittleEndian.AppendUint32(
-				binary.LittleEndian.AppendUint32(s.name, uint32(m.Community)),
-				m.Multiplicity,
-			)
-		}
+		s.shares = append(s.shares, share{m.Community, float64(m.Multiplicity)})
+		s.name = binary.LittleEndian.AppendUint32(s.name, uint32(m.Community))
+		s.name = binary.LittleEndian.AppendUint32(s.name, m.Multiplicity)
 	}
 	at, known := s.named[string(s.name)]
 	if !known {
@@ -115,24 +95,21 @@ func (s *sums) count(g *Dual, v Vertex, sign float64) {
 		}
 	}
 	for _, c := range s.of(v) {
-		g.add(&s.each[c.place], v, sign*c.m)
+		g.add(&s.each[c.community], v, sign*c.m)
 	}
 }
 
 // follow has vertices count as sources of other communities where delta says that they are.
 func (s *sums) follow(g *Dual, view graphstore.View, delta *graphstore.Delta) {
-	s.grow(len(g.rows))
-	if len(s.crowds) == 0 {
-		return
-	}
+	s.extend(g, view)
 	move := func(v Vertex) {
 		if now := s.setOf(view, v); now != s.set[v] {
 			for _, c := range s.of(v) {
-				g.add(&s.each[c.place], v, -c.m)
+				g.add(&s.each[c.community], v, -c.m)
 			}
 			s.set[v] = now
 			for _, c := range s.of(v) {
-				g.add(&s.each[c.place], v, c.m)
+				g.add(&s.each[c.community], v, c.m)
 			}
 		}
 	}
@@ -172,10 +149,10 @@ func (s *sums) meet(neighbors []Vertex, weights, degrees []float64) {
 			w = weights[i]
 		}
 		for _, c := range s.sets[at] {
-			if s.weights[c.place] == 0 {
-				s.met = append(s.met, c.place)
+			if s.weights[c.community] == 0 {
+				s.met = append(s.met, c.community)
 			}
-			s.weights[c.place] += float64(c.m * w / degrees[i])
+			s.weights[c.community] += float64(c.m * w / degrees[i])
 		}
 	}
 }
@@ -187,7 +164,7 @@ func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
 	for i, f := range which {
 		s.residuals[f] -= r[f]
 		for _, c := range of {
-			s.each[c.place].near[f] += float64(c.m * (step[i] - float64(near*r[f])))
+			s.each[c.community].near[f] += float64(c.m * (step[i] - float64(near*r[f])))
 		}
 		before := y[f]
 		y[f] += step[i]
@@ -211,7 +188,7 @@ func (s *sums) reach(g *Dual, v Vertex, f int32) {
 	}
 	s.degrees[f] += float64(sign * d)
 	for _, c := range s.of(v) {
-		e := &s.each[c.place]
+		e := &s.each[c.community]
 		e.some[f] += float64(sign * c.m)
 		if others == 0 {
 			e.sources += float64(sign * c.m)
@@ -224,12 +201,12 @@ func (s *sums) arrive(g *Dual, step []float64, which []int32, weight float64) {
 	for i, f := range which {
 		s.residuals[f] += float64(step[i] * weight)
 	}
-	for _, place := range s.met {
-		share, near := nearShare/g.alpha*s.weights[place], s.each[place].near
+	for _, id := range s.met {
+		share, near := nearShare/g.alpha*s.weights[id], s.each[id].near
 		for i, f := range which {
 			near[f] += float64(share * step[i])
 		}
-		s.weights[place] = 0
+		s.weights[id] = 0
 	}
 	s.met = s.met[:0]
 }

@@ -17,7 +17,7 @@ func (g *Dual) checkSums(view graphstore.View) error {
 	kept := g.sums
 	defer func() { g.sums = kept }()
 	g.sums = sums{}
-	g.sums.recount(g, view, kept.crowds)
+	g.sums.recount(g, view)
 	scale := g.scale() * float64(1+len(g.rows)) * (1 + g.degreeSum)
 	near := func(what string, have, want []float64) error {
 		for i, x := range want {
@@ -33,7 +33,7 @@ func (g *Dual) checkSums(view graphstore.View) error {
 	if err := near("sum of degrees", kept.degrees, g.sums.degrees); err != nil {
 		return err
 	}
-	for i := range kept.crowds {
+	for i := range kept.each {
 		have, want := kept.each[i], g.sums.each[i]
 		have.some = slices.Clone(have.some)
 		for f := range have.some {
@@ -47,15 +47,14 @@ func (g *Dual) checkSums(view graphstore.View) error {
 			err = near("members reached", []float64{have.sources}, []float64{want.sources})
 		}
 		if err != nil {
-			return fmt.Errorf("community %d: %w", kept.crowds[i], err)
+			return fmt.Errorf("community %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
 // After any history of edges, weights, values, members, labels and erasures the sums that estimates
-// read must equal a recount but for rounding, and an estimate that is read from them one that is
-// read of every member.
+// read must equal a recount, which reads every member, up to rounding.
 func TestSumsFollowRandomHistories(t *testing.T) {
 	followed, pushed := 0, uint64(0)
 	for seed := range uint64(96) {
@@ -83,13 +82,7 @@ func TestSumsFollowRandomHistories(t *testing.T) {
 					t.Fatalf("seed %d step %d: %v", seed, step, err)
 				}
 			}
-			var crowds []graphstore.Community
-			for id := range graphstore.Community(view.Communities()) {
-				if seed%4 > 0 && (step/20 == 0 || id != 1) {
-					crowds = append(crowds, id)
-				}
-			}
-			g.SumResiduals(view, crowds)
+			g.SumResiduals(view)
 		}
 	}
 	if followed < 1000 || pushed < 10_000 {
@@ -121,17 +114,17 @@ func crowdEvents(w *world) {
 	}
 }
 
-// BenchmarkSums compares a dual that keeps the sums over forty communities with a dual that keeps
-// none. It measures the time per neighbour that a push visits, and per edge that Follow takes in.
+// BenchmarkSums compares a dual that keeps the sums over forty communities with a dual of a graph
+// without communities. It measures the time per neighbour that a push visits, and per edge that
+// Follow takes in.
 func BenchmarkSums(b *testing.B) {
 	for _, functions := range []int{2, 20} {
 		for _, kept := range []bool{true, false} {
 			b.Run(fmt.Sprintf("functions=%d/kept=%v", functions, kept), func(b *testing.B) {
 				lockThread(b)
 				r := newRandomGraph(b, rand.New(rand.NewPCG(6, 6)), 60_000, 300_000)
-				var crowds []graphstore.Community
 				for v := range 60_000 {
-					if c := v * 7 % 100; c < 40 {
+					if c := v * 7 % 100; kept && c < 40 {
 						r.batch.Members = append(
 							r.batch.Members,
 							event.Member{
@@ -143,11 +136,6 @@ func BenchmarkSums(b *testing.B) {
 					}
 				}
 				view, _ := r.apply()
-				for id := range graphstore.Community(view.Communities()) {
-					if kept {
-						crowds = append(crowds, id)
-					}
-				}
 				g := newDual(b, 0.1, 1e-3, functions)
 				var values []ValueChange
 				for v := range 3000 {
@@ -156,7 +144,7 @@ func BenchmarkSums(b *testing.B) {
 				g.Solve(view, values, 1e-4)
 				following, pushing, visited := time.Duration(0), time.Duration(0), uint64(0)
 				for b.Loop() {
-					g.SumResiduals(r.store.View(), crowds)
+					g.SumResiduals(r.store.View())
 					view, delta := r.change(500)
 					before, start := g.work.Traversals, cpuTime()
 					g.Follow(view, delta, nil)

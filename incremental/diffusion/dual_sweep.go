@@ -137,7 +137,7 @@ func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32
 		for i, u := range some {
 			degrees[i] = cells[int(u)*stride]
 		}
-		if g.sums.current && len(g.sums.set) > 0 {
+		if g.sums.current {
 			g.sums.meet(some, weights, degrees[:])
 		}
 		for i, u := range some {

@@ -25,7 +25,7 @@ func (t *Tallies) TouchSources(view graphstore.View, changed []Vertex) {
 func (t *Tallies) DualStatistics(
 	id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool,
 ) *stats.Statistics {
-	first, sources := t.firstMoments(id, view, dual)
+	first, sources := t.firstMoments(id, dual)
 	s := t.statistics(id, [families]masses{whole: t.secondMoments(t.each[id].spread, first)})
 	s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(
 		t.LabelMass(),
@@ -44,11 +44,9 @@ func (t *Tallies) DualStatistics(
 // zero, because no walk from there ends at a label. A negative sum, and a sum of a class without
 // labels, is an error of the dual and is set to zero.
 func (t *Tallies) firstMoments(
-	id CommunityID,
-	view graphstore.View,
-	dual *diffusion.Dual,
+	id CommunityID, dual *diffusion.Dual,
 ) (a1 []float64, sources float64) {
-	a1, sources = dual.Estimate(id, view)
+	a1, sources = dual.Estimate(id)
 	a1 = a1[:t.classes]
 	for i, n := range t.counts()[whole].A1 {
 		if a1[i] = max(a1[i], 0); n == 0 {
@@ -63,8 +61,8 @@ func (t *Tallies) firstMoments(
 const errorShare = 0.5
 
 // Reach returns the mean value of the dual over the sources that it has reached, 0 for none.
-func (t *Tallies) Reach(id CommunityID, view graphstore.View, dual *diffusion.Dual) float64 {
-	first, sources := t.firstMoments(id, view, dual)
+func (t *Tallies) Reach(id CommunityID, dual *diffusion.Dual) float64 {
+	first, sources := t.firstMoments(id, dual)
 	return total(first) / max(sources, 1)
 }
 

@@ -96,7 +96,7 @@ func (t *Tallies) Sketch(
 	sketch uint64, now event.Time,
 ) {
 	c, class := t.each[id], t.sketched(sketch)
-	a1, _ := t.firstMoments(id, view, dual)
+	a1, _ := t.firstMoments(id, dual)
 	n, _ := t.labelsOf(class)
 	even := a1[class] / n
 	if even *= even * n2; !(even > 0) {

@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -48,7 +47,9 @@ func (r *Report) Plot(dir string) (paths []string, err error) {
 		if shares {
 			err = r.addNominal(p)
 		}
-		err = cmp.Or(err, r.dots(p, picture.value))
+		if err == nil {
+			err = r.dots(p, picture.value)
+		}
 		if p.X.Min = 0; shares {
 			p.X.Max = 1
 		}
@@ -123,7 +124,10 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 		bars = append(bars, marks)
 		points = append(points, protocol, marks)
 	}
-	return cmp.Or(plotutil.AddXErrorBars(p, bars...), plotutil.AddScatters(p, points...))
+	if err := plotutil.AddXErrorBars(p, bars...); err != nil {
+		return err
+	}
+	return plotutil.AddScatters(p, points...)
 }
 
 // errorDots are marks with horizontal bars.
