@@ -32,6 +32,7 @@ type Sums struct {
 	changed []Vertex
 	before  []uint64 // rows of those in changed, before the last Update
 	seen    []uint32 // n: 1 + index into changed, 0 when the vertex is unchanged
+	step    []uint64 // a row: scratch of replace
 }
 
 // New returns the sums of an empty graph with K classes. Hard votes cost 8K
@@ -44,6 +45,7 @@ func New(classes int, keepHard bool) *Sums {
 	if keepHard {
 		s.width += classes
 	}
+	s.step = make([]uint64, s.width)
 	return s
 }
 
@@ -157,9 +159,15 @@ func (s *Sums) follow(view graphstore.View, delta *graphstore.Delta, v Vertex) {
 
 // replace has the neighbours of v count another vote of it.
 func (s *Sums) replace(view graphstore.View, v Vertex, before, after vote) {
+	clear(s.step)
+	s.add(s.step, before, -1)
+	s.add(s.step, after, 1)
 	for _, u := range view.Neighbors(v) {
-		s.vote(u, before, -1)
-		s.vote(u, after, 1)
+		s.remember(u)
+		row := s.row(s.votes, int(u))
+		for i, x := range s.step {
+			row[i] += x
+		}
 	}
 }
 
@@ -178,23 +186,29 @@ func (s *Sums) grow(n int) {
 	}
 }
 
-// vote is add for a vote that may be missing; it remembers the votes of v before their first
-// change.
+// vote counts one neighbour's vote at v, once (sign 1) or back (sign -1).
 func (s *Sums) vote(v Vertex, of vote, sign int) {
-	if of.units == nil {
-		return
+	if of.units != nil {
+		s.remember(v)
+		s.add(s.row(s.votes, int(v)), of, sign)
 	}
+}
+
+// remember keeps the votes of v as they were before their first change.
+func (s *Sums) remember(v Vertex) {
 	if s.seen[v] == 0 {
 		s.before = append(s.before, s.row(s.votes, int(v))...)
 		s.changed = append(s.changed, v)
 		s.seen[v] = uint32(len(s.changed))
 	}
-	s.add(v, of, sign)
 }
 
-// add counts one neighbour's vote at v, once (sign 1) or back (sign -1).
-func (s *Sums) add(v Vertex, of vote, sign int) {
-	row, mass := s.row(s.votes, int(v)), uint64(sign)*uint64(of.mass) // -1 subtracts
+// add counts a vote, which may be missing, in a row, once (sign 1) or back (sign -1).
+func (s *Sums) add(row []uint64, of vote, sign int) {
+	if of.units == nil {
+		return
+	}
+	mass := uint64(sign) * uint64(of.mass) // -1 subtracts
 	row[0] += mass
 	for j, unit := range of.units {
 		row[1+j] += mass * uint64(unit)
@@ -233,7 +247,7 @@ func Recount(view graphstore.View, classes int, keepHard bool, at event.Time) *S
 	parallel.Ranges(view.Vertices(), func(from, to int) {
 		for v := Vertex(from); v < Vertex(to); v++ {
 			for _, u := range view.Neighbors(v) {
-				s.add(v, s.voteOf(view, u), 1)
+				s.add(s.row(s.votes, int(v)), s.voteOf(view, u), 1)
 			}
 		}
 	})

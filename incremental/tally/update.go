@@ -26,6 +26,9 @@ type shift struct {
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
+	if !t.keep.SoftPair && !t.keep.HardPair {
+		votes = nil // no cell of a member depends on its neighbours
+	}
 	t.collect(delta, votes)
 	t.changed = t.changed[:0]
 	labels, audits, predictions, shifts := delta.Labels, delta.Audits, delta.Predictions, t.shifts
