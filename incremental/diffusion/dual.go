@@ -38,7 +38,6 @@ type Dual struct {
 	most   []float64 // n: largest d(v) since R(v) was last computed from nothing
 
 	following         // the graph, and the touched vertices
-	whole     bool    // all of y was computed again since then
 	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
 	rounding  float64 // on the rounding error of the same, in units of 2^-53
 	floor     float64 // rounding after the last rebuild
@@ -46,6 +45,7 @@ type Dual struct {
 
 	queue, next []Vertex
 	queued      bitmap
+	excesses    []float64 // by block: scratch of excess
 	step        []float64 // l: scratch of push
 	which       []int32   // l: the same
 	common      []float64 // l: part of an estimate where f has not reached; see SumResiduals
@@ -76,7 +76,8 @@ func NewDual(config Config) (*Dual, error) {
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions,
 		stride: config.Functions + 1,
 		step:   make([]float64, config.Functions), which: make([]int32, config.Functions),
-		common: make([]float64, config.Functions),
+		common:   make([]float64, config.Functions),
+		excesses: make([]float64, (config.Functions+lanes-1)/lanes),
 	}, nil
 }
 

@@ -48,7 +48,7 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 
 // Estimate returns for every function the estimate of the sum of m y over the sources of a
 // community, and of how many sources, with their multiplicities, any function has reached. It reads
-// what SumResiduals readied, and no member.
+// the sums that SumResiduals prepared, and no member.
 func (g *Dual) Estimate(id graphstore.Community) (sums []float64, sources float64) {
 	if !g.sums.current {
 		panic("diffusion: Estimate before SumResiduals")

@@ -20,7 +20,7 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 // restart computes everything again, with the present y as the start.
 func (g *Dual) restart(view graphstore.View, certificate float64) {
 	g.countDegrees(view)
-	g.iterate(view, certificate)
+	g.iterate(view, certificate, g.blocks())
 	g.stale = false
 }
 
@@ -101,27 +101,31 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	}
 }
 
-// iterate improves all functions by relaxation until the certificate is at most goal or rounding
-// forbids, blocks in parallel, each with its own values. R is computed again from y afterwards.
-func (g *Dual) iterate(view graphstore.View, goal float64) {
-	g.whole, g.sums.current = true, false
+// iterate improves the functions of these blocks by relaxation until their certificate is at most
+// goal or rounding forbids, blocks in parallel, each with its own values. R of these functions is
+// computed again from y afterwards.
+func (g *Dual) iterate(view graphstore.View, goal float64, blocks []int) {
+	g.sums.current = false
 	g.touchAll(len(g.rows))
 	g.work.Solves++
 	g.floor = g.roundingOfRebuild(view)
-	blocks := (g.l + lanes - 1) / lanes
-	passes, left := make([]uint64, blocks), make([]float64, blocks)
+	passes, left := make([]uint64, len(blocks)), make([]float64, len(blocks))
 	scratch := make([][]lane, runtime.GOMAXPROCS(0))
-	parallel.Each(blocks, func(i, worker int) {
+	parallel.Each(len(blocks), func(i, worker int) {
 		if scratch[worker] == nil {
 			scratch[worker] = make([]lane, len(g.rows))
 		}
-		first := i * lanes
+		first := blocks[i] * lanes
 		passes[i], left[i] = g.iterateBlock(
 			view, scratch[worker], first, min(first+lanes, g.l), goal,
 		)
 	})
 	g.work.Iterations += slices.Max(passes)
-	g.rebuilt(slices.Max(left))
+	if len(blocks)*lanes >= g.l {
+		g.rebuilt(slices.Max(left))
+		return
+	}
+	g.rounding, g.scan = max(g.rounding, g.floor), true
 }
 
 // iterateBlock improves the functions of one block until their certificate is at most goal, or

@@ -1,7 +1,9 @@
 package diffusion
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"gqlstream/graphstore"
 )
@@ -17,14 +19,21 @@ func (g *Dual) rescan() {
 	}
 }
 
-// reachTolerance sweeps until no vertex is above the threshold. Like Field.reachTolerance it
-// changes to iteration if a sweep costs too much. A sweep after an iteration has only a few
-// vertices above the threshold. Its budget grows and its goal falls each time, so that the loop
-// ends.
+// reachTolerance sweeps until no vertex is above the threshold. It iterates the costly blocks of
+// functions first, and all blocks if a sweep runs out of budget. A sweep after an iteration has only
+// a few vertices above the threshold. Its budget grows and the goal of the iteration falls each
+// time, so that the loop ends.
 func (g *Dual) reachTolerance(view graphstore.View) {
 	budget := g.config.sweepBudget(view, passGainDual)
-	for goal := g.config.Tolerance / iterateShort; !g.sweep(view, budget); goal /= 16 {
-		g.iterate(view, goal)
+	for goal := g.config.Tolerance / iterateShort; ; goal /= 16 {
+		blocks := g.costlyBlocks(excessPaid * float64(budget))
+		if len(blocks) == 0 {
+			if g.sweep(view, budget) {
+				break
+			}
+			blocks = g.blocks()
+		}
+		g.iterate(view, goal, blocks)
 		g.rescan()
 		budget *= 4
 	}
@@ -34,9 +43,6 @@ func (g *Dual) reachTolerance(view graphstore.View) {
 // sweep pushes first in, first out until no queued vertex is above the threshold, and reports
 // whether it got there within the budget. If not, the queue is empty and scan is set.
 func (g *Dual) sweep(view graphstore.View, budget int) bool {
-	if g.excess() > excessPaid*float64(budget) {
-		budget = -1
-	}
 	for len(g.queue) > 0 {
 		for i, v := range g.queue {
 			g.queued.drop(v)
@@ -63,19 +69,50 @@ const pushedShare = 0.5
 // Above it four of five sweeps ran out of budget.
 const excessPaid = 2
 
-// excess returns the sum over queued vertices of degree times the residual in thresholds above
-// theirs: two to three times the cost of the sweep.
-func (g *Dual) excess() (sum float64) {
+// costlyBlocks returns the blocks with the largest excess, so many that the excess of the others is
+// at most this. In a live run the functions of residuals change at nearly half of the labels between
+// two emissions, and the functions of classes only at new labels.
+func (g *Dual) costlyBlocks(most float64) (blocks []int) {
+	excess, left := g.excess(), 0.0
+	for _, x := range excess {
+		left += x
+	}
+	if left <= most {
+		return nil
+	}
+	blocks = g.blocks()
+	slices.SortStableFunc(blocks, func(a, b int) int { return cmp.Compare(excess[b], excess[a]) })
+	n := 0
+	for ; n < len(blocks) && left > most; n++ {
+		left -= excess[blocks[n]]
+	}
+	return blocks[:n]
+}
+
+// blocks lists all blocks of functions.
+func (g *Dual) blocks() []int {
+	list := make([]int, len(g.excesses))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// excess returns for every block the sum over queued vertices of degree times the residual in
+// thresholds above theirs: two to three times the cost of the sweep.
+func (g *Dual) excess() []float64 {
+	sums := g.excesses
+	clear(sums)
 	limit := g.alpha * g.config.Tolerance
 	for _, v := range g.queue {
 		d, r := g.residuals(v)
-		for _, x := range r {
+		for i, x := range r {
 			if x = math.Abs(x); x > limit*d {
-				sum += x / limit
+				sums[i/lanes] += x / limit
 			}
 		}
 	}
-	return sum
+	return sums
 }
 
 // push moves the large residuals of v into y(v) and over its neighbours, if one of them
