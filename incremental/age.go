@@ -18,13 +18,12 @@ func massesAt(view graphstore.View, now event.Time) event.Time {
 	return now - now%step
 }
 
-// setClock follows the store to an earlier log time: no pair is later than that. Everything else is
-// computed from the graph again, as after a configure event.
+// setClock follows the store to an earlier log time: no pair is later than that, and neighbours
+// count with the masses of that time. The changes of the step have been counted.
 func (c *Core) setClock(view graphstore.View, now event.Time) {
 	hard := c.config.families().HardPair
 	c.sums = neighborhood.Recount(view, c.config.Classes, hard, massesAt(view, now))
 	c.pairs.SetClock(now)
-	c.live = live{}
 }
 
 // age gives predictions the masses that they have at the log's time, if another step of age has

@@ -79,9 +79,16 @@ func (c *Core) Step(b *event.Batch) Result {
 	view, before := c.store.View(), c.time
 	delta, refused := c.apply(b, view)
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}
+	setBack := b.SetsClock() && b.Time < before
+	if setBack {
+		c.live = live{} // warmed up from the graph again, as after a configure event
+	}
 	c.openStep(view)
 	c.holdPairs(view)
 	c.count(view, delta)
+	if setBack {
+		c.setClock(view, b.Time)
+	}
 	if c.scorePredictions(view, delta) {
 		c.republishAll()
 	}
@@ -117,9 +124,6 @@ func (c *Core) emit(all bool, before event.Time, view graphstore.View, result *R
 func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
 	incoming := incomingVersion(view)
 	delta, refused := c.store.Apply(b)
-	if b.SetsClock() && b.Time < c.time {
-		c.setClock(view, b.Time)
-	}
 	c.position, c.time = b.Last, b.Time
 	if incomingVersion(view) != incoming {
 		c.republishAll()

@@ -43,6 +43,9 @@ func TestAClockEventIsFollowed(t *testing.T) {
 				}
 			}
 			want := cores[0].Step(batch).Estimates
+			if err := checkCore(cores[0]); err != nil {
+				t.Fatalf("seed %d, batch %d: %v", seed, i, err)
+			}
 			for j, core := range cores[1:] {
 				if got := core.Step(batch).Estimates; len(got) != len(want) {
 					t.Fatalf(
