@@ -187,10 +187,14 @@ func check(tb testing.TB, errs ...error) {
 }
 
 // median returns the middle of the values, which it sorts.
-func median(values []float64) float64 {
+func median(values []float64) float64 { return quantile(values, 0.5) }
+
+// quantile returns the value below which this share of the values is. It sorts the values.
+func quantile(values []float64, share float64) float64 {
 	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	at := share * float64(len(values)-1)
+	below, above := values[int(at)], values[int(math.Ceil(at))]
+	return below + (above-below)*(at-math.Floor(at))
 }
 
 // processTime returns the processor time of all threads of the process.

@@ -19,8 +19,8 @@ const (
 	liveActivity   = 3000 // edges made or dropped a simulated second
 	liveLabels     = 0.05 // share of the vertices
 	liveLoading    = 4 * time.Second
-	liveWarm       = 5 * time.Second // of simulated time, until predictions and labels have arrived
-	liveMeasured   = 2 * time.Second
+	liveWarm       = 20 * time.Second // of log time, until predictions and labels have arrived
+	liveMeasured   = 10 * time.Second
 	livePerMessage = 1024        // events
 	liveThreshold  = 0.1         // of a standard error: the default of run
 	liveEmitEvery  = time.Second // the default of run
@@ -66,6 +66,9 @@ type liveRun struct {
 	decoding, stepping, publishing time.Duration
 	edges, records                 int
 	published                      map[string]bool // communities, ever
+
+	waiting []event.Time // of the batches whose changes wait for an emission
+	delays  []float64    // seconds from each batch to the records of its changes
 }
 
 // openLive starts a server and a core for a case, until the measurement ends.
@@ -111,7 +114,7 @@ func (r *liveRun) step(tb testing.TB) {
 	r.batch.Time = r.made.Time
 	every := event.Time(r.emitEvery)
 	r.batch.Emit = r.made.Emit && r.made.Time/every > last/every
-	begun := processTime()
+	begun, started := processTime(), time.Now()
 	for _, m := range r.messages {
 		check(tb, r.decoder.Decode(m, &r.batch))
 	}
@@ -131,6 +134,7 @@ func (r *liveRun) step(tb testing.TB) {
 			check(tb, r.writer.Store(tb.Context(), e))
 		}
 	}
+	r.delay(&result, time.Since(started))
 	r.decoding += decoded - begun
 	r.stepping += stepped - decoded
 	r.publishing += processTime() - stepped
@@ -139,6 +143,19 @@ func (r *liveRun) step(tb testing.TB) {
 	for i := range result.Estimates {
 		r.published[result.Estimates[i].Community] = true
 	}
+}
+
+// delay notes how long the changes of a batch wait until their records are stored: in log time for
+// an emission that solves their community, and on the wall for that emission, which took so long.
+func (r *liveRun) delay(result *incremental.Result, took time.Duration) {
+	r.waiting = append(r.waiting, r.batch.Time)
+	if !r.batch.Emit || result.Behind {
+		return
+	}
+	for _, at := range r.waiting {
+		r.delays = append(r.delays, (time.Duration(r.batch.Time-at) + took).Seconds())
+	}
+	r.waiting = r.waiting[:0]
 }
 
 // encode turns what the network made into messages of livePerMessage events.
@@ -178,8 +195,12 @@ func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 	r := openLive(tb, c, warm+measured+time.Second)
 	r.until(tb, warm)
 	r.decoding, r.stepping, r.publishing, r.edges, r.records = 0, 0, 0, 0, 0
+	r.delays = r.delays[:0]
 	r.until(tb, warm+measured)
 	check(tb, r.writer.Close(tb.Context()))
+	if r.records == 0 || len(r.delays) == 0 {
+		tb.Fatalf("%d records of %d batches: the run is still warming up", r.records, len(r.delays))
+	}
 	return map[string]float64{
 		"us-cpu/edge": micros(r.spent(), r.edges), "us-decode/edge": micros(r.decoding, r.edges),
 		"us-step/edge": micros(
@@ -187,6 +208,7 @@ func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 			r.edges,
 		), "us-logout/edge": micros(r.publishing, r.edges),
 		"edges": float64(r.edges), "records": float64(r.records),
+		"s-published-p50": quantile(r.delays, 0.5), "s-published-p99": quantile(r.delays, 0.99),
 	}
 }
 
