@@ -26,23 +26,28 @@ func (c *Core) setClock(view graphstore.View, now event.Time) {
 	c.pairs.SetClock(now)
 }
 
-// age gives predictions the masses that they have at the log's time, if another step of age has
-// begun.
+// age gives predictions the masses and labels the freshness that they have at the log's time, if
+// another step of age has begun.
 func (c *Core) age(view graphstore.View) {
-	if at := massesAt(view, c.time); !c.massHeld && at != c.sums.At() {
-		c.ageTo(view, at)
+	if c.agesHeld {
+		return
+	}
+	labels := c.pairs.Age(c.time)
+	if at := massesAt(view, c.time); labels || at != c.sums.At() {
+		c.ageTo(view, at, labels)
 	}
 }
 
 // ageTo gives predictions the masses that they have at a time: in the means of neighbours, and in
-// the counts of communities.
-func (c *Core) ageTo(view graphstore.View, at event.Time) {
+// the counts of communities. It also follows labels, if they have another age.
+func (c *Core) ageTo(view graphstore.View, at event.Time, labels bool) {
 	var nothing graphstore.Delta
 	votes := c.sums.Age(view, at)
 	c.pairs.Update(view, &nothing, c.sums)
 	if c.warm() {
 		c.tallies.Update(view, &nothing, c.sums, votes)
-		if changed := c.posteriors.age(view, &nothing, votes, at); changed || len(votes) > 0 {
+		if changed := c.posteriors.age(view, &nothing, votes, at); changed || labels ||
+			len(votes) > 0 {
 			c.tallies.TouchAll()
 		}
 	}
@@ -74,12 +79,15 @@ func (c *Core) addAges(
 	record.LabelFreshness = c.pairs.Freshness()
 }
 
-// MassesAt returns the log time of the masses of predictions.
-func (c *Core) MassesAt() event.Time { return c.sums.At() }
+// Ages are the log times as of which predictions and labels have their ages; 0: they have none.
+type Ages struct{ Predictions, Labels event.Time }
 
-// HoldMasses gives predictions the masses of this time, whether the log goes on or not.
-func (c *Core) HoldMasses(at event.Time) {
-	c.massHeld = true
-	c.ageTo(c.View(), at)
+// Ages returns the times of the present ages.
+func (c *Core) Ages() Ages { return Ages{c.sums.At(), c.pairs.At()} }
+
+// HoldAges gives predictions and labels the ages of these times, whether the log goes on or not.
+func (c *Core) HoldAges(at Ages) {
+	c.agesHeld = true
+	c.ageTo(c.View(), at.Predictions, c.pairs.Age(at.Labels))
 	c.republishAll()
 }

@@ -31,7 +31,7 @@ type Core struct {
 	time     event.Time
 	erasures erasures
 	holds    []hold // of the next step; see HoldPair
-	massHeld bool   // masses do not follow the log's time; see HoldMasses
+	agesHeld bool   // ages do not follow the log's time; see HoldAges
 
 	waits        bool // nothing is emitted until a recompute event; see RestoreTables
 	reconfigured bool // that event replaces the communities by those of the configuration
@@ -65,12 +65,14 @@ func New(config Config) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("incremental: %w", err)
 	}
-	return &Core{
+	core := &Core{
 		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy,
 		scores: prequential.New(config.Classes),
 		sums:   neighborhood.New(config.Classes, config.families().HardPair),
 		pairs:  pairs.New(config.Classes, config.families().HardPair),
-	}, nil
+	}
+	core.pairs.LetAge(config.HalfLife, 0)
+	return core, nil
 }
 
 // Step applies one batch and returns the refusals and, if the batch ends at an emission boundary,

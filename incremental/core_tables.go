@@ -99,7 +99,8 @@ func (c *Core) recompute() error {
 		c.scores = prequential.New(c.config.Classes)
 		c.count(view, c.store.Derive(derived(view), classifier.Name))
 		var err error
-		c.pairs, err = pairs.Restore(c.config.Classes, c.config.families().HardPair, nil, view)
+		c.pairs, err = pairs.Restore(c.config.Classes, c.config.families().HardPair,
+			c.config.HalfLife, c.time, nil, view)
 		if err != nil {
 			return err
 		}

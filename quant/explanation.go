@@ -55,7 +55,7 @@ const (
 	CausePredictions = "predictions" // predictions of the same model version
 	// all predictions, when the pipeline switched to another model version
 	CauseModel  = "model"
-	CauseAge    = "age" // predictions grew older, and count less than newer ones
+	CauseAge    = "age" // predictions and labels grew older, and count less than newer ones
 	CauseLabels = "labels"
 	CauseEdges  = "edges" // edges and their weights, those that expired included
 

@@ -118,8 +118,8 @@ func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Ex
 	for i := range causes { // before the walk, which changes the copy's view
 		causes[i].details = w.details(&causes[i], &here, &there)
 	}
-	if w.masses[after] = to.MassesAt(); w.masses[after] != w.masses[before] {
-		w.core.HoldMasses(w.masses[after])
+	if w.ages[after] = to.Ages(); w.ages[after] != w.ages[before] {
+		w.core.HoldAges(w.ages[after])
 		causes = append(causes, cause{kind: quant.CauseAge})
 	}
 	causes, err := w.arrive(ctx, causes)

@@ -70,8 +70,8 @@ type Walk struct {
 	ends    [2]incremental.Reading
 	reading incremental.Reading
 	refit   bool
-	masses  [2]event.Time // as of when predictions have their masses
-	errors  [2][]float64  // standard errors of the moved and the revised part
+	ages    [2]incremental.Ages // of predictions and labels
+	errors  [2][]float64        // standard errors of the moved and the revised part
 }
 
 // Begin copies the state of a core at the position p, for one community. The core is not needed
@@ -91,8 +91,8 @@ func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Wa
 		w.Close()
 		return nil, err
 	}
-	if w.masses[before] = from.MassesAt(); w.masses[before] != 0 {
-		w.core.HoldMasses(w.masses[before])
+	if w.ages[before] = from.Ages(); w.ages[before] != (incremental.Ages{}) {
+		w.core.HoldAges(w.ages[before])
 		if err := w.step(ctx, true); err != nil {
 			w.Close()
 			return nil, err
@@ -192,7 +192,7 @@ func (w *Walk) turn(ctx context.Context, c *cause, side int) error {
 		w.reading.Gamma = w.ends[side].Gamma
 		w.core.Hold(w.reading)
 	case quant.CauseAge:
-		w.core.HoldMasses(w.masses[side])
+		w.core.HoldAges(w.ages[side])
 	}
 	return w.put(ctx, c.groups, side, true)
 }

@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"slices"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -58,9 +59,13 @@ type Pairs struct {
 	held    map[Vertex]*Pair  // see Hold; nil where the log decides
 	weights []Weight          // n
 	counts  []uint32          // n x K: labels among the neighbours, in units of 1/Whole
+	present map[Vertex]uint32 // Fresh of every label; nil where labels do not age, see LetAge
 	active  uint32            // the model version in use as of the last update
 	labels  uint64            // calibration labels that have a pair
 	units   uint64            // the sum of their weights, in units of 1/Whole
+
+	halfLife time.Duration // of labels; 0: they do not age
+	at       event.Time    // as of when they have their age
 
 	changes    []Change // of the last update, by vertex
 	fresh      []*Pair  // frozen in this update, in the order of unfinished
@@ -175,10 +180,12 @@ func (p *Pairs) Votes(sums *neighborhood.Sums, v Vertex) neighborhood.Votes {
 // Fresh returns the freshness of the label of v, of any role, in units of 1/Whole; 0 without a
 // label.
 func (p *Pairs) Fresh(view graphstore.View, v Vertex) uint32 {
-	if view.Label(v).Class == event.NoClass {
+	switch pair := p.frozen[v]; {
+	case view.Label(v).Class == event.NoClass:
 		return 0
-	}
-	if pair := p.frozen[v]; pair != nil {
+	case p.present != nil:
+		return p.present[v]
+	case pair != nil:
 		return pair.Fresh
 	}
 	return Whole

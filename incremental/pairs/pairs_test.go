@@ -2,6 +2,8 @@ package pairs
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -32,7 +34,10 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 		hard, random := seed%2 == 1, rand.New(rand.NewPCG(seed, 5))
 		sums := neighborhood.New(stream.Config.Classes, hard)
 		pairs := New(stream.Config.Classes, hard)
+		half := time.Duration(seed%3) * 4 * time.Second // 0: labels do not age
+		pairs.LetAge(half, 0)
 		twin := &twin{
+			half:    half,
 			hard:    hard,
 			classes: stream.Config.Classes,
 			said:    map[Vertex][]said{},
@@ -46,11 +51,17 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 			sums.Update(view, delta)
 			pairs.Update(view, delta, sums)
 			twin.step(view, delta)
+			if pairs.Age(batch.Time) {
+				pairs.Update(view, &graphstore.Delta{}, sums)
+				seen["aged"]++
+			}
+			twin.age(batch.Time)
 			if err := twin.compare(pairs, view, seen); err != nil {
 				t.Fatalf("seed %d batch %d: %v", seed, i, err)
 			}
 			if i%4 == 3 {
-				restored, err := Restore(stream.Config.Classes, hard, pairs.Rows(), view)
+				restored, err := Restore(stream.Config.Classes, hard, half, batch.Time,
+					pairs.Rows(), view)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +73,7 @@ func TestPairsEqualTheirTwin(t *testing.T) {
 		}
 		store.Release()
 	}
-	for _, what := range []string{"frozen", "current", "stale", "withdrawn", "waiting"} {
+	for _, what := range []string{"frozen", "current", "stale", "withdrawn", "waiting", "aged"} {
 		if seen[what] < histories {
 			t.Errorf("%d labels were %s in %d histories", seen[what], what, histories)
 		}
@@ -111,6 +122,9 @@ type twin struct {
 	hard    bool
 	said    map[Vertex][]said
 	last    map[Vertex]uint32 // freshness
+
+	half time.Duration // in which labels lose half of their freshness; 0: they do not
+	now  event.Time    // start of the present eighth of it
 
 	before  world
 	weights map[Vertex]Weight
@@ -289,9 +303,31 @@ func (w *twin) weigh(now world) {
 		}
 		w.last[v] = fresh
 		if pair != nil && pair.units != nil && l.Role == event.Calibrate {
-			w.weights[v] = Weight{l.Class, fresh}
+			w.weights[v] = Weight{l.Class, w.aged(fresh, now.at[v])}
 		}
 	}
+}
+
+// age gives labels their age at a time.
+func (w *twin) age(now event.Time) {
+	if w.half == 0 {
+		return
+	}
+	w.now = now - now%event.Time(w.half/8)
+	for v, weight := range w.weights {
+		w.weights[v] = Weight{weight.Class, w.aged(w.last[v], w.before.at[v])}
+	}
+}
+
+// aged returns the freshness of a label that was asserted at a time: it falls by an eighth root of
+// two in each eighth of the half-life.
+func (w *twin) aged(fresh uint32, asserted event.Time) uint32 {
+	if w.half == 0 || asserted > w.now {
+		return fresh
+	}
+	steps := int(8 * float64(w.now-asserted) / float64(w.half))
+	factor := math.Round(65536 * math.Exp2(-float64(steps%8)/8))
+	return uint32(math.Floor(float64(fresh)*factor/65536)) >> (steps / 8)
 }
 
 // frozenBefore reports whether the pair of v was frozen before the last thing was said.
@@ -432,6 +468,10 @@ func same(a, b *Pairs) error {
 		return fmt.Errorf("labels %v, want %v", b.weights, a.weights)
 	case !slices.Equal(a.counts, b.counts):
 		return fmt.Errorf("labels around %v, want %v", b.counts, a.counts)
+	case !maps.Equal(a.present, b.present):
+		return fmt.Errorf("freshness %v, want %v", b.present, a.present)
+	case a.at != b.at:
+		return fmt.Errorf("ages as of %v, want %v", b.at, a.at)
 	case a.active != b.active:
 		return fmt.Errorf("version %d, want %d", b.active, a.active)
 	}

@@ -3,6 +3,7 @@ package pairs
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -57,9 +58,13 @@ func (p *Pairs) Rows() []Row {
 	return rows
 }
 
-// Restore returns the pairs of the graph of view from their Rows.
-func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, error) {
+// Restore returns the pairs of the graph of view from their Rows; for half-life and time see LetAge.
+func Restore(
+	classes int, hard bool, halfLife time.Duration, now event.Time, rows []Row,
+	view graphstore.View,
+) (*Pairs, error) {
 	p := New(classes, hard)
+	p.LetAge(halfLife, now)
 	p.grow(view.Vertices())
 	for i := range rows {
 		row := &rows[i]
@@ -84,6 +89,7 @@ func Restore(classes int, hard bool, rows []Row, view graphstore.View) (*Pairs, 
 		p.active = active
 	}
 	for v := range Vertex(view.Vertices()) {
+		p.setPresent(view, v)
 		if p.setWeight(v, p.weigh(view, v)); p.weights[v].Class == event.NoClass {
 			continue
 		}

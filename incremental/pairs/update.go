@@ -84,6 +84,7 @@ func (p *Pairs) follow(
 	} else {
 		p.frozen[v] = now
 	}
+	p.setPresent(view, v)
 	change.After = p.weigh(view, v)
 	if units := p.Prediction(view, v); units != nil && then != nil {
 		change.Moved = apart(units, then)
@@ -128,6 +129,9 @@ func (p *Pairs) passOver(v Vertex) {
 func (p *Pairs) freshBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) uint32 {
 	if neighborhood.LabelBefore(view, delta, v).Class == event.NoClass {
 		return 0
+	}
+	if p.present != nil {
+		return p.present[v]
 	}
 	if pair := p.frozen[v]; pair != nil {
 		return pair.Fresh

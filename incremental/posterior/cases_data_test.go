@@ -133,7 +133,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			view := store.View()
 			k := len(want.Posterior.B)
 			sums := neighborhood.Recount(view, k, false, 0)
-			labels, err := pairs.Restore(k, false, nil, view)
+			labels, err := pairs.Restore(k, false, 0, 0, nil, view)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ var FlagHelp = map[string]string{
 	"results_preset":     "Scaling of the weights: density, reference, paper. [density]",
 	"results_lambda":     "Share of the kernel in the weights, 0 to 1, or auto. [0.9]",
 	"results_classifier": "diffusion: predict from labels and edges, where no prediction is given.",
-	"half_life":          "Age at which a calibration label counts half, such as 720h. [never]",
+	"half_life":          "Age at which a label counts half, such as 720h. [never]",
 	"results_kernel": "ppr, truncated, lazy, shortest-path, features (of --vertices) or " +
 		"constant. [ppr]",
 }
