@@ -185,7 +185,6 @@ func (f *filling) begin(
 // take keeps the parts of an emission that the log out lacks.
 func (f *filling) take(e *sinks.Emission) error {
 	for shard, part := range divide(e, max(f.settings.Group.Shards, 1)) {
-		part.Digest = e.Digest
 		lacks := slices.ContainsFunc(f.rebuild.Gaps,
 			func(g sinks.Gap) bool { return g.Shard == shard && g.Lacks(e.Position) })
 		if !lacks || len(part.Estimates) == 0 && len(part.Notes) == 0 && !part.Cut {

@@ -131,6 +131,7 @@ func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	for shard := range parts {
 		parts[shard] = sinks.Emission{
 			Position: e.Position,
+			Digest:   e.Digest,
 			Time:     e.Time,
 			Cut:      e.Cut,
 			Notes:    e.Notes,

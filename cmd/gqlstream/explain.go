@@ -183,10 +183,17 @@ func endText(e *quant.ExplanationEnd) string {
 }
 
 func detailText(c *quant.Cause) string {
-	if c.Changes == 0 { // it is no change of facts
-		return c.Details[0].What
-	}
 	list := slices.Clone(c.Details)
+	switch {
+	case c.Kind == quant.CauseAge:
+		return "predictions and labels are older"
+	case c.Changes == 0 && len(list) == 0: // too few to name
+		return ""
+	case c.Changes == 0: // it is no change of facts
+		return list[0].What
+	case len(list) == 0:
+		return fmt.Sprint(c.Changes)
+	}
 	slices.SortStableFunc(list,
 		func(a, b quant.Detail) int { return cmp.Compare(b.Count, a.Count) })
 	parts := make([]string, len(list))

@@ -256,6 +256,34 @@ func TestExplainForPeople(t *testing.T) {
 	}
 }
 
+// Every kind of cause has a line, whatever is known of it: ages concern no single fact, and a privacy
+// floor hides details.
+func TestEveryCauseHasALine(t *testing.T) {
+	x := &quant.Explanation{
+		Classes: []string{"a", "b"}, Change: []float64{.1, -.1}, Numerical: []float64{0, 0},
+		Moved: []float64{.1, -.1}, Revised: []float64{0, 0},
+		From: quant.ExplanationEnd{Published: []float64{.5, .5}},
+		To:   quant.ExplanationEnd{Published: []float64{.6, .4}},
+	}
+	for _, kind := range []string{
+		quant.CauseJoined, quant.CauseAge, quant.CauseGamma, quant.CauseFew,
+	} {
+		for _, changes := range []int{0, 12} {
+			x.Causes = append(x.Causes,
+				quant.Cause{Kind: kind, Contribution: []float64{.1, -.1}, Changes: changes})
+		}
+	}
+	var out strings.Builder
+	if err := writeExplanation(&out, x); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"age  ", "predictions and labels are older", "few  "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
 // The page must get the same explanation while the pipeline runs, without the names
 // of vertices where a privacy floor holds, and be told what is wrong with a question.
 func TestExplainForThePage(t *testing.T) {
