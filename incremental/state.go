@@ -315,8 +315,8 @@ func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.sums = neighborhood.Recount(store.View(), c.config.Classes, keepHard, at)
 	rows, err := readRows[pairs.Row](sections, pairsSection)
 	if err == nil {
-		c.pairs, err = pairs.Restore(c.config.Classes, keepHard, c.config.HalfLife, state.Time, rows,
-			store.View())
+		c.pairs, err = pairs.Restore(c.config.Classes, keepHard, c.config.HalfLife, state.Time,
+			rows, store.View())
 	}
 	if err != nil {
 		return fmt.Errorf("section %s: %w", pairsSection, err)

@@ -135,7 +135,7 @@ func compareToTwin(
 		for i, q := range want.Prevalence {
 			// Where classes are hard to tell apart the shares move by a multiple of what the
 			// posteriors do.
-			if off := math.Abs(q - e.Prevalence[i]); off > 1e-6+50*apart {
+			if off := math.Abs(q - e.Prevalence[i]); off > 1e-6+200*apart {
 				t.Errorf(
 					"seed %d: %s: share %d is %v, from posteriors computed anew %v; those are "+
 						"off by %g",

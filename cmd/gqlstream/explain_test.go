@@ -256,8 +256,8 @@ func TestExplainForPeople(t *testing.T) {
 	}
 }
 
-// Every kind of cause has a line, whatever is known of it: ages concern no single fact, and a privacy
-// floor hides details.
+// Every kind of cause has a line, whatever is known of it: ages concern no single fact, and a
+// privacy floor hides details.
 func TestEveryCauseHasALine(t *testing.T) {
 	x := &quant.Explanation{
 		Classes: []string{"a", "b"}, Change: []float64{.1, -.1}, Numerical: []float64{0, 0},

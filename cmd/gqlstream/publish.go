@@ -180,7 +180,7 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
 		Version: c.ModelVersion,
 		Ordered: true,
-		Steps:   ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
+		Steps:   ingest.StepConfig{Every: c.messageEvery(), EventsMax: messageEventsMax},
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
@@ -202,6 +202,16 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	err := (&config.ResultFlags{Classes: c.Classes}).Merge(&c.settings)
 	conf.Classes = c.settings.Classes.ClassSet()
 	return conf, err
+}
+
+// messageEvery returns the span of event times of one message. A run by event time emits between
+// messages only, so a message of days would be one estimate of days.
+func (c *publishCmd) messageEvery() time.Duration {
+	const longest, shortest = time.Hour, time.Minute
+	if every := c.settings.Step.EmitEvery; every > 0 {
+		return min(longest, max(shortest, every))
+	}
+	return longest
 }
 
 // publishing is one run of publish.

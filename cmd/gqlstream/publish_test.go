@@ -479,3 +479,27 @@ func TestPublishExitCodes(t *testing.T) {
 		}
 	}
 }
+
+// A message must hold no more event times than an estimate may stand for: a run by event time emits
+// between messages only.
+func TestMessagesHoldAnHour(t *testing.T) {
+	dir := t.TempDir()
+	var rows strings.Builder
+	rows.WriteString("author,class,time\n")
+	for minute := range 5 * 60 {
+		fmt.Fprintf(&rows, "p%d,%d,2026-05-01T%02d:%02d:00Z\n", minute%7, minute%2, minute/60,
+			minute%60)
+	}
+	posts, conf := filepath.Join(dir, "posts.csv"), filepath.Join(dir, "c.yaml")
+	writeConfig(t, posts, rows.String())
+	writeConfig(t, conf, "classes: 2\nstep: {time: event, emit_every: 30m}\n")
+	for want, args := range map[string][]string{
+		"in 5 messages":  {"--classes", "2", "--state", filepath.Join(dir, "a")},
+		"in 10 messages": {"--config", conf, "--state", filepath.Join(dir, "b")},
+	} {
+		out, _ := mustRun(t, append([]string{"publish", "--posts", posts}, args...)...)
+		if !strings.Contains(out, want) {
+			t.Errorf("%v: %s, want %s", args, out, want)
+		}
+	}
+}

@@ -20,9 +20,9 @@ func (g *Dual) rescan() {
 }
 
 // reachTolerance sweeps until no vertex is above the threshold. It iterates the costly blocks of
-// functions first, and all blocks if a sweep runs out of budget. A sweep after an iteration has only
-// a few vertices above the threshold. Its budget grows and the goal of the iteration falls each
-// time, so that the loop ends.
+// functions first, and all blocks if a sweep runs out of budget. A sweep after an iteration has
+// only a few vertices above the threshold. Its budget grows and the goal of the iteration falls
+// each time, so that the loop ends.
 func (g *Dual) reachTolerance(view graphstore.View) {
 	budget := g.config.sweepBudget(view, passGainDual)
 	for goal := g.config.Tolerance / iterateShort; ; goal /= 16 {
@@ -69,9 +69,9 @@ const pushedShare = 0.5
 // Above it four of five sweeps ran out of budget.
 const excessPaid = 2
 
-// costlyBlocks returns the blocks with the largest excess, so many that the excess of the others is
-// at most this. In a live run the functions of residuals change at nearly half of the labels between
-// two emissions, and the functions of classes only at new labels.
+// costlyBlocks returns the blocks with the largest excess, so many that the excess of the others
+// is at most this. In a live run the functions of residuals change at nearly half of the labels
+// between two emissions, and the functions of classes only at new labels.
 func (g *Dual) costlyBlocks(most float64) (blocks []int) {
 	excess, left := g.excess(), 0.0
 	for _, x := range excess {

@@ -58,7 +58,8 @@ func (p *Pairs) Rows() []Row {
 	return rows
 }
 
-// Restore returns the pairs of the graph of view from their Rows; for half-life and time see LetAge.
+// Restore returns the pairs of the graph of view from their Rows; see LetAge for half-life and
+// time.
 func Restore(
 	classes int, hard bool, halfLife time.Duration, now event.Time, rows []Row,
 	view graphstore.View,
