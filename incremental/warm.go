@@ -12,8 +12,8 @@ import (
 )
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none. A core
-// gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a configure
-// event is applied. There are no other transitions.
+// gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a configure,
+// recompute or clock event is applied.
 type live struct {
 	tallies    *tally.Tallies
 	masses     masses

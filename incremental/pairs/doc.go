@@ -27,8 +27,9 @@
 // one is never frozen.
 //
 // The freshness of a label is s = 1 - |f - f'|/2, in units of 1/256, with f the present prediction
-// and f' that of the pair. So s is one until the pair is frozen. For every vertex the package
-// counts the calibration labels among its neighbours by class, each by its freshness.
+// and f' that of the pair. So s is one until the pair is frozen. With a half-life h, see LetAge, it
+// is multiplied by 2^(-age/h), the age in eighths of h. For every vertex the package counts the
+// calibration labels among its neighbours by class, each by its freshness.
 //
 // Everything is integers. The state after any history equals that of a slow reference that stores
 // everything, and a restored state equals that of a run without a restart. O(K) for a label or a

@@ -159,7 +159,7 @@ func (c *Cells) distance(root []float64, cell int) (squared float64) {
 	return squared
 }
 
-// Moved returns how far the mean posteriors of two cells are apart: half the sum of the absolute
+// moved returns how far the mean posteriors of two cells are apart: half the sum of the absolute
 // differences.
 func (c *Cells) moved(from, to, classes int) (apart float64) {
 	for i := range classes {

@@ -90,10 +90,10 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 	return n.of(dst, view, v)
 }
 
-// update follows delta: first the edges, between the old members, then one member after the other,
-// over the new edges. A vertex that joins its first community is touched. Its stored posterior is
-// dropped unless it was a label: the posterior dates from its last read, and a restart does not
-// know that time.
+// updateInside follows delta: first the edges, between the old members, then one member after the
+// other, over the new edges. A vertex that joins its first community is touched. Its stored
+// posterior is dropped unless it was a label: the posterior dates from its last read, and a restart
+// does not know that time.
 func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 	n := &s.inside
 	n.grow(view)
