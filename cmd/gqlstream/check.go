@@ -106,6 +106,7 @@ func (c *checkCmd) checkConfiguration(con console) (classes config.Classes, err 
 		return nil, err
 	}
 	noteSilentAlerts(con.Err, &settings)
+	noteUnknownCommunities(con.Err, &settings)
 	for _, line := range rules.Expected() {
 		fmt.Fprintln(con.Err, "note: "+line)
 	}
@@ -139,6 +140,26 @@ func noteSilentAlerts(w io.Writer, settings *config.Settings) {
 				quant.FlagThin,
 				30*len(settings.Classes),
 			)
+		}
+	}
+}
+
+// noteUnknownCommunities names the communities of alerts that the configuration does not define.
+// They may come with member events, or be misspelt.
+func noteUnknownCommunities(w io.Writer, settings *config.Settings) {
+	var known []string
+	for _, c := range settings.Communities {
+		known = append(known, c.Name)
+	}
+	for _, a := range settings.Alerts.Rules {
+		for _, name := range a.Communities {
+			if len(known) == 0 || strings.ContainsAny(name, "*?") ||
+				slices.Contains(known, name) {
+				continue
+			}
+			fmt.Fprintf(w, "note: alert %s watches the community %q, which is not among "+
+				"communities: it must come with member events; %s\n",
+				a.Name, name, event.Nearest(name, known))
 		}
 	}
 }

@@ -36,3 +36,19 @@ func TestARunWithAMistakeStartsNothing(t *testing.T) {
 		})
 	}
 }
+
+// An alert on a community that the configuration does not define may be a misspelling.
+func TestCheckNotesUnknownCommunities(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "c.yaml")
+	writeConfig(t, conf, "classes: [left, right]\n"+
+		"communities: [{name: everyone, everyone: true}, {name: berlin, where: {city: berlin}}]\n"+
+		"alerts:\n  rules:\n"+
+		"    - {name: jump, when: cusum, communities: [berln, everyone, 'g-*']}\n")
+	_, said := mustRun(t, "check", conf)
+	if !strings.Contains(said, `"berln"`) || !strings.Contains(said, `did you mean "berlin"?`) {
+		t.Errorf("check says %s", said)
+	}
+	if strings.Contains(said, `"g-*"`) || strings.Contains(said, `"everyone"`) {
+		t.Errorf("check says of communities that may be: %s", said)
+	}
+}

@@ -41,7 +41,7 @@ var flagHelp = kong.Vars{
 		"vertex,class.",
 	"file_posts": "Posts: author,p_left,p_right,...[,time][,reply_to][,repost_of][,id]; or " +
 		"author,class.",
-	"file_members":  "Members: community,vertex[,weight].",
+	"file_members":  "Members: community,vertex[,weight][,time][,op].",
 	"file_vertices": "Vertices: vertex, and a column for each attribute.",
 	"file_log":      "Logs of all kinds of events, in the format of gqlstream simulate.",
 	"reading_map": "Names of your columns: --map src=follower,dst=followee. --map time= reads " +

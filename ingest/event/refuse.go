@@ -27,7 +27,7 @@ func Problemf(r Reason, format string, args ...any) *Problem {
 }
 
 // namesMax bounds how many names an advice lists.
-const namesMax = 16
+const namesMax = 32
 
 // Nearest returns advice for a name that is not among known: the most similar known name, or a list
 // of them.
