@@ -28,6 +28,7 @@ import (
 var endless = map[string]string{
 	"gqlstream run --classes 2":        "refuses to",
 	"gqlstream run --classes left":     "files in estimates",
+	"gqlstream run --classes de":       "refuses to",
 	"gqlstream run --config":           "refuses to",
 	"gqlstream demo":                   "gqlstream demo",
 	"gqlstream simulate --nats":        "publishes",
