@@ -56,7 +56,7 @@ type End string
 // The ends of an alert.
 const (
 	EndBack End = "back" // the condition holds no longer
-	// the movement is older than the rule looks back; the share stays where it is
+	// the movement is older than the rule looks back; the share has not gone back
 	EndWindow   End = "window-passed"
 	EndNoData   End = "no-data" // with no_data: ok
 	EndSilenced End = "silenced"

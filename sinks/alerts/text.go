@@ -72,7 +72,7 @@ func (a *alert) story(t *tail, often float64, state State, now int64) (s story) 
 	}
 	switch s.end = a.ending(s.moved); s.end {
 	case EndWindow:
-		s.reason = "window passed: " + s.reason + ", and the share stays where it moved to"
+		s.reason = "window passed: " + s.reason + ", and the share has not gone back"
 	case EndBack:
 		s.reason = "back: " + s.reason
 	}
