@@ -30,20 +30,21 @@ const correctionLeast = 1e-3
 
 // judge tests whether the calibration labels are typical of the open vertices, given the mean
 // posterior of the latter, and corrects the posteriors if they are not. With T the largest
-// difference of a class between that mean and the mean posterior of the labels, in standard errors
-// of the latter, the shares of the graph are taken to be
+// difference of a class between that mean and the mean posterior of the labelled vertices, in
+// standard errors of the latter, the shares of the graph are taken to be
 //
 //	q_G = pi0 + (1 - 1/T²) (q - pi0),   pi0 if T is below 1,
 //
-// with q the adjusted count of the posteriors. A posterior is multiplied by q_G/pi0, and a label of
-// class y weighs as much. It reports whether that changes anything.
+// with q the adjusted count of the posteriors by the pairs of the labels. T reads both sides as
+// they are predicted now: if opinions have moved since the labels were given, the labelled vertices
+// have moved as others, which does not make them untypical. A posterior is multiplied by q_G/pi0,
+// and a label of class y weighs as much. It reports whether that changes anything.
 func (s *State) judge(
 	view graphstore.View, sums *neighborhood.Sums, open []float64, weight Weight,
 ) bool {
 	k, e := s.classes, s.epoch
-	mean, squares := make([]float64, k), make([]float64, k)
 	e.Said, e.SaidNoise = make([]float64, k*k), make([]float64, k)
-	n, n2, pi := 0.0, 0.0, make([]float64, k)
+	said, present, pi := newMoments(k), newMoments(k), make([]float64, k)
 	if weight == nil {
 		weight = func(Vertex) float64 { return 1 }
 	}
@@ -51,22 +52,21 @@ func (s *State) judge(
 	for _, v := range s.labels() {
 		reader.labelPosterior(pi, v)
 		w, class := weight(v), int(view.Label(v).Class)
-		n, n2 = n+w, n2+float64(w*w)
+		said.add(pi, w)
 		for i, p := range pi {
-			mean[i] += float64(w * p)
-			squares[i] += float64(w * float64(p*p))
 			e.Said[i*k+class] += float64(w * p)
 		}
-	}
-	for i, sum := range mean {
-		if n > 0 {
-			m := sum / n
-			e.SaidNoise[i] = max(squares[i]/n-float64(m*m), 0) * n2 / (n * n)
+		if reader.Posterior(pi, v) {
+			present.add(pi, w)
 		}
 	}
+	for i := range k {
+		_, e.SaidNoise[i] = said.mean(i)
+	}
+	e.Atypical = present.distance(open)
 	corrects := false
 	e.SharesNoise = make([]float64, k*k)
-	if e.Shares, e.Atypical, corrects = e.correction(open, s.drawn); !corrects {
+	if e.Shares, corrects = e.correction(open, s.drawn); !corrects {
 		return false
 	}
 	e.SharesNoise = e.correctionNoise(open, s.drawn)
@@ -76,38 +76,72 @@ func (s *State) judge(
 	return true
 }
 
-// correction returns the shares q_G and T for a mean posterior of the open vertices before any
-// correction, and whether the shares are others than the prior; see judge.
-func (e *Epoch) correction(
-	open []float64,
-	drawn Drawn,
-) (shares []float64, atypical float64, corrects bool) {
-	shares = append([]float64(nil), e.Prior...)
-	n, k := total(e.Said), len(shares)
-	if !(n > 0) || !(total(open) > 0) {
-		return shares, 0, false
+// moments are the weighted sums of posteriors of some vertices.
+type moments struct {
+	sum, squares           []float64 // K
+	weight, squaredWeights float64
+}
+
+func newMoments(k int) *moments {
+	return &moments{sum: make([]float64, k), squares: make([]float64, k)}
+}
+
+func (m *moments) add(pi []float64, w float64) {
+	m.weight, m.squaredWeights = m.weight+w, m.squaredWeights+float64(w*w)
+	for i, p := range pi {
+		m.sum[i] += float64(w * p)
+		m.squares[i] += float64(w * float64(p*p))
 	}
-	for i, x := range open {
-		m := total(e.Said[i*k:(i+1)*k]) / n
-		if off := math.Abs(x - m); off > 0 {
-			atypical = max(atypical, off/math.Sqrt(max(e.SaidNoise[i], 1e-12)))
+}
+
+// mean returns the mean probability of a class and the variance of its error.
+func (m *moments) mean(class int) (mean, noise float64) {
+	if !(m.weight > 0) {
+		return 0, 0
+	}
+	mean = m.sum[class] / m.weight
+	noise = max(m.squares[class]/m.weight-float64(mean*mean), 0) * m.squaredWeights /
+		(m.weight * m.weight)
+	return mean, noise
+}
+
+// distance returns how far the mean is from another one that has no error: the largest difference
+// of a class in standard errors.
+func (m *moments) distance(from []float64) (most float64) {
+	if !(m.weight > 0) || !(total(from) > 0) {
+		return 0
+	}
+	for i, x := range from {
+		mean, noise := m.mean(i)
+		if off := math.Abs(x - mean); off > 0 {
+			most = max(most, off/math.Sqrt(max(noise, 1e-12)))
 		}
 	}
-	factor := correctionFactor(atypical, drawn)
-	cells := &stats.Cells{Z: k, P: open, N: e.Said}
+	return most
+}
+
+// correction returns the shares q_G for a mean posterior of the open vertices before any
+// correction, and whether they are others than the prior; see judge.
+func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, corrects bool) {
+	shares = append([]float64(nil), e.Prior...)
+	if !(total(e.Said) > 0) || !(total(open) > 0) {
+		return shares, false
+	}
+	factor := correctionFactor(e.Atypical, drawn)
+	cells := &stats.Cells{Z: len(shares), P: open, N: e.Said}
 	for i, q := range adjusted.AdjustedCount(cells, e.Prior) {
 		prior := e.Prior[i]
 		shares[i] = max(prior+float64(factor*(q-prior)), prior*probabilityMin)
 		corrects = corrects || math.Abs(shares[i]/prior-1) > correctionLeast
 	}
 	if !corrects {
-		return append(shares[:0], e.Prior...), atypical, false
+		return append(shares[:0], e.Prior...), false
 	}
 	scale := 1 / total(shares)
 	for i := range shares {
 		shares[i] *= scale
 	}
-	return shares, atypical, true
+	return shares, true
 }
 
 // correctionFactor returns how far shares are corrected for labels that are not typical; see judge.
@@ -172,7 +206,7 @@ func (s *State) Followed(view graphstore.View, sums *neighborhood.Sums) *Epoch {
 			mean[i] /= sum
 		}
 	}
-	e.Shares, e.Atypical, _ = e.correction(mean, s.drawn)
+	e.Shares, _ = e.correction(mean, s.drawn)
 	e.Means = append([]float64(nil), e.Means...)
 	for z := range len(e.Means) / k {
 		row := e.Means[z*k : (z+1)*k]
