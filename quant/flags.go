@@ -145,7 +145,7 @@ var flagDocs = []FlagDoc{
 	},
 	{
 		FlagAtypical,
-		"the mean posterior of the calibration labels differs from that of the graph by more " +
+		"the mean posterior of the labelled vertices differs from that of the graph by more " +
 			"than three standard errors; auto corrects for classes that answer more often, not " +
 			"for places",
 		"draw labels at random (see ask), or declare labels.drawn",
