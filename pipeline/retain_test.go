@@ -20,7 +20,7 @@ func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.audits.every = time.Millisecond
+	p.audits.every, p.settings.Log.Keep = time.Millisecond, "1"
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -49,7 +49,6 @@ func TestWhatIsNotKeptIsRemoved(t *testing.T) {
 			}
 		}
 	}
-	p.settings.Log.Keep = "1"
 	for range 50 {
 		if _, err := p.Broker.JS.Publish(ctx, "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
 			t.Fatal(err)
