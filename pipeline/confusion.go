@@ -22,7 +22,7 @@ const (
 	periodsMost = 6
 )
 
-// judged is one calibration label beside the prediction of its time.
+// judged is a calibration label with the prediction of its time.
 type judged struct {
 	vertex      graphstore.Vertex
 	class, said event.Class

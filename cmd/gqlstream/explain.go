@@ -185,8 +185,6 @@ func endText(e *quant.ExplanationEnd) string {
 func detailText(c *quant.Cause) string {
 	list := slices.Clone(c.Details)
 	switch {
-	case c.Kind == quant.CauseAge:
-		return "predictions and labels are older"
 	case c.Changes == 0 && len(list) == 0: // too few to name
 		return ""
 	case c.Changes == 0: // it is no change of facts

@@ -120,7 +120,10 @@ func (w *Walk) To(ctx context.Context, to *incremental.Core, p Place) (*quant.Ex
 	}
 	if w.ages[after] = to.Ages(); w.ages[after] != w.ages[before] {
 		w.core.HoldAges(w.ages[after])
-		causes = append(causes, cause{kind: quant.CauseAge})
+		causes = append(causes, cause{
+			kind:    quant.CauseAge,
+			details: []quant.Detail{{What: "predictions and labels are older"}},
+		})
 	}
 	causes, err := w.arrive(ctx, causes)
 	if err != nil {

@@ -82,7 +82,9 @@ func TestContributionsSumToTheChange(t *testing.T) {
 		for k := range x.Change {
 			sum := x.Numerical[k]
 			for _, c := range x.Causes {
-				sum += c.Contribution[k]
+				if sum += c.Contribution[k]; c.Details == nil {
+					t.Errorf("seed %d: the cause %s has no list of details", seed, c.Kind)
+				}
 			}
 			change := x.To.Estimate.Prevalence[k] - x.From.Estimate.Prevalence[k]
 			if math.Abs(sum-change) > 1e-12 || math.Abs(x.Numerical[k]) > 1e-9 {

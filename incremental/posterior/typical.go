@@ -186,8 +186,8 @@ func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 }
 
 // Followed returns the epoch as it would be if it corrected for the open vertices of now: the same
-// coefficients and labels, other shares of the graph. The correction follows the graph, so that its
-// change between two epochs is movement, and all else revision.
+// coefficients, labels and T, other shares of the graph. The correction follows the graph, so that
+// its change between two epochs is movement, and all else revision.
 func (s *State) Followed(view graphstore.View, sums *neighborhood.Sums) *Epoch {
 	e, k := *s.epoch, s.classes
 	mean := make([]float64, k)
