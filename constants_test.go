@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// constantsIn are the folders whose constants decide results.
+// constantsIn are the folders with constants that decide results.
 var constantsIn = []string{
 	"graphstore", "quant", "quant/solve", "quant/stats", "quant/adjusted", "quant/auto",
 	"incremental", "incremental/posterior", "incremental/pairs", "incremental/tally",

@@ -22,7 +22,7 @@ const (
 	tabColumns    = 4
 )
 
-// text returns what a source file holds.
+// text returns the contents of a source file.
 func (s source) text(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.FromSlash(s.name))
@@ -98,11 +98,11 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// What a package exports must be named by another one, or by a declaration that
-// another one can reach: a result's type, a field, a parameter. The constants of one
-// block are one vocabulary: that one of them is used is enough.
+// Another package must use each exported name, or use a declaration that reaches it: a
+// result's type, a field, a parameter. The constants of one block are one vocabulary: the
+// use of one is enough.
 func TestExportedNamesAreUsed(t *testing.T) {
-	declared := map[string][]string{} // what a declaration makes, by file and first name
+	declared := map[string][]string{} // declared names, by file and first name
 	used := map[string]bool{}
 	for _, s := range sources(t) {
 		packages := map[string]string{} // directory by the name that the file has for it

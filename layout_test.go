@@ -92,7 +92,7 @@ var mayImport = map[string][]string{
 		"incremental/posterior", "incremental/parallel", "quant", "quant/auto", "quant/stats",
 	},
 	"pipeline/group":      {"internal/request"},
-	"internal/checkpoint": {"incremental/parallel"}, // knows files, not what is in them
+	"internal/checkpoint": {"incremental/parallel"}, // knows files, not their contents
 	"lab/evaluate": {
 		"incremental/ask",
 		"ingest/event",
@@ -156,8 +156,8 @@ var mayImport = map[string][]string{
 // testSupport are the packages that only tests may import.
 var testSupport = []string{"ingest/event/eventtest", "lab/campaign", "sinks/web/webtest"}
 
-// arrowFiles are the only files that may import Arrow, so that a change of its
-// major version touches no others. Tests may read what these write.
+// arrowFiles are the only files that may import Arrow, so that a change of its major
+// version touches no others. Tests may read the files and messages that these write.
 var arrowFiles = []string{
 	"graphstore/columns.go", "graphstore/rows.go", "graphstore/snapshot.go",
 	"ingest/wire/arrow_*.go", "ingest/files/arrow*.go", "ingest/files/parquet.go",
@@ -177,8 +177,8 @@ var core = []string{
 	"lab/communities", "incremental/ask",
 }
 
-// outside are the imports that the core does without. Snapshots are written by
-// whoever hands the store an io.Writer.
+// outside are imports that the core may not have. A caller gives the store an io.Writer for
+// snapshots.
 var outside = []string{
 	"os", "net", "net/http", "log", "log/slog", "math/rand", "crypto/rand", "github.com/nats-io/",
 }

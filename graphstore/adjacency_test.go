@@ -64,7 +64,7 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 	}
 }
 
-// A compaction must do with one copy of the graph beside it, as a checkpoint does.
+// A compaction must need one copy of the graph at most, like a checkpoint.
 func TestCompactionTakesOneMoreGraph(t *testing.T) {
 	g := newBenchGraph(hubDegreeDefault)
 	insertAll(g, arrivals(benchArrivals/4))

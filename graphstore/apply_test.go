@@ -20,7 +20,7 @@ func link(a, b uint64, weight float64) event.Edge {
 	return event.Edge{Src: number(a), Dst: number(b), Weight: weight}
 }
 
-// What a batch does and undoes must be absent from its Delta.
+// The Delta must leave out changes that the same batch undoes.
 func TestDeltaIsNet(t *testing.T) {
 	s := newTestStore(t, Config{Communities: testRules})
 	s.Apply(
@@ -66,7 +66,7 @@ func TestDeltaIsNet(t *testing.T) {
 	}
 }
 
-// Assertions of absence must not create what they name.
+// Assertions of absence must not create the vertex or the community that they name.
 func TestAbsenceCreatesNothing(t *testing.T) {
 	s := newTestStore(t, Config{})
 	remove := link(1, 2, 0)
@@ -188,8 +188,8 @@ func TestWeightSumIsBounded(t *testing.T) {
 	}
 }
 
-// The multiplicities of a community must stay where every sum over its members is
-// exact, in one batch and over several; what leaves makes room.
+// The multiplicities of a community must stay small enough that every sum over its members
+// is exact, in one batch and over several. A member that leaves makes room for others.
 func TestMultiplicitiesOfACommunityAreBounded(t *testing.T) {
 	s := newTestStore(t, Config{})
 	join := func(from, to uint64, multiplicity uint32) (refused int) {
@@ -270,8 +270,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// Replacing the rules must move members as the rules say and keep what did not
-// change.
+// Replacing the rules must move members by the new rules and must not move the others.
 func TestSetCommunities(t *testing.T) {
 	s := newTestStore(t, Config{Communities: testRules})
 	h := newHistory(5, 60, false)
@@ -347,7 +346,7 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 	for range 10 {
 		round()
 	}
-	for i := range batches { // what is refused is encoded as JSON, which allocates
+	for i := range batches { // refused events are encoded as JSON, which allocates
 		_, refused := s.Apply(&batches[i])
 		keep := batches[i].Predictions[:0]
 		for j, p := range batches[i].Predictions {

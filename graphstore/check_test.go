@@ -78,7 +78,7 @@ func (s *Store) checkErased() error {
 	return nil
 }
 
-// check recomputes what holds of n vertices at a log time.
+// check recomputes the labels and predictions of n vertices at a log time.
 func (l *labelling) check(n int, now, clock event.Time) error {
 	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
 		len(l.units.data) != n*l.config.Classes || len(l.times.data) != n {
@@ -91,8 +91,8 @@ func (l *labelling) check(n int, now, clock event.Time) error {
 	return cmp.Or(l.checkColumns(n, now), l.checkAudits(), l.checkModels(), l.checkEnds(clock))
 }
 
-// checkEnds checks that every label and prediction that ends is there. Those that a
-// built-in classifier derived do not end.
+// checkEnds checks that every label and prediction with an end is in a queue. Those that a
+// built-in classifier derived have no end.
 func (l *labelling) checkEnds(now event.Time) error {
 	label := func(key uint64) bool {
 		return l.Label(Vertex(key)).Class != event.NoClass || l.Audit(Vertex(key)) != noAudit

@@ -11,7 +11,7 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// An array over a column must be the store's own memory, and say what the view says.
+// An array over a column must be the store's own memory, with the values of the view.
 func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 	stream := eventtest.New(3, eventtest.Config{Classes: 3, Vertices: 40, Weighted: true})
 	s, err := New(Config{Classes: 3})

@@ -26,9 +26,9 @@ func egoRules() (rules []Rule) {
 	return rules
 }
 
-// Ego networks must hold what a search from nothing finds after every batch of a
-// history with hubs, in which edges come and go and run out, and roots are erased
-// and come back. Check does the search.
+// After every batch of a history, ego networks must equal a search from scratch. The
+// history has hubs, edges that come, go and expire, and roots that are erased and come
+// back. Check does the search.
 func TestEgoNetworksEqualSearch(t *testing.T) {
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -110,8 +110,8 @@ func TestEgoNetworkFallsBackToFewerHops(t *testing.T) {
 	}
 }
 
-// New rules must take in whom they hold at once, and a vertex that a batch changes
-// and erases must be in none of them.
+// New rules must take in their members at once. A vertex that a batch both changes and
+// erases must be a member of none.
 func TestRulesTakeEffectAtOnce(t *testing.T) {
 	s := newTestStore(t, Config{})
 	h := newHistory(3, 80, false)
@@ -144,7 +144,7 @@ func TestRulesTakeEffectAtOnce(t *testing.T) {
 	}
 }
 
-// A snapshot whose members are not those of its edges must not load.
+// A snapshot with members that do not follow from its edges must not load.
 func TestSnapshotWithOtherMembersIsRefused(t *testing.T) {
 	rules := []Rule{{Name: "near", Kind: Ego, Root: "0", Hops: 1}}
 	s := newTestStore(t, Config{Communities: rules})
@@ -199,8 +199,8 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkEgo is what keeping an ego network costs an edge event, over churn in a
-// graph of 20,000 vertices and 200,000 edges with hubs.
+// BenchmarkEgo measures the cost of an ego network an edge event, over churn in a graph of
+// 20,000 vertices and 200,000 edges with hubs.
 func BenchmarkEgo(b *testing.B) {
 	for _, hops := range []int{0, 1, 2, 3} {
 		b.Run(fmt.Sprintf("hops=%d", hops), func(b *testing.B) {

@@ -75,8 +75,8 @@ func TestLabelsAndPredictionsEnd(t *testing.T) {
 	}
 }
 
-// What a built-in classifier says must not end by a window, and what ends must
-// leave no trace in the queues once it has.
+// Predictions of a built-in classifier must not end by a window. An ended label or
+// prediction must leave no trace in the queues.
 func TestDerivedPredictionsDoNotEnd(t *testing.T) {
 	s := newTestStore(t, Config{Windows: Windows{Predictions: 10}})
 	one := []uint32{event.One, 0, 0}
@@ -101,8 +101,8 @@ func TestDerivedPredictionsDoNotEnd(t *testing.T) {
 	}
 }
 
-// windowed makes the batches of a graph of constant size whose edges, labels and
-// predictions come and go by windows.
+// windowed makes the batches of a graph of constant size. Its edges, labels and predictions
+// come and go by windows.
 type windowed struct {
 	rng   *rand.Rand
 	batch event.Batch

@@ -35,7 +35,7 @@ func residentBytes(tb testing.TB) int {
 	return 0
 }
 
-// processorTime returns what this process has used of all processors.
+// processorTime returns the processor time of this process.
 func processorTime(tb testing.TB) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -44,10 +44,10 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkGrow grows a graph from nothing and reports what an operator sees: edges a
-// second of processor time and resident bytes an edge, spare memory and garbage included.
-// Nothing but one batch is kept of the input. Run it alone and once, since what other
-// benchmarks leave behind is resident too:
+// BenchmarkGrow grows a graph from nothing and reports the figures of an operator: edges a
+// second of processor time and resident bytes an edge, with spare memory and garbage. Only
+// one batch of the input is in memory. Run it alone and once, since memory of other
+// benchmarks is resident too:
 //
 //	go test -run '^$' -bench 'Grow$' -benchtime 1x ./graphstore
 func BenchmarkGrow(b *testing.B) {

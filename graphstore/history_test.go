@@ -9,9 +9,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// history makes long random histories that hit what is hard: hubs, repeated and
-// opposed assertions, deletes to isolation, weights, expiry, attribute flips,
-// members coming and going, erasures and names that come back.
+// history makes long random histories of the hard cases: hubs, repeated and opposed
+// assertions, deletes to isolation, weights, expiry, attribute flips, members that come and
+// go, erasures, and names that come back.
 type history struct {
 	rng      *rand.Rand
 	classes  int
@@ -19,7 +19,7 @@ type history struct {
 	weights  bool
 	position event.Position
 	time     event.Time
-	release  int    // model version that is in use; the next one arrives beside it
+	release  int    // model version in use; the next one arrives while it is
 	buffer   []byte // the strings of the last batch alias it
 }
 
@@ -51,7 +51,7 @@ var testRules = []Rule{
 // testWindows are none, all, and one that is shorter than some assertions are late.
 var testWindows = []Windows{{}, {Edges: 150, Labels: 90, Predictions: 120}, {Labels: 40}}
 
-// allRules are testRules and those that expressions and ego networks make.
+// allRules are testRules and rules of expressions and ego networks.
 var allRules = append(slices.Clone(testRules), []Rule{
 	{Name: "german adults", Kind: ByExpression, Expression: `language == "de" and age >= 89`},
 	{Name: "not german", Kind: ByExpression, Expression: `language != "de"`},

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// check finds every vertex by its identity, and counts those that there are.
+// check finds every vertex by its identity, and counts the vertices.
 func (t *ids) check() error {
 	live := 0
 	var gone []Vertex

@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Limits must grow with the memory, stay within what a store may have, together cost no
-// more than the memory, and leave alone what the configuration says.
+// Limits must grow with the memory, not exceed the bounds of a store, cost no more than the
+// memory together, and leave configured limits unchanged.
 func TestLimitsFollowTheMemory(t *testing.T) {
 	last := event.Limits{}
 	for _, memory := range []uint64{1, 512 << 20, 4 << 30, 24 << 30, 1 << 40, 1 << 60} {
@@ -30,8 +30,8 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 	}
 }
 
-// A store that is full must refuse one more of each kind, with the reason, and go on with
-// what it has; and a limit below what it holds must take nothing away.
+// A full store must refuse one more of each kind, with the reason, and go on with its
+// contents. A limit below the present contents must remove nothing.
 func TestAFullStoreRefusesOneMore(t *testing.T) {
 	number := event.NumberID
 	s := newTestStore(t, Config{})

@@ -40,8 +40,8 @@ func (m *members) check() error {
 	return nil
 }
 
-// checkMembers compares the members with those that a rule says, and the reach of an
-// ego network with the hops it has.
+// checkMembers compares the members with those of a rule, and the reach of an ego network
+// with its hops.
 func (c *community) checkMembers(want []Vertex, hops int) error {
 	if !slices.Equal(c.vertices, want) || c.sum != uint64(len(want)) {
 		return fmt.Errorf(

@@ -6,7 +6,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// expressions are what the rules of allRules say, written once more.
+// expressions are the rules of allRules, written a second time in Go.
 var expressions = map[string]func(attributes map[string]event.Value) bool{
 	"german adults": func(attributes map[string]event.Value) bool {
 		age := attributes["age"]
@@ -39,8 +39,8 @@ func (m *model) applyRules() {
 	}
 }
 
-// ball returns who is in an ego network: one hop after the other over all edges,
-// while they are not too many.
+// ball returns the members of an ego network: one hop after the other over all edges, until
+// there are too many.
 func (m *model) ball(r Rule) map[event.ID]bool {
 	in := map[event.ID]bool{}
 	if root := event.ParseID(r.Root); r.Kind == Ego && m.known(root) {

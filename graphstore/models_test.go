@@ -119,7 +119,7 @@ func (m *model) predictOne(p event.Prediction) bool {
 	return true
 }
 
-// endPredictions removes the predictions of either version whose time has come.
+// endPredictions removes the predictions of either version that have expired.
 func (m *model) endPredictions() {
 	for id, end := range m.endings {
 		if end <= m.time {
@@ -166,7 +166,7 @@ func (m *model) switchTo() {
 	m.models.switched++
 }
 
-// compareModels checks what a view says of the versions against the twin.
+// compareModels compares the versions of a view with the twin.
 func compareModels(w View, m *model) error {
 	active, known := w.ActiveVersion()
 	if known != (m.models.active >= 0) || known && int(active) != m.models.active {
@@ -197,7 +197,7 @@ func roll(version string, from, to uint64, now time.Duration) *event.Batch {
 	return b
 }
 
-// A roll-out by script: what is seen of the versions after each batch.
+// A scripted roll-out: the state of the versions after each batch.
 func TestModelVersionsAreSwitchedAtOnce(t *testing.T) {
 	s := newTestStore(t, Config{})
 	labels := &event.Batch{}
@@ -222,7 +222,7 @@ func TestModelVersionsAreSwitchedAtOnce(t *testing.T) {
 		{roll("two", 98, 99, hour), "two", "-", 90, 100, 0},
 		{roll("one", 0, 5, hour), "two", "one", 90, 0, 0},            // strays, or the way back
 		{roll("three", 0, 9, 2*hour), "two", "three", 90, 0, 0},      // a later one takes over
-		{roll("one", 0, 50, 3*hour), "two", "three", 90, 0, 50},      // what is older is late
+		{roll("one", 0, 50, 3*hour), "two", "three", 90, 0, 50},      // an older prediction is late
 		{roll("two", 0, 0, 26*hour), "two", "-", 90, 0, 0},           // and three has lapsed
 		{roll("one", 0, 80, 27*hour), "two", "one", 90, 0, 0},        // the way back is open again
 		{roll("one", 80, 100, 28*hour), "one", "-", 100, 100, 0},     // nothing else is between

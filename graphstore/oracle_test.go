@@ -124,7 +124,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// difference returns the keys whose values differ, with both values.
+// difference returns the keys with different values, with both values.
 func difference[K, V comparable](before, after map[K]V) map[K][2]V {
 	diff := map[K][2]V{}
 	for k, v := range before {

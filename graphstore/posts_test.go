@@ -12,7 +12,7 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// observation is what one prediction or post said of a vertex.
+// observation is one prediction or post of a vertex.
 type observation struct {
 	at    event.Time
 	units []uint32
@@ -22,7 +22,7 @@ type observation struct {
 // queues keep every observation of each vertex, as the store does not.
 type queues map[event.ID][]observation
 
-// apply adds what a batch says: an erasure, then predictions, then posts.
+// apply adds the events of a batch: an erasure, then predictions, then posts.
 func (q queues) apply(b *event.Batch) {
 	own := func(t event.Time) event.Time {
 		if t == 0 || t > b.Time {
@@ -190,8 +190,8 @@ func mentionAll(s *Store, stream *eventtest.Stream, n int) {
 	s.Apply(&b)
 }
 
-// The delta must list the evidence of exactly those vertices whose evidence is another one,
-// with what it was, also where a model version was switched to.
+// The delta must list exactly the vertices with changed evidence, with the evidence before,
+// also after a switch of the model version.
 func TestDeltaListsEvidence(t *testing.T) {
 	switched := 0
 	for seed := range uint64(16) {

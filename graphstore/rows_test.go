@@ -27,7 +27,7 @@ type InnerRow struct {
 	Solid bool
 }
 
-// Rows of every kind of column must come back, and be what any Arrow reader sees.
+// Rows of every kind of column must come back, and any Arrow reader must see the same rows.
 func TestRowsRoundTrip(t *testing.T) {
 	for _, n := range []int{0, 1, 3, chunkRowsMax + 5} {
 		rows := make([]testRow, n)

@@ -67,8 +67,7 @@ func dumpEvidence(c *evidenceColumns) string {
 	return fmt.Sprint(c.weights.data, c.epochs.data, c.times.data, c.changed.data)
 }
 
-// differ returns the first part in which two stores differ. Empty and nil are
-// the same.
+// differ names the first part in which two stores differ. Empty and nil are the same.
 func differ(a, b *Store) string {
 	da, db := dump(a), dump(b)
 	if len(da) != len(db) {
@@ -254,8 +253,8 @@ func mention(h *history, stores ...*Store) {
 	}
 }
 
-// applySplit applies each kind of the batch alone, the edges in two halves of
-// which the first is permuted where no pair repeats. Erasures stay whole.
+// applySplit applies each kind of the batch alone, the edges in two halves; the first half
+// is permuted if no pair repeats. Erasures stay whole.
 func applySplit(h *history, s *Store, b *event.Batch) {
 	if len(b.Vertices) > 0 && b.Vertices[0].Erase {
 		s.Apply(b)
@@ -379,8 +378,8 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// The order in which a store learned of attributes, lost vertices and lost edges
-// must not show after a compaction.
+// After a compaction the snapshot must not depend on the order in which attributes came and
+// vertices and edges went.
 func TestCompactionForgetsTheOrderOfEvents(t *testing.T) {
 	const n = 40
 	mentioned := event.Batch{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Entries must come out by key and otherwise as they came in, whichever bits of
-// the keys vary.
+// Entries must come out by key, and entries of one key in their original order, whichever
+// bits of the keys vary.
 func TestSortEntriesIsStable(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 3))

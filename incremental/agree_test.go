@@ -118,7 +118,7 @@ func errorsOfShares(
 	config.Engine, config.Tolerance = EnginePrimal, 1e-9
 	exact := newCore(t, config)
 	defer exact.Close()
-	latest := map[string]quant.Estimate{} // what the core did not publish again still holds
+	latest := map[string]quant.Estimate{} // an older record still holds
 	for range steps {
 		b := next()
 		for _, e := range core.Step(b).Estimates {

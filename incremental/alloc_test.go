@@ -8,13 +8,12 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// stepAllocationsMax bounds what two steps may allocate, closures and the like. Of every
-// kind of event there are ten in a step, so that one allocation each would be seen.
+// stepAllocationsMax bounds the allocations of two steps, such as closures. A step has ten
+// events of every kind, so that one allocation an event would exceed it.
 const stepAllocationsMax = 10
 
-// A step in the steady state must allocate nothing that grows with its events, whichever
-// engine follows it: edges come and go, predictions and labels change, members join and
-// leave.
+// In the steady state, the allocations of a step must not grow with its events, for each
+// engine: edges come and go, predictions and labels change, members join and leave.
 func TestStepsAllocateNothingPerEvent(t *testing.T) {
 	for _, engine := range []string{EnginePrimal, EngineDual} {
 		few, many := allocations(t, engine, 20), allocations(t, engine, 200)
@@ -26,7 +25,7 @@ func TestStepsAllocateNothingPerEvent(t *testing.T) {
 	}
 }
 
-// allocations returns how many two steps take, of which the second undoes the first.
+// allocations returns the number of allocations of two steps; the second undoes the first.
 func allocations(t *testing.T, engine string, events int) float64 {
 	t.Helper()
 	core := newCore(
@@ -82,7 +81,7 @@ func allocations(t *testing.T, engine string, events int) float64 {
 	})
 }
 
-// thereAndBack returns events of every kind on n vertices, and those that undo them.
+// thereAndBack returns events of every kind on n vertices, and the events that undo them.
 func thereAndBack(r *rand.Rand, n uint64, events int) (there, back event.Batch) {
 	id := func() event.ID { return event.NumberID(r.Uint64N(n)) }
 	for i := range events {

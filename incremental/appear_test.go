@@ -170,7 +170,7 @@ func TestNoCommunityWaitsLongerThanAllTake(t *testing.T) {
 			if at == 2 {
 				b.Members = crowd(at, many).Members
 			}
-			b.Members = append(b.Members, event.Member{ // of somebody who has a label
+			b.Members = append(b.Members, event.Member{ // a vertex with a label
 				Community: "c7", Vertex: event.NumberID(0), Multiplicity: uint32((at + 1) % 2),
 			})
 			result := core.Step(b)

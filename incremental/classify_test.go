@@ -48,7 +48,7 @@ type says struct {
 	end   event.Time
 }
 
-// note keeps what events say of predictions, as long as it holds.
+// note keeps the predictions of events until they expire.
 func note(outside map[event.ID]says, b *event.Batch, window time.Duration) {
 	for _, v := range b.Vertices {
 		if v.Erase {

@@ -21,8 +21,8 @@ const configureAll = `{"communities":[
 	{"name":"near","ego":{"root":"v1","hops":2,"members_max":20}},
 	{"name":"near a number","ego":{"root":4,"hops":1}}]}`
 
-// What is refused beside a configure event must stay refused, and a configure event that is refused
-// must be what can be published again, in its place in its message.
+// Events that are refused next to a configure event must stay refused. A refused configure
+// event must keep its place in its message and be ready to be published again.
 func TestRefusalsBesideAConfigureEvent(t *testing.T) {
 	core := newCore(t, allMethods(2))
 	defer core.Close()
@@ -54,9 +54,9 @@ func TestRefusalsBesideAConfigureEvent(t *testing.T) {
 	}
 }
 
-// A configure event must replace the configured communities at its position, leave
-// those of member events alone, and give what a core that was configured so from
-// the start gives; also across a restart.
+// A configure event must replace the configured communities at its position and leave those
+// of member events alone. The records must be those of a core that had this configuration
+// from the start, also across a restart.
 func TestConfigureReplacesCommunities(t *testing.T) {
 	for seed := range uint64(20) {
 		stream := eventtest.New(seed, eventtest.Config{Vertices: 30})
@@ -150,8 +150,8 @@ func TestBadConfigureIsRefused(t *testing.T) {
 	}
 }
 
-// Where the configuration denies it, a configure event that is well formed must be refused
-// too, with the key that decides so, and the other controls beside it must work.
+// If the configuration forbids it, a well-formed configure event must be refused too, with
+// the key that forbids it, and other control events of the message must work.
 func TestConfigureCanBeDenied(t *testing.T) {
 	config := allMethods(2)
 	config.DenyConfigure = true
@@ -204,8 +204,8 @@ func TestSelectionIsDeclared(t *testing.T) {
 	}
 }
 
-// What a configure event declares must hold instead of the configuration, and survive a
-// restart.
+// A selection that a configure event declares must replace that of the configuration, and
+// survive a restart.
 func TestSelectionIsDeclaredInTheLog(t *testing.T) {
 	config := Config{Classes: 2, SelectedBy: map[string]stats.Selection{"c1": stats.ByClass}}
 	core := newCore(t, config)

@@ -28,9 +28,9 @@ func coreTables(state []Section) map[string][]byte {
 	return tables
 }
 
-// Cores that begin with the core tables of different checkpoints emit nothing before a recompute
-// event. From then on they hold and publish the bits of a core that never stopped, whatever is
-// configured.
+// Cores that begin with the core tables of different checkpoints emit nothing before a
+// recompute event. From then on their state and records must equal, bit for bit, those of a
+// core that never stopped, under every configuration.
 func TestCoreTablesAreEnough(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	seeds := []uint64{12} // it once differed
@@ -101,8 +101,8 @@ func sameEstimates(t *testing.T, where string, got, want []quant.Estimate) {
 	}
 }
 
-// Under another configuration the communities of that configuration are estimated, and what needs
-// data that the state lacks is refused.
+// Under another configuration its communities must be estimated, and a setting that needs
+// data outside the core tables must be refused.
 func TestCoreTablesUnderAnotherConfiguration(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	network, config := anyNetwork(t, 4, r)

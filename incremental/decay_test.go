@@ -15,14 +15,14 @@ import (
 	"gqlstream/quant"
 )
 
-// halfLifeOf returns half-lives of which an eventtest history has few, many, or more
+// halfLifeOf returns half-lives that an eventtest history has few or many of, longer ones
 // than any label lasts, or none.
 func halfLifeOf(seed uint64) time.Duration {
 	return []time.Duration{0, time.Minute, 0, 2 * time.Second, 0, 20 * time.Millisecond}[seed%6]
 }
 
-// decayed runs a history whose labels have the times that at gives them through a core
-// and returns the estimates at its end, and the core.
+// decayed runs a history through a core, with label times from at. It returns the core and
+// its last estimates.
 func decayed(
 	t *testing.T, seed uint64, halfLife time.Duration, at func(i int, l *event.Label),
 ) ([]quant.Estimate, *Core) {
@@ -86,8 +86,8 @@ func TestLabelsOfOneTimeDoNotDecay(t *testing.T) {
 	}
 }
 
-// notConfig leaves out what must differ, and the influence of coefficients, whose sign is
-// a matter of rounding between two fits.
+// notConfig leaves out the digest of the configuration, which must differ, and the
+// influence of coefficients, because the sign of an eigenvector depends on rounding.
 var notConfig = cmpopts.IgnoreFields(quant.Estimate{}, "Config", "Influence")
 
 // within lets numbers differ by a little. Errors are roots: theirs are those of rounding.
@@ -97,8 +97,8 @@ func within(share float64) cmp.Option {
 	)
 }
 
-// With a half-life far below what lies between two labels, only the youngest counts; but
-// labelled members are counted in full, see decayed.
+// With a half-life far below the time between two labels, only the newest label counts.
+// Labelled members still count in full, see decayed.
 func TestOnlyTheYoungestLabelCounts(t *testing.T) {
 	for seed := range uint64(40) {
 		each := func(i int, l *event.Label) {

@@ -17,8 +17,8 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// dualConfig is a configuration with a dual beside every kind of cell, or only
-// those that some methods read, or none.
+// dualConfig is a configuration with a dual and every kind of cell, or only the kinds of
+// some methods, or none.
 func dualConfig(seed uint64, classes int) Config {
 	config := sharing(allMethods(classes))
 	config.Engine = EngineDual
@@ -74,7 +74,7 @@ func TestDualAgreesWithPrimal(t *testing.T) {
 	}
 }
 
-// sumAgain has a core whose batch ended with a checkpoint hand out statistics again.
+// sumAgain makes a core whose batch ended with a checkpoint return its statistics again.
 func sumAgain(core *Core) {
 	if d, shared := core.masses.(*sharedDual); shared {
 		d.dual.SumResiduals(core.View())
@@ -205,15 +205,16 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 	}
 }
 
-// withoutErrors leaves out of a record what rests on second moments, which a dual estimates.
+// withoutErrors removes the figures of a record that use second moments, which a dual
+// estimates.
 func withoutErrors(e quant.Estimate) quant.Estimate {
 	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.VarianceAge, e.Flags = nil,
 		nil, nil, nil, nil, 0, "", 0, nil
 	return e
 }
 
-// While labels arrive, the second moments of a dual must be young enough that one share in a
-// hundred is no more than .05 standard errors from what exact fields say.
+// While labels arrive, the second moments of a dual must be recent enough: 99 in 100 shares
+// must be within .05 standard errors of the shares by exact fields.
 func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 	dual := newCore(t, Config{Classes: 2, Engine: EngineDual})
 	fields := newCore(t, Config{Classes: 2, Engine: EnginePrimal, Tolerance: 1e-8})

@@ -12,12 +12,12 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// After an erasure two checkpoints must follow within two minutes of log time, and a
-// restored core must owe what the one that was saved owed, whatever the schedule.
+// After an erasure two checkpoints must follow within two minutes of log time. A restored
+// core must plan the same remaining checkpoints, whatever the schedule.
 func TestErasuresBringTwoCheckpoints(t *testing.T) {
 	for _, c := range []struct {
 		every time.Duration
-		want  string // seconds at which checkpoints are made; an erasure is at 130 and at 500
+		want  string // seconds of the checkpoints; erasures are at 130 and 500
 	}{
 		{-1, "[180 240 540 600]"},
 		{24 * time.Hour, "[180 240 540 600]"},

@@ -13,9 +13,9 @@ import (
 	"gqlstream/quant"
 )
 
-// Whatever labels there are, audits alone, or of an age at which one counts and the others next to
-// nothing, every record of every method must be numbers: shares that sum to one within intervals
-// within 0 and 1. GQLSTREAM_EXTREMES sets the histories.
+// Whatever the labels (only audits, or one that counts and others too old to count), every
+// record of every method must have numbers: shares that sum to one, and intervals around
+// them within 0 and 1. GQLSTREAM_EXTREMES sets the number of histories.
 func TestRecordsAreNumbersWhateverTheLabels(t *testing.T) {
 	methods, err := quant.ParseMethods("all")
 	if err != nil {

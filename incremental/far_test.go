@@ -11,9 +11,9 @@ import (
 	"gqlstream/quant"
 )
 
-// farFromLabels makes a history in which walks from most members end at no label, or hardly
-// at any: a graph that begins without edges, as a log of retweets does, islands of which a
-// few have labels, or groups in a row of which the first alone has.
+// farFromLabels makes a history in which walks from most members meet no label, or hardly
+// any. The graph begins without edges, as a log of retweets does; or it has islands, few of
+// them with labels; or groups in a row, and only the first has labels.
 type farFromLabels struct {
 	rand                     *rand.Rand
 	shape                    string
@@ -85,7 +85,7 @@ func (w *farFromLabels) arrive(b *event.Batch, v int) {
 	)
 }
 
-// edge adds an edge, at one of which in five an edge is taken away instead.
+// edge adds an edge, or removes one in one case of five.
 func (w *farFromLabels) edge(b *event.Batch) {
 	for {
 		u, v := w.rand.IntN(w.vertices), w.rand.IntN(w.vertices)

@@ -14,8 +14,8 @@ import (
 	"gqlstream/quant"
 )
 
-// What the gate leaves unpublished must be small against the standard error, must be a
-// large part of all records, and must be published when the log asks for everything.
+// Changes below the threshold must be small against the standard error and a large part of
+// all changes, and must be published on request by the log.
 func TestUnpublishedChangesAreSmall(t *testing.T) {
 	for _, test := range []struct {
 		classes  int
@@ -158,8 +158,8 @@ func optionsOf(methods ...quant.Method) (list []quant.Options) {
 	return list
 }
 
-// Whatever moved at all must be published once its last record is old enough, and a
-// community that nothing happens to must not.
+// Every changed estimate must be published once its last record is old enough. A community
+// without changes must not be published.
 func TestOldRecordsAreRenewed(t *testing.T) {
 	log := newTown(5, 2, 600, 4)
 	config := Config{Classes: 2, Emit: Emit{Threshold: emitThresholdMax, AtLeastEvery: time.Second}}

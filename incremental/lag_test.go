@@ -13,9 +13,9 @@ import (
 	"gqlstream/lab/simulate"
 )
 
-// What happened two steps away is read with the next computation of a vertex, or at the latest
-// after a minute. Until then shares of a lively network must be near those of a core that computes
-// everything at each emission: within a fifth of a standard error, but for one in a hundred.
+// A change two steps away is read with the next computation of a vertex, or at the latest
+// after a minute. Until then 99 in 100 shares of a lively network must be within a fifth of
+// a standard error of those of a core that computes everything at each emission.
 func TestSharesLagLittleBehindTwoSteps(t *testing.T) {
 	for _, classes := range []int{2, 5, 10} {
 		s := simulate.DefaultConfig()

@@ -13,10 +13,10 @@ import (
 	"gqlstream/quant"
 )
 
-// At any time of a history in which one model version replaces another, estimates
-// must be bit-equal to those of a core that was given everything but predictions,
-// and then, at once, those of the published version alone. No version predicts a vertex twice, or
-// labels would be paired with what it said first.
+// At any time of a history in which one model version replaces another, estimates must be
+// bit-equal to those of a core that got all other events first and then, at once, the
+// predictions of the published version alone. No version predicts a vertex twice, because
+// labels would be paired with its first prediction.
 func TestEstimatesReadOneModelVersion(t *testing.T) {
 	switched, rolling := 0, 0
 	for seed := range uint64(60) {
@@ -86,9 +86,9 @@ func everyVertex(s *eventtest.Stream) *event.Batch {
 	return b
 }
 
-// publishedPredictions returns what the core publishes from, after checking that all
-// of it was said by the one version in use. Predictions of a version that was
-// dropped in between may be missing.
+// publishedPredictions returns the predictions behind the published estimates, and checks
+// that all are of the one version in use. Predictions of a version that was dropped in
+// between may be missing.
 func publishedPredictions(t *testing.T, seed uint64, batch int, view graphstore.View,
 	said map[string]map[event.ID]event.Prediction,
 ) (all []event.Prediction) {
@@ -208,7 +208,7 @@ func TestRecordsSpeakOfARollOut(t *testing.T) {
 		{"b", 0, 9, false, "", "", 0, false},      // strays
 		{"b", 9, 10, true, "a", "b", 0.01, true},  // a roll-out
 		{"b", 10, 500, false, "", "", 0, false},   // changes no record
-		{"a", 999, 1000, false, "", "", 0, false}, // says what it said before
+		{"a", 999, 1000, false, "", "", 0, false}, // predicts the same as before
 		{"b", 500, 950, true, "b", "", 0, true},   // the first record of b
 		{"b", 950, 1000, true, "b", "", 0, false}, // and the next
 	} {

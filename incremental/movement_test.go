@@ -50,9 +50,9 @@ func TestRecordsDivideTheirChange(t *testing.T) {
 	}
 }
 
-// Members who change their predictions must move a community, and a hundred labels at once, which
-// teach auto that predictions say nothing, must revise it: they move it only as far as neighbours
-// of a label have another posterior.
+// Members who change their predictions must move a community. A hundred labels at once,
+// from which auto learns that predictions are useless, must revise it: they move it only as
+// far as the posteriors of neighbours of a label change.
 func TestLabelsReviseAndPredictionsMove(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.01, AtLeastEvery: time.Second}})
 	defer core.Close()
@@ -97,9 +97,10 @@ func TestLabelsReviseAndPredictionsMove(t *testing.T) {
 	}
 }
 
-// People change their minds all over the graph, and the labels, which are what they said before, do
-// not follow. The labels' own shares are corrected for that when coefficients are fitted again, and
-// this correction follows the graph: it is movement, in the community of every vertex as well.
+// People change their minds all over the graph, and the labels, from before the change, do
+// not. When coefficients are fitted again, the shares of the labels are corrected for this.
+// The correction follows the graph, so it is movement, also in the community of each
+// vertex.
 func TestCorrectionThatFollowsTheGraphMoves(t *testing.T) {
 	everyone := graphstore.Rule{Name: "everyone", Kind: graphstore.Everyone}
 	core := newCore(t, Config{
@@ -133,7 +134,7 @@ func TestCorrectionThatFollowsTheGraphMoves(t *testing.T) {
 		}
 		epochs += int(core.Coefficients().Version - began)
 	}
-	for range 65 { // what was there is read, with coefficients of its own
+	for range 65 { // older changes are read, with coefficients of their own
 		say()
 	}
 	moved, revised, epochs = 0, 0, 0

@@ -68,8 +68,9 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 	}
 }
 
-// The privacy floor counts different members of whom something is known, however often each
-// counts. Nobody of them may outweigh the others. A community on the floor is published.
+// The privacy floor counts different members with a prediction or a label, whatever their
+// multiplicity. None of them may outweigh the others. A community on the floor is
+// published.
 func TestPrivacyFloorCountsKnownPeople(t *testing.T) {
 	const floor = 8
 	for _, engine := range []string{EnginePrimal, EngineDual} {

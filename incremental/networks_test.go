@@ -14,8 +14,8 @@ import (
 	"gqlstream/quant"
 )
 
-// anyConfig draws a random value for each setting that decides what a core keeps, computes and
-// publishes. Thresholds of size are small, so that small networks cross them.
+// anyConfig draws a random value for each setting that decides the state, the work and the
+// records of a core. Thresholds of size are small, so that small networks cross them.
 func anyConfig(r *rand.Rand, classes int) Config {
 	pick := func(n int) bool { return r.IntN(n) == 0 }
 	config := allMethods(classes)

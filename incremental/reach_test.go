@@ -10,9 +10,9 @@ import (
 	"gqlstream/quant"
 )
 
-// A community whose last reachable label goes away must be told so, by a core that has
-// followed it as by one that begins now: what its kernel leaves there is an error, not
-// a weight.
+// When the last reachable label of a community goes away, a core from the beginning and a
+// core that begins now must both count none: the mass that its kernel leaves there is an
+// error, not a weight.
 func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 	for i, engine := range []string{EnginePrimal, EnginePrimal, EngineDual} {
 		config := Config{

@@ -127,8 +127,8 @@ func checkedStep(t *testing.T, seed uint64, i int, core *Core, batch *event.Batc
 	return result
 }
 
-// checkRefused holds that self-loops were refused and, besides stray predictions of
-// older model versions, only they.
+// checkRefused checks that all self-loops were refused, and no other events but stray
+// predictions of older model versions.
 func checkRefused(t *testing.T, seed uint64, batch int, b *event.Batch, refused []event.Refusal) {
 	t.Helper()
 	loops := 0
@@ -378,7 +378,7 @@ func checkValues(
 	}
 }
 
-// checkEstimates holds what every published record must satisfy.
+// checkEstimates checks the properties of every published record.
 func checkEstimates(t *testing.T, seed uint64, batch int, estimates []quant.Estimate) {
 	t.Helper()
 	for _, e := range estimates {

@@ -10,8 +10,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// BenchmarkRestart saves and restores a warm core with one field: what a
-// checkpoint makes the loop wait for, and what a start costs beside reading files.
+// BenchmarkRestart saves and restores a warm core with one field: the pause of a
+// checkpoint, and the time of a start apart from reading files.
 func BenchmarkRestart(b *testing.B) {
 	for _, edges := range []int{100_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("edges=%d", edges), func(b *testing.B) {

@@ -8,9 +8,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Producers who make communities without end must reach the limit, with a reason for each refused
-// event. The communities of others must be estimated as before, and there must be room again after
-// the members of the flood have left and the communities are configured again.
+// Producers who make communities without end must reach the limit, with a reason for each
+// refused event. The communities of others must be estimated as before. After the members
+// of the flood have left and the communities are configured again, new communities must be
+// taken.
 func TestCommunitiesWithoutEndAreRefused(t *testing.T) {
 	const most, flood = 50, 1000
 	config := Config{Classes: 2, Limits: event.Limits{Communities: most}}

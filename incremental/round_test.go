@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Rounded shares must be multiples of the unit that still sum to one, each less than a unit from
-// what it was, and the interval must still hold what it held.
+// Rounded shares must be multiples of the unit, sum to one, and differ by less than a unit
+// from the exact ones. The rounded interval must contain the exact one.
 func TestRoundedSharesSumToOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -17,8 +17,9 @@ import (
 	"gqlstream/quant"
 )
 
-// Workers that divide the shards among them must together give the records of one that has
-// all, and the same state, whoever takes over from whom at a checkpoint.
+// Workers that divide the shards must together publish the records of one worker with all
+// shards, and have the same state, whichever worker takes over from another at a
+// checkpoint.
 func TestWorkersTogetherAreOne(t *testing.T) {
 	const shards = 5
 	for seed := range uint64(24) {
@@ -113,8 +114,8 @@ func divided(random *rand.Rand, config Config) (workers []Config) {
 	return workers
 }
 
-// sameParts checks that what each of some cores saves is a part of the state of one that has
-// all, and returns that.
+// sameParts checks that the saved state of each of some cores is a part of the state of one
+// core with all shards, and returns that state.
 func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Section {
 	t.Helper()
 	all, parts := sectionsOf(whole, ""), map[string]int{}

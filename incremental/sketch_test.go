@@ -89,10 +89,10 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 	return s
 }
 
-// A quarter of the labels goes during each sketch. On average, second moments must be those of the
-// labels that remain. A vertex whose label has gone is still a source. Its mass must not count as
-// that of a label. A single moment can be off by more, because a past sketch does not include a
-// label of large mass that came after it.
+// A quarter of the labels goes during each sketch. On average, second moments must be those
+// of the labels that remain. A vertex whose label has gone is still a source, but its mass
+// must not count as that of a label. A single moment can be off by more, because a past
+// sketch does not include a label of large mass that came after it.
 func TestLabelsThatGoLeaveSketches(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()

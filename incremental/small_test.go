@@ -10,9 +10,9 @@ import (
 	"gqlstream/quant"
 )
 
-// auto must bear whatever is scarce: members, labels, predictions, classes. Shares are a
-// distribution, intervals hold them and lie between 0 and 1, nothing is NaN, and no interval
-// has no width beside a positive standard error, nor beside a share that was estimated.
+// auto must work with few members, labels, predictions or classes. Shares are a
+// distribution, intervals contain them and lie between 0 and 1, and nothing is NaN. An
+// interval has a width if its standard error is positive or its share was estimated.
 func TestAutoBearsWhatIsScarce(t *testing.T) {
 	labels := map[string]func(v int) bool{
 		"none": func(int) bool { return false }, "all": func(int) bool { return true },
@@ -55,8 +55,8 @@ func TestAutoBearsWhatIsScarce(t *testing.T) {
 	}
 }
 
-// scarce returns what auto says of communities of one member, of two that are one vertex
-// counted twice, of 30 and of everyone in a town of 300.
+// scarce returns the estimates of auto for communities of one member, of two that are one
+// vertex counted twice, of 30, and of everyone in a town of 300.
 func scarce(
 	t *testing.T, classes int, engine string, labelled func(v int) bool,
 	predict func(w *town, v int) []uint32,
@@ -99,7 +99,7 @@ func scarce(
 	return core.Step(batch).Estimates
 }
 
-// checkInterval reports what no estimate may say.
+// checkInterval reports impossible intervals.
 func checkInterval(t *testing.T, where string, e quant.Estimate) {
 	t.Helper()
 	sum := 0.0

@@ -16,13 +16,13 @@ import (
 // The graph of the soak: it changes all the time and stays as large as it is.
 const (
 	soakVertices = 10_000
-	soakSlots    = 5 // edges of a vertex, by which it is the source
+	soakSlots    = 5 // edges of a vertex as their source
 	soakStep     = 4096
 	soakClasses  = 2
 	soakGroups   = 2
 )
 
-// soakLog makes steps of events that replace what is there.
+// soakLog makes steps of events that replace earlier ones.
 type soakLog struct {
 	rand   *rand.Rand
 	offset [soakVertices * soakSlots]int // of the other end; 0: no edge yet
@@ -161,7 +161,7 @@ func TestSoakDoesNotGrow(t *testing.T) {
 	}
 }
 
-// soakMark is what must not grow.
+// soakMark has the figures that must not grow.
 type soakMark struct {
 	heap              uint64 // live
 	goroutines, files int

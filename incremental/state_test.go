@@ -40,9 +40,9 @@ type restarts struct{ batches, every int }
 // history makes the batches of a log.
 type history interface{ Next() *event.Batch }
 
-// leaveNoTrace holds a core that never stops against one that is restored, from what
-// it saved, at every checkpoint: estimates, predictions and saved bytes must be the same,
-// also of a copy that is encoded after the next step, or when its core is closed.
+// leaveNoTrace compares a core that never stops with one that is restored from its saved
+// state at every checkpoint. Estimates, predictions and saved bytes must be equal, also of
+// a copy that is encoded after the next step, or when its core is closed.
 func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config Config) {
 	t.Helper()
 	core, twin := newCore(t, config), newCore(t, config)
@@ -153,7 +153,7 @@ func sameState(t *testing.T, seed uint64, a, b []Section) {
 	}
 }
 
-// A state that lacks a part must be refused, whichever part it is.
+// A state without one of its parts must be refused, whichever part it is.
 func TestIncompleteStateIsRefused(t *testing.T) {
 	stream := eventtest.New(1, eventtest.Config{})
 	config := allMethods(stream.Config.Classes)

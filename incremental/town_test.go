@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// town makes a random history of a network in which neighbours tend to have one class:
-// arrivals first, then edges, predictions, labels and members that come and go.
+// town makes a random history of a network with neighbours of mostly one class: arrivals
+// first, then edges, predictions, labels and members that come and go.
 type town struct {
 	rand     *rand.Rand
 	classes  int

@@ -27,7 +27,7 @@ func historyOf(seed uint64) (h history, classes int) {
 	return stream, stream.Config.Classes
 }
 
-// autoAlone is a configuration in which everything is there for auto.
+// autoAlone is a configuration with all data and settings that auto can use.
 func autoAlone(seed uint64, classes int) Config {
 	return Config{
 		Classes: classes, Estimates: []quant.Options{quant.DefaultOptions()},
@@ -37,9 +37,9 @@ func autoAlone(seed uint64, classes int) Config {
 	}
 }
 
-// After every batch of a random history posteriors and tallies must be those of a recount, but for
-// what waits for the next flush, and in the end so must the estimates; a restart must leave
-// no trace. GQLSTREAM_POSTERIORS sets the histories (make soak: 1,000).
+// After every batch of a random history posteriors and tallies must equal a recount, except
+// for those that wait for the next flush; at the end estimates must as well. A restart must
+// leave no trace. GQLSTREAM_POSTERIORS sets the number of histories (make soak: 1,000).
 func TestPosteriorsAndEstimatesEqualTheirTwins(t *testing.T) {
 	histories := campaign.Size(t, "GQLSTREAM_POSTERIORS", 60)
 	compared, late := 0, 0
@@ -73,8 +73,8 @@ func TestPosteriorsAndEstimatesEqualTheirTwins(t *testing.T) {
 	t.Logf("%d histories: %d estimates, something was late in %d", histories, compared, late)
 }
 
-// compareToTwin holds the latest estimates against those from posteriors that are computed
-// anew. It returns how many, and how far a posterior was off.
+// compareToTwin compares the latest estimates with those from posteriors that are computed
+// from scratch. It returns their number, and the largest error of a posterior.
 func compareToTwin(
 	t *testing.T, seed uint64, core *Core, latest map[string]quant.Estimate,
 ) (n int, apart float64) {
@@ -133,8 +133,8 @@ func compareToTwin(
 		}
 		n++
 		for i, q := range want.Prevalence {
-			// Where classes are hard to tell apart the shares move by a multiple of what the
-			// posteriors do.
+			// Where classes are hard to tell apart, a small change of the posteriors moves
+			// the shares by a multiple of it.
 			if off := math.Abs(q - e.Prevalence[i]); off > 1e-6+200*apart {
 				t.Errorf(
 					"seed %d: %s: share %d is %v, from posteriors computed anew %v; those are "+
@@ -152,8 +152,8 @@ func compareToTwin(
 	return n, apart
 }
 
-// The label of a vertex must not reach the views of its own posterior, with the built-in
-// classifier neither, whose predictions are made of other labels.
+// The label of a vertex must not influence the views of its own posterior, neither directly
+// nor through the built-in classifier, which predicts from other labels.
 func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 	for _, name := range []string{"", classifier.Name} {
 		world := newTown(5, 3, 80, 2)

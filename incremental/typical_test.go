@@ -12,8 +12,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Labels of a random sample are typical of the graph, also after opinions have moved: the people
-// who were asked have moved as others.
+// Labels of a random sample are typical of the graph, also after opinions have moved:
+// labelled people move like others.
 func TestMovementDoesNotMakeLabelsUntypical(t *testing.T) {
 	config := simulate.DefaultConfig()
 	config.Seed, config.Vertices, config.Duration = 3, 6000, 3*config.JumpEvery

@@ -26,7 +26,7 @@ func leapingClock(wrong time.Duration) (received []time.Time) {
 	return received
 }
 
-// cutByClock returns the positions at which a log that was received so emits.
+// cutByClock returns the positions at which a log with these times of receipt emits.
 func cutByClock(received []time.Time) (emitted []string) {
 	clock, cutter := logClock{}, NewCutter(StepConfig{}, Resume{})
 	var batch event.Batch
@@ -183,8 +183,8 @@ func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// While log time stands still, batches must carry the time of receipt as the clock by which
-// assertions expire. Otherwise they must carry no clock. The same must hold for a restart after any
+// While log time stands still, batches must carry the time of receipt as the clock for
+// expiry. Otherwise they must carry no clock. The same must hold for a restart after any
 // step.
 func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour, 0} {

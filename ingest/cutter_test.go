@@ -11,7 +11,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// step is what a test compares of a delivered step.
+// step has the compared parts of a delivered step.
 type step struct {
 	First, Last      event.Position
 	Time             event.Time

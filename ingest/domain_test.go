@@ -14,8 +14,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// Behind a leaf node that keeps no streams itself, the streams of the domain that is named must be
-// used for all: what is read, what is published, and what is refused.
+// If a leaf node keeps no streams itself, all streams must be those of the configured
+// domain: the log, published messages, and the quarantine.
 func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 	start := func(o server.Options) *server.Server {
 		o.Host, o.Port, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true

@@ -113,8 +113,8 @@ func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
 	}
 }
 
-// Settings that refuse producers, or do not concern the log, must pass; so must
-// what EnsureStreams makes, a second time.
+// Settings that refuse producers, or do not concern the log, must pass. The streams that
+// EnsureStreams makes must pass too, also a second time.
 func TestAuditAcceptsSafeStreams(t *testing.T) {
 	b := bareBroker(t, broker.EmbeddedConfig{})
 	ctx := testContext(t)

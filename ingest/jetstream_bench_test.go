@@ -14,7 +14,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// benchLog makes a log whose messages hold perMessage edges each, and returns what
+// benchLog makes a log of messages with perMessage edges each, and returns a function that
 // opens a source on it.
 func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 	b.Helper()

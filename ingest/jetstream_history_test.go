@@ -56,7 +56,7 @@ func wantWrongHistory(t *testing.T, s *JetStreamSource, last event.Position, tex
 	}
 }
 
-// unsafeLog makes a log from which single messages can be deleted.
+// unsafeLog makes a log that allows the deletion of single messages.
 func (b *testBroker) unsafeLog() jetstream.Stream {
 	b.t.Helper()
 	config := broker.LogConfig("GQL")
@@ -92,8 +92,8 @@ func TestDeletedMessageStopsTheSource(t *testing.T) {
 	}
 }
 
-// A log whose beginning is gone must not be read from the beginning, nor from a
-// position that is gone.
+// A log without its beginning must not be read from the beginning, nor from a position that
+// is gone.
 func TestTrimmedHistoryIsRefused(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 20)
@@ -170,9 +170,9 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 	}
 }
 
-// A store that was set back to an older copy must be noticed at the start and by
-// a running source when the broker comes back: when it is too short, and when other
-// messages have taken the place of those that were read.
+// A source must notice at its start, or when the broker comes back, that a store was set
+// back to an older copy: if the log is too short, and if other messages have replaced those
+// that it read.
 func TestRestoredOldStoreIsNoticed(t *testing.T) {
 	for _, more := range []int{0, 10} {
 		b := bareBroker(t, broker.EmbeddedConfig{Listen: "127.0.0.1:0"})
@@ -259,7 +259,7 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 			t.Fatalf("restart %d: at %d, want %d", i, p, (i+1)*each)
 		}
 	}
-	if begun < restarts-1 { // what came after the last one may all have been in buffers
+	if begun < restarts-1 { // the messages after the last one may all have been in buffers
 		t.Errorf("begun anew %d times in %d restarts", begun, restarts)
 	}
 }
@@ -356,8 +356,8 @@ func TestIdentityTellsStreamsApart(t *testing.T) {
 	}
 }
 
-// What is said about the history of a log must come from the leader of its stream: a copy that
-// lags answers a direct get with "message not found", which would read as a loss.
+// Questions about the history of a log must go to the leader of its stream: a copy that
+// lags answers a direct get with "message not found", which would look like a loss.
 func TestHistoryIsAskedOfTheLeader(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)

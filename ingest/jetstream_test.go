@@ -20,8 +20,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// What is published must come out as steps in order: events, refusals with their
-// position and original bytes, and an emission at the end.
+// Published messages must come out as steps in order: events, refusals with their position
+// and original bytes, and an emission at the end.
 func TestPublishedEventsComeOutAsSteps(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)
@@ -84,7 +84,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 			var got []string
 			var batch event.Batch
 			for {
-				for range rng.IntN(3) { // lose what was fetched
+				for range rng.IntN(3) { // lose fetched messages
 					s.feed.Stop()
 				}
 				if err := s.Next(testContext(t), &batch); errors.Is(err, io.EOF) {
@@ -243,8 +243,8 @@ func TestBatchKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// Large messages, more than any buffer holds, must all arrive in order: the
-// client drops what it cannot buffer without saying so.
+// Large messages, more than any buffer holds, must all arrive in order, although the client
+// silently drops messages that it cannot buffer.
 func TestLargeMessagesAreNotLost(t *testing.T) {
 	b := bareBroker(t, broker.EmbeddedConfig{})
 	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {

@@ -52,7 +52,8 @@ func laggingCopy(t *testing.T, leader *nats.Conn, stale int) jetstream.JetStream
 	return js
 }
 
-// staleInfo changes what a server says of a stream into what a lagging leader of three would.
+// staleInfo changes a server's description of a stream into that of a lagging leader of
+// three.
 func staleInfo(t *testing.T, info []byte) []byte {
 	t.Helper()
 	var said map[string]any

@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// lateLog publishes labels whose times jump about, one or two a message, and returns
-// which are late by a minute: by position and index.
+// lateLog publishes labels with irregular times, one or two a message, and returns the
+// position and index of those that are late by a minute.
 func (b *testBroker) lateLog(rng *rand.Rand, messages, most int) (late []string) {
 	b.t.Helper()
 	now := 0
@@ -37,8 +37,8 @@ func (b *testBroker) lateLog(rng *rand.Rand, messages, most int) (late []string)
 	return late
 }
 
-// lateOf runs through a source and returns what was refused as late. At each step
-// it asks stop whether to end there.
+// lateOf runs through a source and returns the events that were refused as late. It asks
+// stop at each step whether to end.
 func lateOf(t *testing.T, s Source, stop func(*event.Batch) bool) (late []string, counted int) {
 	t.Helper()
 	var batch event.Batch
@@ -115,8 +115,8 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 	}
 }
 
-// In a log with the broker's times an event must be late by its message's time, and
-// what is published again from the quarantine must not be.
+// In a log with the broker's times an event must be late by its message's time. Events that
+// are published again from the quarantine must never be late.
 func TestRetriedEventsAreNotLate(t *testing.T) {
 	b := startBroker(t, "")
 	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {

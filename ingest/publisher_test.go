@@ -70,8 +70,8 @@ func TestPublisherKeepsOrderAndStampsMessages(t *testing.T) {
 	}
 }
 
-// A full stream must refuse new messages with an error that says what to do, and
-// take them once there is room; nothing that was stored is lost.
+// A full stream must refuse new messages with an error that gives advice, and take them
+// once there is room; no stored message is lost.
 func TestPublisherWaitsForRoom(t *testing.T) {
 	b := bareBroker(t, broker.EmbeddedConfig{})
 	config := broker.LogConfig("GQL")

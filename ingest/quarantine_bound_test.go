@@ -10,14 +10,14 @@ import (
 	"gqlstream/internal/request"
 )
 
-// A message of which every event is refused must take no more of the quarantine than a
-// bound, say how many have no entry, and stop nothing that comes after it.
+// A message with only refused events must take no more of the quarantine than a bound, say
+// how many events have no entry, and not stop later messages.
 func TestManyRefusalsOfAMessageAreBounded(t *testing.T) {
 	b := startBroker(t, "")
 	const refused = 20_000
 	b.publish(event.KindEdge, strings.Repeat("{}\n", refused))
 	b.edges(1, 3)
-	for range 2 { // what comes again is not stored again
+	for range 2 { // a repeated refusal is not stored again
 		if edges, _ := b.follow(Resume{}); edges != 3 {
 			t.Fatalf("%d edges, want 3", edges)
 		}
@@ -146,7 +146,7 @@ func TestAFullQuarantineDiscardsItsOldest(t *testing.T) {
 	}
 }
 
-// A quarantine that is deleted under a run must be made again, and hold what is refused then.
+// A quarantine that is deleted during a run must be made again, and hold later refusals.
 func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
 	b := startBroker(t, "")
 	names := broker.DefaultStreamNames()

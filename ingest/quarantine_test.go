@@ -44,8 +44,8 @@ func refuse(t *testing.T, w *QuarantineWriter, refusals []event.Refusal) {
 	}
 }
 
-// follow runs a pipeline without a core over what the log holds: it quarantines
-// what is refused, and returns the number of edges applied.
+// follow runs a pipeline without a core over the log: it quarantines refused events, and
+// returns the number of applied edges.
 func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	b.t.Helper()
 	w := runWriter(b.t, b.nc)
@@ -243,8 +243,8 @@ func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 	}
 }
 
-// Refusals of a log that was made anew must be kept although their positions are
-// smaller than those of the old log.
+// Refusals of a new log must be stored although their positions are smaller than those of
+// the old log.
 func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)

@@ -16,8 +16,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// silentLink forwards connections to a server, and can stop doing so for those that are
-// open without closing them, as a host that dies or a firewall that drops does.
+// silentLink forwards connections to a server. It can stop forwarding on open connections
+// without closing them, like a host that dies or a firewall that drops packets.
 type silentLink struct {
 	net.Listener
 	server string
@@ -60,7 +60,7 @@ func newSilentLink(t *testing.T, server string) *silentLink {
 	return l
 }
 
-// quiet swallows what is written to a connection that is to pass nothing any more.
+// quiet discards all data written to a connection.
 type quiet struct {
 	net.Conn
 	link   *silentLink

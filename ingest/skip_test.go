@@ -45,8 +45,8 @@ func TestASkippedMessageIsPassedOver(t *testing.T) {
 	}
 }
 
-// A hole that is recorded as skipped must be passed, also by a reader that begins at a message of
-// it, and what was kept behind it be compared by its message alone.
+// A hole that is recorded as skipped must be passed, also by a reader that begins at one of
+// its messages. A position behind it must be compared by its message alone.
 func TestASkippedHoleIsPassed(t *testing.T) {
 	b := bareBroker(t, broker.EmbeddedConfig{})
 	log := b.unsafeLog()
@@ -150,8 +150,8 @@ func TestDigestsAndRangesSurviveTheirText(t *testing.T) {
 	}
 }
 
-// A message on any subject of the log must skip nothing, whoever is made to write it: the broker
-// acknowledges on the subject that a producer names for the reply.
+// A message on a subject of the log must skip nothing, whoever can be made to write it: the
+// broker writes its acknowledgement to the subject that a producer names for the reply.
 func TestAMessageSkipsNothing(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
@@ -213,7 +213,7 @@ func TestNobodyTakesTheIDsOfTicks(t *testing.T) {
 		return stream.CachedInfo().State.LastSeq
 	}
 	before := ack.Sequence // of all guesses
-	for range 2 {          // both workers of a group, whose ticks are one
+	for range 2 {          // both workers of a group have the same ticks
 		ticker := StartTicker(testContext(t), b.js,
 			TickerConfig{Every: every, Secret: secret, Pending: func() bool { return true }})
 		defer ticker.Stop()

@@ -27,7 +27,7 @@ import (
 	"gqlstream/quant"
 )
 
-// shelf is a disk in memory whose every operation can fail.
+// shelf is a disk in memory; every operation on it can fail.
 type shelf struct {
 	files map[string][]byte
 	fail  func() error
@@ -99,7 +99,7 @@ func (f *shelfFile) Write(p []byte) (int, error) {
 func (f *shelfFile) Sync() error  { return f.s.fail() }
 func (f *shelfFile) Close() error { return nil }
 
-// outcome is what a run over a log puts out, and its last state.
+// outcome is the output of a run over a log, and its last state.
 type outcome struct {
 	published, refused []string
 	position           event.Position
@@ -107,7 +107,7 @@ type outcome struct {
 	state              string
 }
 
-// faultyCore is cheap to solve: what is tried is how steps come about and are kept.
+// faultyCore is cheap to solve: the test is about steps and their storage.
 var faultyCore = incremental.Config{
 	Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
 	CompactEvery: 500 * time.Millisecond,
@@ -233,8 +233,8 @@ func (b *faultyBroker) save(
 	_, _ = dir.Save(c)
 }
 
-// add publishes what a step puts out, as the sinks do: what is not newer than the
-// last is left out.
+// add publishes the output of a step as the sinks do: it leaves out records that are not
+// newer than the last.
 func (o *outcome) add(t *testing.T, b *event.Batch, result *incremental.Result) {
 	for _, r := range slices.Concat(b.Refused, result.Refused) {
 		if at := [2]int{int(r.Position), r.Index}; slices.Compare(at[:], o.refusedAt[:]) > 0 {
@@ -257,9 +257,9 @@ func (o *outcome) add(t *testing.T, b *event.Batch, result *incremental.Result) 
 	}
 }
 
-// Whatever the broker, the network and the disk do, and however often the process
-// dies, the published sequence and the final state must be those of a run that
-// nothing disturbed. GQLSTREAM_SOURCEFAULTS sets the runs (make faults: 100000).
+// Whatever the broker, the network and the disk do, and however often the process dies, the
+// published sequence and the final state must be those of an undisturbed run.
+// GQLSTREAM_SOURCEFAULTS sets the number of runs (make faults: 100000).
 func TestSourceFaultsChangeNothing(t *testing.T) {
 	runs, first := uint64(campaign.Size(t, "GQLSTREAM_SOURCEFAULTS", 200)), campaign.Seed(t, 0)
 	const runsOfLog = 20

@@ -14,10 +14,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// faultyBroker serves one stream from memory and does everything to its reader that
-// a broker, a network and a client may do: it delivers again, late and too early,
-// loses what it had delivered to a buffer, breaks the connection, falls silent,
-// refuses requests. What the reader does about it is the code of this package.
+// faultyBroker serves one stream from memory with all faults of a broker, a network and a
+// client: it delivers again, late and too early, loses messages that it had delivered to a
+// buffer, breaks the connection, falls silent, and refuses requests. The reader is the code
+// of this package.
 type faultyBroker struct {
 	jetstream.JetStream // nil: nothing else is asked of it
 	conn                nats.Conn
@@ -67,7 +67,7 @@ func (b *faultyBroker) CreateConsumer(
 ) (jetstream.Consumer, error) {
 	b.consumers++
 	from := c.OptStartSeq
-	if b.faulty && b.rand.IntN(8) == 0 { // a replica that lags begins with what it has
+	if b.faulty && b.rand.IntN(8) == 0 { // a replica that lags begins early
 		b.count[faultLag].Add(1)
 		from = 1 + b.rand.Uint64N(from)
 	}
@@ -178,7 +178,7 @@ func (c *faultyConsumer) fault(deliver jetstream.MessageHandler, next *uint64) (
 		deliver(&faultyMessage{})
 	case 4:
 		n[faultBreak].Add(1)
-		deliver(&faultyMessage{}) // by which the reader learns of it
+		deliver(&faultyMessage{}) // the reader learns of it from this message
 		return true
 	case 5: // a buffer overflowed: the message comes only to a reader that asks for it
 		if c.rand.IntN(2) == 0 && *next < uint64(len(c.b.messages)) {

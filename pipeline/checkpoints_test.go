@@ -52,7 +52,8 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	}
 }
 
-// What became of a checkpoint must be shown with the step after it, not with the next checkpoint.
+// The result of a checkpoint must be shown with the step after it, not with the next
+// checkpoint.
 func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -72,8 +73,8 @@ func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	}
 }
 
-// An operator who stops a run waits ten seconds for its end. The run must therefore wait for all
-// its tasks at the same time.
+// An operator who stops a run waits ten seconds for its end. The run must therefore wait
+// for all its tasks at the same time.
 func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))

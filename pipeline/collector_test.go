@@ -37,7 +37,7 @@ func TestCollectorFollowsTheHeap(t *testing.T) {
 			}
 		}
 	}
-	columns := make([]byte, 1<<30) // no page of which is touched
+	columns := make([]byte, 1<<30) // no page of it is touched
 	reaches(true)
 	runtime.KeepAlive(columns)
 	columns = nil

@@ -64,8 +64,8 @@ func confused(t *testing.T) (core *incremental.Core, all, even web.Counts) {
 	return core, all, even
 }
 
-// The confusion must compare each label with the prediction of its time, over all, by community and
-// by period, whatever the predictions are now.
+// The confusion must compare each label with the prediction of its time, over all, by
+// community and by period, whatever the present predictions are.
 func TestConfusionIsOfTheTimeOfTheLabel(t *testing.T) {
 	core, all, even := confused(t)
 	got := countConfusion(core, 0, 3)

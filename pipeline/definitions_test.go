@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// The page must say who is a member of each kind of community as things stand.
+// The page must define the members of each kind of community in words.
 func TestDefinitionsInWords(t *testing.T) {
 	text := func(s string) event.Value { return event.Value{Kind: event.StringValue, Text: s} }
 	store, err := graphstore.New(graphstore.Config{Classes: 2, Communities: []graphstore.Rule{

@@ -270,7 +270,8 @@ func foldOf(m *membership, shards ...int) *Pipeline {
 	return p
 }
 
-// entryOf returns what renews the entry of a worker once, whether or not it lives.
+// entryOf returns a function that renews the entry of a worker once, whether or not the
+// worker lives.
 func entryOf(t *testing.T, js jetstream.JetStream, bucket, worker string) (renew func()) {
 	t.Helper()
 	kv, err := js.KeyValue(t.Context(), bucket)

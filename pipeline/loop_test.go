@@ -70,8 +70,9 @@ func TestOnlyAKnownBrokerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Who interrupts a run that is only starting must not be told that it failed: of a group that is
-// stopped, workers are starting again, since shards of those that went first are theirs.
+// An interrupt of a run that is still starting must not be reported as a failure: in a
+// group that is being stopped, workers start again because they get the shards of those
+// that ended first.
 func TestAStartThatIsInterruptedIsNoFailure(t *testing.T) {
 	settings := config.Settings{State: t.TempDir(), Classes: config.Classes{"a", "b"}}
 	ctx, interrupt := context.WithCancel(t.Context())

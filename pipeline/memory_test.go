@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// All limits of the control groups must be found, whatever their version and however deep ours
-// is. The least limit counts, and "no limit" is none in each of its forms.
+// All limits of the control groups must be found, whatever their version and however deep
+// the process is in them. The least limit counts, and "no limit" is none in each of its
+// forms.
 func TestMemoryIsTheLeastThatAnybodyGrants(t *testing.T) {
 	const (
 		unlimited1 = "9223372036854771712\n" // as version 1 writes it
@@ -44,7 +45,7 @@ func TestMemoryIsTheLeastThatAnybodyGrants(t *testing.T) {
 			groups2: groups1, limit1: unlimited1,
 			root1: "512\n",
 		}, 512},
-		// In a container whose control groups are those of the host, ours is at the root.
+		// In a container with the control groups of the host, ours is at the root.
 		"version 1, mounted": {
 			map[string]string{groups2: "2:memory:/docker/1f\n", root1: "512\n"},
 			512,

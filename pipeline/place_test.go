@@ -7,7 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Each RFC 3339 time names a place: those that no event can have are before or after all events.
+// Each RFC 3339 time names a place. A time outside the range of events is before or after
+// all of them.
 func TestEveryTimeIsAPlace(t *testing.T) {
 	for text, want := range map[string]Place{
 		"":                          {},

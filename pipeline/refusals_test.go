@@ -18,7 +18,7 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// refusing is a run beside a server whose quarantine can be made to take nothing.
+// refusing is a run with a server that can be made to refuse entries of the quarantine.
 type refusing struct {
 	t        *testing.T
 	ctx      context.Context
@@ -26,7 +26,7 @@ type refusing struct {
 	said     sayings
 	p        *Pipeline
 	end      func()
-	want     []string // what is refused, in order
+	want     []string // refused events, in order
 }
 
 func newRefusing(t *testing.T) *refusing {

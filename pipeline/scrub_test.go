@@ -13,8 +13,8 @@ import (
 	"gqlstream/internal/request"
 )
 
-// The scrub beside a run finds nothing on intact data, also after the log's beginning was removed,
-// and names a damaged checkpoint and a record that is not one.
+// The scrub of a run must find nothing on intact data, also after the log's beginning was
+// removed, and must name a damaged checkpoint and a damaged record.
 func TestTheScrubBesideARunFindsDamage(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}

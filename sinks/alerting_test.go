@@ -38,7 +38,7 @@ func highRule(t *testing.T, value string) alerts.Config {
 	}
 }
 
-// restless is a log out in which shares go up and down.
+// restless is a log out with shares that go up and down.
 func restless(seed uint64, n int) (list []Emission) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	for p := range n {
@@ -74,7 +74,7 @@ func (l *logOut) alerting(path string, rules alerts.Config, d disk) *Alerting {
 	return a
 }
 
-// follow runs a follower until it has taken what there is.
+// follow runs a follower until it has taken all records.
 func (l *logOut) follow(c FollowConfig, sequence uint64) {
 	l.t.Helper()
 	c.JS, c.Reader.Names, c.Reader.Log = l.js, DefaultNames(), "log"
@@ -106,7 +106,7 @@ func (l *logOut) alertsStored() (list []string) {
 	return list
 }
 
-// evaluated is what the rules make of emissions without any broker.
+// evaluated returns the alerts of emissions without a broker.
 func evaluated(t *testing.T, rules alerts.Config, list []Emission) (want []string) {
 	t.Helper()
 	engine, err := alerts.New(rules)
@@ -126,9 +126,9 @@ func evaluated(t *testing.T, rules alerts.Config, list []Emission) (want []strin
 	return want
 }
 
-// Every beginning and end of an alert is stored once, in order, and is in the file of
-// alerts, whatever step the follower dies before and although it begins again each
-// time from what it had saved.
+// Every beginning and end of an alert must be stored once, in order, and be in the file of
+// alerts, whatever the step at which the follower dies, and although it begins again each
+// time from its saved state.
 func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -153,7 +153,7 @@ func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 		l.publish(w, list[from:from+40]...)
 		a := l.alerting(state, rules, d)
 		l.follow(FollowConfig{Name: "alerts", Open: a.Open}, w.Sequence())
-		if from == 40 { // an equal run evaluates everything again beside it
+		if from == 40 { // an equal run evaluates everything again
 			b := l.alerting(filepath.Join(dir, "other.json"), rules, disk{})
 			if b.begin = (Cursor{}); os.Remove(filepath.Join(dir, "other.json")) != nil {
 				t.Fatal("where it begins is not saved")
@@ -187,8 +187,8 @@ func TestAlertsAreStoredOnceAfterACrashAnywhere(t *testing.T) {
 	}
 }
 
-// Alerts that are new in a pipeline that has published for long begin with what comes,
-// and rules that have changed hold from behind the newest alert.
+// New alerts in a pipeline that has published for a long time begin with the next records.
+// Changed rules hold from behind the newest alert.
 func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -301,8 +301,8 @@ func TestBucketHasTheNewestRecords(t *testing.T) {
 	)
 }
 
-// mustHaveLatest waits until the bucket holds, byte for byte, what the stream has last
-// on each subject, and checks the positions.
+// mustHaveLatest waits until the bucket holds, byte for byte, the last message of each
+// subject of the stream, and checks the positions.
 func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 	l.t.Helper()
 	kv, err := l.js.KeyValue(l.t.Context(), "gql_estimates")
@@ -315,7 +315,7 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 	}
 	deadline := time.Now().
 		Add(90 * time.Second)
-		// a server waits 30 s for an answer to what a source begins with
+		// A server waits 30 s for the first answer of a source.
 	for community, position := range positions {
 		want, err := stream.GetLastMsgForSubject(
 			l.t.Context(),

@@ -84,7 +84,7 @@ func recordedLog(t *testing.T, seed uint64, emissions int) (log []*Stored) {
 // openFollower is a FollowConfig.Open with the disk of a test.
 type openFollower func(d disk) (Follower, Cursor, error)
 
-// fold feeds a follower what it has not taken, as a Runner does.
+// fold feeds a follower the records that it has not taken, as a Runner does.
 func fold(log []*Stored, open openFollower, d disk) error {
 	f, after, err := open(d)
 	if err != nil {
@@ -94,7 +94,7 @@ func fold(log []*Stored, open openFollower, d disk) error {
 		if e.Cursor.Sequence <= after.Sequence {
 			continue
 		}
-		one := *e // a follower owns what it takes
+		one := *e // a follower owns the emissions that it takes
 		if err := f.Take(context.Background(), &one); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -124,8 +124,9 @@ func outputs(rowsMax int) map[string]func(dir string) openFollower {
 	}
 }
 
-// The first part of a directory must end within ten seconds of log time, and each later one where
-// Every says, also when the follower is opened anew after every few emissions.
+// The first part of a directory must end within ten seconds of log time, and each later one
+// at the next multiple of Every, also when the follower is opened again after every few
+// emissions.
 func TestTheFirstPartIsEarly(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 11, 41, 53, 0, time.UTC)
 	var log []*Stored
@@ -164,9 +165,8 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 	}
 }
 
-// Whatever step a process dies before, and with a torn end of what it had not synced,
-// the run that goes on leaves the files, byte by byte, that a run leaves which nothing
-// disturbed.
+// Whatever the step at which a process dies, and with a torn end of unsynced data, the next
+// run must leave the files of an undisturbed run, byte for byte.
 func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 	for name, output := range outputs(9) {
 		emissions := map[string]int{"lines": 14, "parquet": 10}[name]
@@ -208,8 +208,8 @@ func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 	}
 }
 
-// outputOf returns the files of a directory without the positions, which may be earlier
-// than what is there.
+// outputOf returns the files of a directory without the positions, which may be behind the
+// files.
 func outputOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := contents(t, dir)
@@ -223,7 +223,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// tearEnd damages what stands behind the durable end of a file.
+// tearEnd damages the bytes after the durable end of a file.
 func tearEnd(t *testing.T, path string) {
 	t.Helper()
 	p, err := readShelf(t.Context(), FileShelf(path+positionSuffix), "log")
@@ -314,8 +314,8 @@ func TestLinesFileHasTheLinesOfOtherCommands(t *testing.T) {
 	}
 }
 
-// A file that log rotation has moved away or emptied begins anew, and one that is
-// shorter than it was is refused.
+// A file that log rotation has moved away or emptied must begin again. A file that has
+// become shorter must be refused.
 func TestRotatedLinesFileGoesOn(t *testing.T) {
 	log, dir := recordedLog(t, 6, 12), t.TempDir()
 	path := filepath.Join(dir, "lines")
@@ -345,8 +345,8 @@ func TestRotatedLinesFileGoesOn(t *testing.T) {
 	}
 }
 
-// A file that is moved away, emptied or removed while it is written begins anew at the next Sync:
-// nothing is in two files, and what is written later is in the one of that name.
+// A file that is moved away, emptied or removed during a run must begin again at the next
+// Sync. No record is in two files, and later records are in the file of that name.
 func TestLinesFileIsRotatedWhileItIsWritten(t *testing.T) {
 	log := recordedLog(t, 8, 30)
 	whole := t.TempDir()
@@ -535,7 +535,8 @@ func TestPartsShowWhatWasDiscarded(t *testing.T) {
 	}
 }
 
-// Who hands a file over may write until it has closed it: nobody else opens it before.
+// A run that passes a file on may write until it has closed it; no other run opens it
+// before.
 func TestLinesHaveOneWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	first, _, err := OpenLinesFile(path, "log")

@@ -27,8 +27,8 @@ func (r *Runner) CatchUp(ctx context.Context, sequence uint64) error {
 	return nil
 }
 
-// shaky is a follower in memory that fails at random, and forgets then what it had not
-// made durable.
+// shaky is a follower in memory that fails at random, and then forgets everything that it
+// had not made durable.
 type shaky struct {
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -143,8 +143,8 @@ func (h *half) Sync(_ context.Context, c Cursor) (Cursor, error) {
 
 func (h *half) Close() error { return nil }
 
-// A follower that is ended in the middle of an emission must not save what it then
-// remembers: after a restart it would take the emission for one that it has stored.
+// A follower that is ended in the middle of an emission must not save its state: after a
+// restart it would take the emission for a stored one.
 func TestHalfAnEmissionIsNotSaved(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -165,9 +165,9 @@ func TestHalfAnEmissionIsNotSaved(t *testing.T) {
 	}
 }
 
-// The parts that shards have of a position must become one emission, in the order of
-// communities and whatever the order in which they were published, and from every cursor the
-// rest must follow, once.
+// The parts of shards at a position must become one emission, in the order of communities
+// and whatever the order in which they were published. From every cursor the rest must
+// follow, once.
 func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 	const shards = 3
 	var want []string

@@ -17,8 +17,8 @@ import (
 	"gqlstream/quant"
 )
 
-// What a log out holds of a community is read back by time, and by where in the log a
-// record was in force; another pipeline's is not seen.
+// The records of a community are read back by time, and by the position at which they were
+// in force; those of another pipeline are not.
 func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -142,8 +142,8 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	}
 }
 
-// Records of a method that is configured twice have places of their own, whatever stands between
-// the two in the configuration; the first of them is the one that is read back, and rolled up.
+// Records of a method that is configured twice have places of their own, whatever other
+// methods are configured. The first of the two is read back and rolled up.
 func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -209,7 +209,7 @@ func TestFewRecordsAreReadForFew(t *testing.T) {
 	}
 }
 
-// slowLink is a connection to a broker on which nothing comes for a while.
+// slowLink is a connection to a broker on which nothing arrives for a while.
 type slowLink struct {
 	*server.Server
 	until atomic.Int64
@@ -231,8 +231,8 @@ func (c slowConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What is read while the broker is slow for longer than the library waits must be all there is, or
-// an error: not a part of it.
+// A reading while the broker is slow for longer than the library waits must return all
+// records, or an error: not a part of them.
 func TestASlowBrokerLeavesNothingOut(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), emissionAt(1, 600), emissionAt(2, 600))

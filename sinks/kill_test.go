@@ -135,9 +135,9 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 	}
 }
 
-// A broker that comes back without what it had acknowledged is noticed by the next
-// emission and, where nothing is published, by the next audit; what a run then publishes
-// from a checkpoint is read once, also by who had read what was lost.
+// A broker that comes back without acknowledged messages must be noticed by the next
+// emission or, without one, by the next audit. Records that a run then publishes again from
+// a checkpoint must be read once, also by readers of the lost ones.
 func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
 	for name, ask := range map[string]func(w *Writer) error{
 		"publish": func(w *Writer) error {
@@ -214,8 +214,8 @@ func tornBatch(t *testing.T, l *logOut) (*Writer, shardMark, []*nats.Msg) {
 	return w, mark, records[:2]
 }
 
-// A batch whose end is missing, as after a loss of power on a broker that does not sync,
-// is published again, and is read once.
+// A batch without its end, as after a loss of power on a broker that does not sync, must be
+// published again and read once.
 func TestTornBatchIsPublishedAgain(t *testing.T) {
 	l := startLogOut(t)
 	w, mark, records := tornBatch(t, l)
@@ -230,8 +230,8 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
 }
 
-// A run that ends after a batch that was torn, and whose answer was lost, must not say that the
-// position is complete: its records would be missing for good.
+// A run that ends after a torn batch without an answer must not mark the position as
+// complete: its records would be missing for good.
 func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	l := startLogOut(t)
 	w, mark, records := tornBatch(t, l)
@@ -255,8 +255,8 @@ func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	l.mustRead(emissionAt(1, 3), emissionAt(2, 3))
 }
 
-// What was published is asked of the leader alone, even where the stream allows
-// replicas to answer.
+// The position of the last mark must be asked of the leader alone, even where the stream
+// allows replicas to answer.
 func TestReplicasAreNotAsked(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), emissionAt(1, 3))
@@ -285,8 +285,8 @@ func TestReplicasAreNotAsked(t *testing.T) {
 	}
 }
 
-// Three servers of which the one that leads the stream ends, again and again: what is
-// acknowledged stays, and each emission is read once.
+// Of three servers, the leader of the stream ends again and again. Acknowledged messages
+// must stay, and each emission must be read once.
 func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 	c := startCluster(t)
 	l := c.connect()

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// serve is a server until it is killed. It says on which port it listens.
+// serve is a server until it is killed. It prints its port.
 func serve(dir string) {
 	port, err := strconv.Atoi(os.Getenv(serverPortEnv))
 	if err != nil || port == 0 {

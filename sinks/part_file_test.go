@@ -64,8 +64,8 @@ func full() quant.Estimate {
 	}
 }
 
-// What a part holds must be the records: every field of the JSON form under its
-// name, to the last bit (times to the microsecond), null where JSON leaves it out.
+// A part must hold the records: every field of the JSON form under its name, to the last
+// bit (times to the microsecond), null if JSON leaves it out.
 func TestPartsHoldTheRecords(t *testing.T) {
 	suppressed := quant.Estimate{
 		Community: "small", Position: 1 << 63, Time: full().Time, Config: "c0", Suppressed: true,
@@ -111,7 +111,7 @@ func rowJSON(t *testing.T, record arrow.RecordBatch, row int) map[string]any {
 	return cells
 }
 
-// wantJSON is the JSON record, with what parts do differently.
+// wantJSON is the JSON record, with the few differences of parts.
 func wantJSON(t *testing.T, e quant.Estimate) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(e)

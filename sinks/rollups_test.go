@@ -20,8 +20,8 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// longLog is a log out over days, with nights in which nothing is published, of three
-// communities, one of which has no intervals and one a method twice.
+// longLog is a log out over days, with nights without a record, of three communities. One
+// has no intervals and one has a method twice.
 func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 3))
@@ -75,7 +75,7 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 	return log
 }
 
-// recount is what roll-ups of a community must be, period by period from nothing.
+// recount computes the roll-ups of a community from scratch, period by period.
 func recount(log []*Stored, community string, length time.Duration) (list []Rollup) {
 	byPeriod := map[int64][]quant.Estimate{}
 	var starts []int64
@@ -157,8 +157,9 @@ func (l *logOut) rollups(path string, d disk) *Rollups {
 // near allows for sums that were added in another order: hours are sums of minutes.
 var near = cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) < 1.5e-6 })
 
-// Roll-ups of every resolution equal a recount of the log out, whatever step the follower
-// dies before, and although an equal one writes beside it: the stream has each once.
+// Roll-ups of every resolution must equal a recount of the log out, whatever the step at
+// which the follower dies, and although an equal one writes at the same time: the stream
+// has each once.
 func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 1, 40)
@@ -342,8 +343,8 @@ func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 	mustKnowTheLastDay(t, again, log)
 }
 
-// The broker removes minutes by its own clock, whatever the time of the log. Hours must answer for
-// a time that the remaining minutes do not reach back to.
+// The broker removes minutes by its own clock, whatever the time of the log. Hours must
+// answer for times before the remaining minutes.
 func TestWhatIsRemovedIsReadInACoarserResolution(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 3, 20)
@@ -495,7 +496,8 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 	}
 }
 
-// What others write among the roll-ups, even as if it were of this log, is passed over.
+// Messages of others among the roll-ups must be ignored, even if they look like roll-ups of
+// this log.
 func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 7, 40)
@@ -576,8 +578,8 @@ type unreadable struct{ Shelf }
 
 func (unreadable) Read(context.Context) ([]byte, error) { return nil, errCrash }
 
-// Roll-ups whose state cannot be read for a moment must wait for it: what they would make from
-// what the log out still has would lack all that was discarded.
+// While the state of roll-ups cannot be read, the follower must wait: roll-ups from the
+// remaining log out would lack the discarded records.
 func TestRollupsWaitForTheirState(t *testing.T) {
 	l := startLogOut(t)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})

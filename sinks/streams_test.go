@@ -34,8 +34,8 @@ func TestNoStreamIsCompressed(t *testing.T) {
 	}
 }
 
-// Only a server that ends with us may write the bucket behind its acknowledgement: on another
-// one it is made anew, since that cannot be changed.
+// Only a server that ends with the run may write the bucket after its acknowledgement. On
+// another server the bucket is made again, since this setting cannot be changed.
 func TestABucketOnAnotherServerIsWrittenAtOnce(t *testing.T) {
 	l := startLogOut(t)
 	for _, embedded := range []bool{true, false, false, true} {

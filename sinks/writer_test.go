@@ -105,7 +105,7 @@ func (l *logOut) publish(w *Writer, emissions ...Emission) {
 	}
 }
 
-// publishUnheard publishes an emission whose acknowledgement the writer does not hear.
+// publishUnheard publishes an emission and loses the acknowledgement.
 func (l *logOut) publishUnheard(w *Writer, e Emission) {
 	l.t.Helper()
 	known, end := w.known, w.Sequence()
@@ -114,8 +114,8 @@ func (l *logOut) publishUnheard(w *Writer, e Emission) {
 	w.end.Store(end)
 }
 
-// readAll reads the emissions that are there, of which so many are expected; a position
-// twice, or not in order, is a failure.
+// readAll reads the expected number of emissions; a position twice, or out of order, is a
+// failure.
 func (l *logOut) readAll(c ReaderConfig, expected int) (all []Emission) {
 	l.t.Helper()
 	c.Names = cmpOr(c.Names, DefaultNames())
@@ -212,15 +212,15 @@ func TestHeartbeatsAreASecondApart(t *testing.T) {
 			want = append(want, e)
 		}
 		if i == 30 {
-			w = l.writer(run("b")) // who goes on keeps the rhythm
+			w = l.writer(run("b")) // the run that continues keeps the rhythm
 		}
 		l.publish(w, e)
 	}
 	l.mustRead(want...)
 }
 
-// A run that is killed anywhere, between the parts of an emission too, and begins again
-// before what it has published, leaves each emission in the log out once.
+// A run that is killed anywhere, also between the parts of an emission, and begins again
+// before its last records, must leave each emission in the log out once.
 func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
 	want := []Emission{emissionAt(1, 2), emissionAt(2, 2*partRecordsMax+5), emissionAt(4, 1)}
 	for parts := range 6 {
@@ -316,8 +316,8 @@ func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
 	l.mustRead(emissionAt(1, 1), emissionAt(2, 1))
 }
 
-// Two runs of one configuration publish each emission once between them, whoever is
-// first, and neither ends; one that begins in between as well.
+// Two runs of one configuration must publish each emission once between them, whoever is
+// first, and neither may end; also with a run that begins in between.
 func TestEqualRunsStandInForOneAnother(t *testing.T) {
 	for seed := range uint64(5) {
 		l := startLogOut(t)
@@ -414,7 +414,7 @@ func TestFenceBehindIsTakenOver(t *testing.T) {
 	l.mustRead(emissionAt(1, 1), emissionAt(2, 1), emissionAt(5, 1))
 }
 
-// What others write on our subjects is neither read as ours nor ends the run.
+// Messages of others on our subjects must not be read as ours, nor end the run.
 func TestForeignMessagesArePassedOver(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
@@ -552,7 +552,8 @@ func TestBucketIsOfTheStreamThatIsThere(t *testing.T) {
 	}
 }
 
-// Nothing is published that would discard what the slowest follower has not taken.
+// No record may be published that would discard a record that the slowest follower has not
+// taken.
 func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	l := startLogOut(t)
 	c := run("a")
@@ -720,8 +721,8 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	following.Wait()
 }
 
-// Who begins to read a log out that has discarded its beginning is told so: parts would claim to
-// hold it.
+// A new reader of a log out without its beginning must get an error: parts would claim to
+// hold the beginning.
 func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
@@ -835,8 +836,8 @@ func TestPrefixNamesEverything(t *testing.T) {
 	}
 }
 
-// BenchmarkPublish stores emissions of 1,000 records, one in 100 ms, in a stream that
-// syncs every batch before it acknowledges it, beside a bucket that copies them.
+// BenchmarkPublish stores emissions of 1,000 records, one in 100 ms, in a stream that syncs
+// every batch before it acknowledges it, with a bucket that copies the records.
 func BenchmarkPublish(b *testing.B) {
 	for _, records := range []int{1, 100, 999, 1000} {
 		b.Run(fmt.Sprint("records=", records), func(b *testing.B) { benchmarkPublish(b, records) })
@@ -885,8 +886,9 @@ func wide(e quant.Estimate) quant.Estimate {
 	return e
 }
 
-// What an emission without records is due after must not depend on when those before it are
-// stored: one who stands in finds emissions due long before it stores the first of them.
+// The time after which an emission without records is due must not depend on the times at
+// which earlier ones are stored: a run that stands in finds emissions that were due long
+// before it stores the first of them.
 func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))

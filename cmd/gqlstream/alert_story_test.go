@@ -76,7 +76,7 @@ type notice struct {
 	} `json:"alerts"`
 }
 
-// freePort returns a port on which nobody listens.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -102,8 +102,8 @@ func sameLines(t *testing.T, what, got string, want []string) {
 	}
 }
 
-// Rules that are changed between two runs must hold from the end of the log on, and
-// a start from an older checkpoint must still give what was given.
+// Rules that change between two runs must hold from the end of the log on. A start from an
+// older checkpoint must repeat the alerts of the old rules for the messages before it.
 func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 	const seed = 5
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
@@ -116,7 +116,7 @@ func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 		"new, when: point < 0.6, suppress: []}\n"
 	writeConfig(t, config, changed)
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
-	under := len(alertsOf(t, state)) // what came before that run was still under the old rules
+	under := len(alertsOf(t, state)) // alerts under the old rules
 	runAlerts(t, state, config, events)
 	all := alertsOf(t, state)
 	var gone, fresh int
@@ -168,8 +168,8 @@ func removeCheckpoints(t *testing.T, state string, keep int) {
 	}
 }
 
-// A change of the configuration that decides results goes through the log again; no
-// alert must begin twice by it, and those that fire must go on.
+// A change of the configuration that decides results makes the run read the log again. No
+// alert may begin a second time, and firing alerts must go on.
 func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	const seed = 7
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")

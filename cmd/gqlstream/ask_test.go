@@ -103,7 +103,8 @@ func lastRecord(t *testing.T, path string) (last quant.Estimate) {
 	return last
 }
 
-// Files give what a state directory gives: rows that publish takes, and advice.
+// With files, ask must return the same as with a state directory: advice, and rows that
+// publish takes.
 func TestAskReadsFiles(t *testing.T) {
 	const data = "../../examples/data/"
 	args := []string{
@@ -143,8 +144,9 @@ func TestAskReadsFiles(t *testing.T) {
 	}
 }
 
-// The same with a server and a labelling tool that reads the questions from its stream: what
-// is published must be what is asked, and the answers make the interval less than half as wide.
+// The same with a server and a labelling tool that reads the questions from its stream. The
+// published questions must be the ones that ask prints, and the answers must make the
+// interval less than half as wide.
 func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	server, err := broker.StartEmbedded(

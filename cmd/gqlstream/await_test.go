@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A server that nobody has started is waited for, which is said once, until whoever
-// waits has had enough; an address that is none is not.
+// A command must wait for a server that is not up yet, say so once, and stop when its
+// context ends. It must refuse an invalid address at once.
 func TestServersAreWaitedFor(t *testing.T) {
 	for url, want := range map[string]string{
 		"nats://localhost:1":     "waiting for a server at nats://localhost:1\n",

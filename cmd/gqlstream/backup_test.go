@@ -129,7 +129,7 @@ func TestBackupsAreRestored(t *testing.T) {
 	}
 }
 
-// backUp makes a backup, of which a damaged copy must be refused.
+// backUp makes a backup. A damaged copy of it must be refused.
 func (d *drill) backUp(copied string, hot bool) {
 	d.t.Helper()
 	if hot {
@@ -166,7 +166,7 @@ func (d *drill) backUp(copied string, hot bool) {
 	}
 }
 
-// goesOn runs over more events and compares what the log out has with a replay.
+// goesOn runs over more events and compares the log out with a replay.
 func (d *drill) goesOn(purged bool) {
 	d.t.Helper()
 	d.publishMore(30)

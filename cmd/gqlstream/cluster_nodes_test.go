@@ -44,15 +44,15 @@ type nodes struct {
 type node struct {
 	config  string // file
 	address string
-	link    *link // for what is tested
-	door    *link // for the test and the producer, who are on the side of the majority
+	link    *link // for the processes under test
+	door    *link // for the test and the producer, on the side of the majority
 	process *exec.Cmd
 	ended   chan struct{}
-	clock   string // file of the seconds by which its clock is wrong
+	clock   string // file with the error of its clock in seconds
 }
 
-// clockVariable names a file of the seconds by which a process's clock is wrong, where the tests
-// were built with the overlay of .ci/bent-clock.
+// clockVariable names a file with the error of a process's clock in seconds. It works in
+// binaries that were built with the overlay of .ci/bent-clock.
 const clockVariable = "GQLSTREAM_TEST_CLOCK"
 
 // bend makes a clock wrong by some seconds from now on. The file is mapped by processes, so it is
@@ -141,8 +141,9 @@ func (c *nodes) open() {
 
 func (n *node) doorAddress() string { return n.door.address() }
 
-// isolate cuts a server off from the others, and from the test and the producer, but not from
-// those whom the link is for: they must find out by themselves that it decides nothing any more.
+// isolate cuts a server off from the other servers, the test and the producer. The
+// processes under test stay connected to it: they must find out by themselves that it has
+// lost its majority.
 func (c *nodes) isolate(i int) (undo func()) {
 	cut := []*link{c.list[i].door}
 	for j := range c.list {
@@ -289,7 +290,7 @@ func (l *link) mend() {
 	l.reopen()
 }
 
-// reopen lets through what waits.
+// reopen lets held connections through.
 func (l *link) reopen() {
 	select {
 	case <-l.open:

@@ -22,14 +22,15 @@ import (
 	"gqlstream/sinks"
 )
 
-// A fault of the cluster or of the run. Each returns when what it did is undone, or will
-// be, and the campaign then waits until estimates are published of what was in the log.
+// A fault of the cluster or of the run. Each returns when its effect is undone, or is sure
+// to be. The campaign then waits until the estimates of all events in the log are
+// published.
 type fault struct {
 	name   string
 	strike func(*clusterRun)
 }
 
-// faults are in the order in which the short form of the campaign has them.
+// The short form of the campaign strikes with the faults in this order.
 var faults = []fault{
 	{"leader of the log killed", func(r *clusterRun) { r.killNode(r.nodes.leader(logName)) }},
 	{"run killed", (*clusterRun).killRun},
@@ -73,7 +74,7 @@ const (
 	faultsOfLog = 32 // faults in the life of one log: two rounds of all kinds
 	// faultRecovered bounds the time until the run publishes again after a fault, on a busy machine
 	faultRecovered = 5 * time.Minute
-	faultLengthMax = 4 * time.Second // of what is stopped or lags
+	faultLengthMax = 4 * time.Second // of a stop or a lag
 )
 
 // In a cluster of three servers under faults of all kinds, every acknowledged event must be in the
@@ -110,7 +111,7 @@ func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// requireBentClock fails a test whose binary has a clock that cannot be bent.
+// requireBentClock fails a test if the clock of its binary cannot be bent.
 func requireBentClock(t *testing.T) {
 	t.Helper()
 	clock := filepath.Join(t.TempDir(), "clock")
@@ -296,9 +297,9 @@ func machineLoad() string {
 	return strings.Join(strings.Fields(string(text))[:2], " ")
 }
 
-// watchCluster returns the last moment, until over is closed, at which the cluster itself was not
-// there: it had acknowledged nothing for clusterSilentMin, or a stream, or all of it, had no
-// leader.
+// watchCluster watches until over is closed and returns the last moment at which the
+// cluster itself was away: it acknowledged nothing for clusterSilentMin, or a stream, or
+// the cluster, had no leader.
 func (r *clusterRun) watchCluster(
 	ctx context.Context,
 	p *producer,
@@ -342,7 +343,7 @@ func (r *clusterRun) end(ctx context.Context) uint64 {
 	}
 }
 
-// await waits until estimates are published of what the log held up to a position.
+// await waits until the estimates up to a position of the log are published.
 func (r *clusterRun) await(ctx context.Context, position uint64) {
 	r.t.Helper()
 	for deadline := time.Now().Add(faultRecovered); ; pause(ctx, 20*time.Millisecond) {
@@ -359,7 +360,8 @@ func (r *clusterRun) await(ctx context.Context, position uint64) {
 	}
 }
 
-// published returns the position up to which everything is published; 0: nobody says.
+// published returns the position up to which all estimates are published, 0 if no worker
+// answers.
 func (r *clusterRun) published(ctx context.Context) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -378,7 +380,7 @@ func (r *clusterRun) published(ctx context.Context) uint64 {
 	return cursor.Position
 }
 
-// length returns a random time for which something is away.
+// length returns a random length for a fault.
 func (r *clusterRun) length() time.Duration {
 	return 300*time.Millisecond + time.Duration(r.rand.Int64N(int64(faultLengthMax)))
 }
@@ -462,7 +464,7 @@ func (r *clusterRun) cutLeader() {
 	mend()
 }
 
-// compare holds what the cluster has against an undisturbed run.
+// compare compares the streams of the cluster with an undisturbed run.
 func (r *clusterRun) compare() {
 	r.compareLog(r.nodes.js, broker.DefaultStreamNames().Log)
 	r.compareWithTwin(r.nodes.js)

@@ -62,8 +62,8 @@ func textFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// The members file must hold the planted groups, the largest first, leave out what is too
-// small, be the same for the same seed, and be what estimate takes.
+// The members file must have the planted groups, the largest first, and no group below the
+// minimum size. The same seed must give the same file, and estimate must take it.
 func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 	edges, dir := plantedEdges(t), t.TempDir()
 	members := filepath.Join(dir, "members.csv")
@@ -114,7 +114,7 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 	}
 }
 
-// What cannot be done must be said and leave no file behind.
+// A refusal must say the reason and leave no file behind.
 func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 	edges := plantedEdges(t)
 	for name, c := range map[string]struct {

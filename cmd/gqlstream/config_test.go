@@ -17,8 +17,8 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// Every mistake in a configuration must stop check with exit code 2 and a message
-// that names the place and what is wrong.
+// check must end with exit code 2 on every mistake in a configuration, with a message that
+// names the place and the mistake.
 func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"", "classes: missing"},
@@ -147,7 +147,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 	}
 }
 
-// What check prints must itself be a configuration that means the same.
+// The output of check must itself be a configuration with the same meaning.
 func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
@@ -182,7 +182,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	}
 }
 
-// A duration may be 0 as on the command line, what an anchor stands for, or left out after its key.
+// A duration may be 0 as on the command line, an anchor, or left out after its key.
 func TestADurationMayBeWrittenInSeveralWays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	text := "classes: 2\nwindows: {edges: &month 720h, labels: *month, predictions: 0}\nstep: " +
@@ -284,8 +284,8 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 	return paths
 }
 
-// check must name every unknown key, say what a rule will be silent about, refuse a
-// receiver that would be refused later, and print the defaults that hold.
+// check must name every unknown key and the communities without alerts under a rule, refuse
+// a receiver that the run would refuse later, and print the defaults.
 func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	writeConfig(

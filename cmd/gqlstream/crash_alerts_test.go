@@ -23,9 +23,9 @@ func (w *twin) evaluate(b *event.Batch, estimates []quant.Estimate) {
 	}
 }
 
-// compareAlerts compares the stream and the file of alerts with what should be
-// there, byte for byte. Transitions of one position may be in any order in the
-// stream; those of the file are in order.
+// compareAlerts compares the stream and the file of alerts with the expected ones, byte for
+// byte. Transitions at one position may be in any order in the stream; those of the file
+// are in order.
 func (r *crashRun) compareAlerts(js jetstream.JetStream, name string, want twin) {
 	var got []string
 	ids := map[string]bool{}

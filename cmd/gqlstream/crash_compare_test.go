@@ -28,14 +28,14 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// twin is what a run over the whole log gives that nothing disturbs.
+// twin is the output of an undisturbed run over the whole log.
 type twin struct {
 	records  map[string][]string // JSON by community
 	lines    []string            // of a file of estimates, with the notes
 	refused  []string
 	alerts   []string // JSON
 	engine   *alerts.Engine
-	beats    pipeline.Heartbeats   // alerts and parts follow what is published
+	beats    pipeline.Heartbeats   // after which alerts and parts are written
 	sections []incremental.Section // after the last step
 	parts    string                // directory
 	history  []string              // roll-ups, where they are compared
@@ -100,8 +100,8 @@ func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(j
 	}
 }
 
-// messagesAfter visits what a stream has after a sequence, and moves that. A consumer may be
-// led by a copy that lags, so it can end before the end that is returned.
+// messagesAfter visits the messages of a stream after a sequence, and advances it. The
+// consumer may be led by a copy that lags, so it can end before the end that is returned.
 func (r *crashRun) messagesAfter(
 	js jetstream.JetStream, name string, read *uint64, visit func(jetstream.Msg),
 ) (end uint64, err error) {
@@ -240,7 +240,7 @@ func (r *crashRun) wholeLog(
 	return source
 }
 
-// keep notes what one step gave.
+// keep notes the output of one step.
 func (w *twin) keep(
 	batch *event.Batch,
 	result incremental.Result,
@@ -288,8 +288,8 @@ func (w *twin) keep(
 	return nil
 }
 
-// compareRecords compares what was published with what should have been, byte for
-// byte and in order.
+// compareRecords compares the published records with the expected ones, byte for byte and
+// in order.
 func (r *crashRun) compareRecords(js jetstream.JetStream, name string, want twin) {
 	got := map[string][]string{}
 	last := uint64(0)
@@ -349,8 +349,9 @@ func (r *crashRun) compareSequences(got map[string][]string, want twin) {
 	}
 }
 
-// bucketLagMax is how long the broker may take to copy what was published last: a copy that
-// lost its source with a server is noticed after ten seconds, and asks again ten later.
+// bucketLagMax bounds the time that the broker takes to copy the last record into the
+// bucket. The broker notices after ten seconds that a server with the source of the copy is
+// gone, and asks again ten seconds later.
 const bucketLagMax = 45 * time.Second
 
 // compareLatest compares the bucket with the last records there should be.
@@ -452,7 +453,7 @@ var twinNames = func() sinks.Names {
 	return n
 }()
 
-// twinRollups begins roll-ups of what a twin makes.
+// twinRollups begins roll-ups of the records of a twin.
 func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 	log, err := js.Stream(r.t.Context(), broker.DefaultStreamNames().Log)
 	r.must(err)

@@ -95,8 +95,8 @@ func (e *crashEvents) prediction() string {
 	)
 }
 
-// probabilities are those of the first class and the others, which share the rest but for
-// what the last one takes.
+// probabilities returns the probability of the first class, and an equal part of the rest
+// for each other class; the last one takes the remainder of rounding.
 func (e *crashEvents) probabilities() string {
 	left, list := 1.0, []string{}
 	for range max(e.classes, 2) - 1 {

@@ -20,7 +20,8 @@ import (
 // crashEventsBegin is the time of the first event where events have times.
 var crashEventsBegin = time.Date(2026, 3, 1, 17, 30, 0, 0, time.UTC)
 
-// crashHistoryConfig is cut by the time of events, of which a second of a campaign has many hours.
+// crashHistoryConfig divides history by the times of events: a second of a campaign has
+// many hours of them.
 const crashHistoryConfig = `
 classes: [left, right]
 communities:
@@ -33,8 +34,9 @@ privacy: {min_members: 3}
 http: {listen: "off"}
 `
 
-// However often the process is killed, the roll-ups must be those that are made of the log
-// out from its beginning, each once and in the same order, and so must be what is under way.
+// However often the process is killed, the finished roll-ups must be those of the log out
+// from its beginning, each once and in the same order. The unfinished ones must agree as
+// well.
 func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
 	kills := campaign.Size(t, "GQLSTREAM_KILLS", 3)
 	for seed := campaign.Seed(t, 1); kills > 0; kills, seed = kills-crashKillsOfLog, seed+1 {
@@ -49,8 +51,8 @@ func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
 	}
 }
 
-// compareHistory compares the streams of roll-ups, byte for byte, and what is under way with
-// what a follower makes that begins with the log out.
+// compareHistory compares the streams of roll-ups, byte for byte, with those of a follower
+// that starts at the beginning of the log out; the unfinished ones too.
 func (r *crashRun) compareHistory(js jetstream.JetStream) {
 	names, err := sinks.NewNames("again")
 	r.must(err)

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nowVariable makes the test binary say what time it is.
+// nowVariable makes the test binary print the time and end.
 const nowVariable = "GQLSTREAM_TEST_NOW"
 
 // serverVariable makes the test binary a NATS server with the configuration file that it names.
@@ -98,10 +98,9 @@ const (
 	crashUptimeMax  = 900 * time.Millisecond
 )
 
-// However often the process is killed, at whatever moment, the log must hold
-// every event once, and the estimates, what was refused and the final state must
-// be those of a run over the same log that nothing disturbed.
-// GQLSTREAM_KILLS sets how many kills there are (make faults: 300).
+// However often the process is killed, at whatever moment, the log must hold every event
+// once. Estimates, refused events and the final state must be those of an undisturbed run
+// over the same log. GQLSTREAM_KILLS sets the number of kills (make faults: 300).
 func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 	kills := campaign.Size(t, "GQLSTREAM_KILLS", 10)
 	seed := campaign.Seed(t, 1)
@@ -120,7 +119,7 @@ func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// crashReport counts what a campaign went through.
+// crashReport counts the kills and restarts of a campaign by their effects.
 type crashReport struct {
 	kills, midCheckpoint, starting, restored         int
 	messages, positions, records, refused, different int
@@ -243,7 +242,7 @@ func (r *crashRun) kill() {
 	r.tally()
 }
 
-// said returns what the process has written to its standard error.
+// said returns the standard error of the process.
 func (r *crashRun) said() string {
 	text, err := os.ReadFile(r.stderr.Name())
 	if err != nil {
@@ -252,7 +251,7 @@ func (r *crashRun) said() string {
 	return string(text)
 }
 
-// tally reads off what the process went through.
+// tally counts effects that the log of the process names.
 func (r *crashRun) tally() {
 	log := r.said()
 	r.report.checkpoints += strings.Count(log, "msg=checkpoint")

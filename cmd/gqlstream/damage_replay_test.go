@@ -17,11 +17,12 @@ import (
 
 var skipNamed = regexp.MustCompile(`run --skip (\d+(?:-\d+)?)`)
 
-// compareWithReplay takes the way on that a start and a scrub name, publishes more events, and
-// compares the records with those of a replay of what is left. It is called after the first start.
+// compareWithReplay follows the advice of a start or a scrub, publishes more events, and
+// compares the records with those of a replay of the remaining log. Call it after the first
+// start.
 //
-// A damaged log in has messages that are lost, or that the broker delivers changed, below the
-// newest checkpoint: then only a replay from there gives what the run publishes.
+// A damaged log in has lost messages below the newest checkpoint, or the broker delivers
+// them changed. Then only a replay from that checkpoint gives the records of the run.
 func (d *damaging) compareWithReplay(what, state string, code int, said string) {
 	d.t.Helper()
 	logIn := strings.Contains(what, damageTargets[0].part)

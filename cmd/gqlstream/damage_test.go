@@ -18,7 +18,8 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// damageTargets are what is damaged, by the part of a path in the state directory.
+// damageTargets name the stored data to damage, by a part of the path in the state
+// directory.
 var damageTargets = []struct{ name, part string }{
 	{"log in", "/streams/GQL/msgs/"},
 	{"log out", "/streams/GQL_ESTIMATES/msgs/"},
@@ -31,9 +32,10 @@ var outputPositions = []string{"out.ndjson.position", "_position.json"}
 
 var damageKinds = []string{"bit", "cut", "zeros", "missing"}
 
-// A start or a scrub must report any damage to the state directory that changes stored data or a
-// position file. After the way on that the report names, the records must be those of a replay of
-// what is left. GQLSTREAM_DAMAGES sets the number of damages (make faults: 1,000).
+// A start or a scrub must report any damage to the state directory that changes stored data
+// or a position file. After the advice of the report was followed, the records must be
+// those of a replay of the remaining log. GQLSTREAM_DAMAGES sets the number of damages
+// (make faults: 1,000).
 func TestDamagesAreNoticed(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_DAMAGES", 16)
 	seed := campaign.Seed(t, 1)
@@ -62,7 +64,7 @@ func TestDamagesAreNoticed(t *testing.T) {
 	}
 }
 
-// damaging is an intact state directory, of which copies are damaged.
+// damaging is an intact state directory; the test damages copies of it.
 type damaging struct {
 	*history
 	usual  []string // warnings of a start on an intact copy
@@ -100,7 +102,7 @@ func (d *damaging) copy() string {
 	return dir
 }
 
-// dump returns what each log holds.
+// dump returns the messages of each log.
 func (d *damaging) dump(state string) map[string][]string {
 	all := map[string][]string{}
 	withBroker(d.t, state, func(js jetstream.JetStream) {
@@ -210,8 +212,8 @@ func (d *damaging) damage(state, part, kind string, killed bool) string {
 	return path
 }
 
-// The broker's checksum of a message does not cover the length of its headers. A record whose
-// headers are cut elsewhere than they were written is found by a scrub.
+// The broker's checksum of a message does not cover the length of its headers. A scrub must
+// find a record whose header length was changed.
 func TestADamagedHeaderLengthIsFound(t *testing.T) {
 	d := newDamaging(t, 97)
 	state := d.copy()

@@ -67,7 +67,7 @@ func TestDemoHoldsTheLatestEstimatesAgainstTheTruth(t *testing.T) {
 	}
 }
 
-// A picture must name every community, and what is not known of it yet.
+// A picture must name every community, also one that has no estimate yet.
 func TestDemoNamesEveryCommunity(t *testing.T) {
 	d := &demo{cmd: &demoCmd{Duration: 5 * time.Minute}, latest: map[[2]string]quant.Estimate{}}
 	for _, e := range estimatesOf(0.48, 0.55) {
@@ -91,7 +91,8 @@ func TestDemoNamesEveryCommunity(t *testing.T) {
 	}
 }
 
-// What is painted must fit the terminal, whatever its size, and say that there is more.
+// A picture must fit a terminal of any size, and say that there are more communities than
+// it shows.
 func TestPicturesFitTheTerminal(t *testing.T) {
 	for _, size := range [][2]int{{200, 60}, {80, 24}, {20, 4}, {1, 1}, {0, 0}} {
 		lines := fitted(slices.Repeat([]string{strings.Repeat("né", 60)}, 40), size[0], size[1])

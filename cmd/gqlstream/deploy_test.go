@@ -43,7 +43,7 @@ func fromRoot(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// promRules is what a file of Prometheus rules may hold.
+// promRules has the permitted fields of a file of Prometheus rules.
 type promRules struct {
 	Groups []struct {
 		Name  string `yaml:"name"`
@@ -65,7 +65,7 @@ func strict(t *testing.T, text string, into any) {
 	}
 }
 
-// Every rule must say what to do, and the handbook must have a row for every flag.
+// Every rule must name an action, and the handbook must have a row for every flag.
 func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 	var rules promRules
 	strict(t, fromRoot(t, "examples", "prometheus", "gqlstream-rules.yml"), &rules)
@@ -241,7 +241,7 @@ func TestCompositionRuns(t *testing.T) {
 	}
 }
 
-// secrets makes what the service of that name makes.
+// secrets writes the files that the service of that name writes.
 func secrets(t *testing.T, dir string) (*http.Client, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

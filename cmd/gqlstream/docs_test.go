@@ -35,7 +35,7 @@ func TestFirstPagesWork(t *testing.T) {
 	}
 }
 
-// pasted runs the commands of a page beside a live run, and returns how many there were.
+// pasted runs the commands of a page next to a live run, and returns their number.
 func pasted(t *testing.T, root, text string) (ran int) {
 	t.Helper()
 	server, err := broker.StartEmbedded(
@@ -100,8 +100,8 @@ func TestQuickstartEventsAreTaken(t *testing.T) {
 	}
 }
 
-// takes fails the test unless a message with this payload decodes to events none of
-// which is refused.
+// takes fails the test unless a message with this payload decodes to events and none is
+// refused.
 func takes(t *testing.T, decoder *wire.Decoder, subject, payload string) {
 	t.Helper()
 	kind, ok := event.ParseKind(strings.TrimPrefix(subject, "gql."))

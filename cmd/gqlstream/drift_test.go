@@ -18,9 +18,9 @@ import (
 	"gqlstream/quant"
 )
 
-// followDrift runs a simulated network whose classifier says something wrong of a
-// share of the vertices from half of the time on, and returns when the flag was first
-// raised, zero if never, and how many labels had been judged by half and at the end.
+// followDrift runs a simulated network. From half of the time on its classifier predicts a
+// share of the vertices wrongly. It returns the time of the first flag, zero if there was
+// none, and the number of judged labels at half of the time and at the end.
 func followDrift(
 	t *testing.T,
 	seed uint64,

@@ -22,7 +22,7 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// What must not be found of an erased person.
+// Names and values of an erased person that must be found nowhere.
 const (
 	erasedName   = "alice-the-erased"
 	erasedSecret = "alice@example.org"
@@ -259,7 +259,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 	r.publish(event.KindControl, tick("checkpoint", minute+150))
 	r.waitFor("after the purge", func(p []uint64) bool { return len(p) == 3 })
 	r.stop()
-	again := startErase(t, state, url, eraseConfig) // goes on with what is left
+	again := startErase(t, state, url, eraseConfig) // continues with the remaining state
 	if at := again.p.Position(); at != 28 {
 		t.Errorf("restored at %d", at)
 	}
@@ -296,8 +296,8 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 	}
 }
 
-// The broker's own files must not hold the name either, once the log has grown past
-// the file in which it stood and is purged.
+// The broker's own files must not hold the name either, once the log has grown past the
+// file with the name and is purged.
 func TestErasedPersonIsGoneFromTheBrokersFiles(t *testing.T) {
 	dir := t.TempDir()
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: dir, Listen: "127.0.0.1:0"})

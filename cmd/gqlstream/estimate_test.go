@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// However often a log publishes on its way, and whatever communities it had before a
-// configure event, an estimate is one row for each community that there is at its end.
+// An estimate is one row for each community at the end of a log, however often the log has
+// emissions and whatever communities it had before a configure event.
 func TestEstimateIsOfTheEndOfALog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log.ndjson")
 	events := strings.Join([]string{
@@ -67,8 +67,8 @@ func estimateFiles(t *testing.T) []string {
 	return append(flags, "--everyone")
 }
 
-// What a configuration says of intervals must hold where no flag says otherwise, and a
-// flag that cannot be meant must not pass for one that is left out.
+// A configuration's settings of intervals must hold unless a flag overrides them, and an
+// invalid value of a flag must not be taken for a missing flag.
 func TestFlagsOfEstimate(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	text := "classes: 2\nestimates: [{method: pcc, confidence: 0.99, simultaneous: true}]\n"

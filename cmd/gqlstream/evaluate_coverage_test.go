@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// coverageRuns are the graphs, real and simulated, on which intervals are held
-// against the truth.
+// coverageRuns are the graphs, real and simulated, with known truth for the test of
+// coverage.
 func coverageRuns(t *testing.T) map[string][]string {
 	t.Helper()
 	dir := sharedDir(t)

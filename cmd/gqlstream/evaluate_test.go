@@ -59,9 +59,8 @@ func evaluateFiles(t *testing.T) []string {
 	return flags
 }
 
-// The command must report every protocol and method asked for in each
-// format, the same for the same seed, write pictures, and keep what
-// is not the report out of the output.
+// The command must report every requested protocol and method in each format, equal for
+// equal seeds, write pictures, and print nothing but the report to standard output.
 func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	args := append([]string{

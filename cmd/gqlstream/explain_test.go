@@ -35,7 +35,7 @@ func recordsOf(t *testing.T, lines []string, community, method string) (records 
 	return records
 }
 
-// mustExplain runs explain and decodes what it says.
+// mustExplain runs explain and decodes its output.
 func mustExplain(t *testing.T, args ...string) quant.Explanation {
 	t.Helper()
 	out, _ := mustRun(t, append([]string{"explain", "--format", "json"}, args...)...)
@@ -151,7 +151,7 @@ func sameExplanation(t *testing.T, a, b quant.Explanation) {
 	}
 }
 
-// Questions that make no sense must be answered with what is wrong with them.
+// The answer to an invalid question must name the mistake.
 func TestExplainSaysWhatIsWrong(t *testing.T) {
 	const seed = 7
 	state, conf, lines := savedState(t, seed)
@@ -220,7 +220,7 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is printed for people holds the figures.
+// The text form must have the figures of the explanation.
 func TestExplainForPeople(t *testing.T) {
 	const seed = 9
 	state, conf, lines := savedState(t, seed)
@@ -256,7 +256,7 @@ func TestExplainForPeople(t *testing.T) {
 	}
 }
 
-// Every cause must have a line, also one whose details a privacy floor hides.
+// Every cause must have a line, even if a privacy floor hides its details.
 func TestEveryCauseHasALine(t *testing.T) {
 	x := &quant.Explanation{
 		Classes: []string{"a", "b"}, Change: []float64{.1, -.1}, Numerical: []float64{0, 0},
@@ -283,8 +283,8 @@ func TestEveryCauseHasALine(t *testing.T) {
 	}
 }
 
-// The page must get the same explanation while the pipeline runs, without the names
-// of vertices where a privacy floor holds, and be told what is wrong with a question.
+// The page must get the same explanation while the pipeline runs, without the names of
+// vertices under a privacy floor. The answer to an invalid question must name the mistake.
 func TestExplainForThePage(t *testing.T) {
 	const seed = 8
 	state, conf, lines := savedState(t, seed)

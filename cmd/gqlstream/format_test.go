@@ -297,9 +297,10 @@ func writeValues(w io.Writer, column arrow.Array) {
 	}
 }
 
-// The columns of all tables are those that testdata/columns.txt has for this version. Who changes
-// a core table raises checkpoint.Format, adds a column with the tag added and a backup to formats;
-// who changes a derived table raises checkpoint.Derived. Then -update writes the file.
+// testdata/columns.txt lists the columns of all tables of this version. After a change of a
+// core table, raise checkpoint.Format, add a column with the tag added, and a backup to
+// formats. After a change of a derived table, raise checkpoint.Derived. Then write the file
+// with -update.
 func TestColumnsHaveAVersion(t *testing.T) {
 	columns := map[string]bool{}
 	for _, engine := range []string{incremental.EnginePrimal, incremental.EngineDual} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The graph for Gephi is XML whose edges end at its nodes, with what is known of them; names that
-// XML cannot hold as they are stay names.
+// The graph for Gephi must be XML; its edges end at its nodes, and its nodes have their
+// predictions and labels. Names with characters that XML cannot hold must stay readable.
 func TestSnapshotIsExportedForGephi(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log.ndjson")

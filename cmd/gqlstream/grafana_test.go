@@ -84,7 +84,7 @@ func TestBoardsAskForTheirDataSource(t *testing.T) {
 	}
 }
 
-// infinityQuery is what the Infinity data source is asked for.
+// infinityQuery is a query of the Infinity data source.
 type infinityQuery struct {
 	Type, Source, Parser, Format, URL string
 	Columns                           []struct{ Selector, Type string }

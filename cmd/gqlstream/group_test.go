@@ -56,7 +56,7 @@ type groupRun struct {
 	workers []*groupWorker
 	copies  int
 	times   recoveries
-	last    string         // what happened last
+	last    string         // the last fault
 	begun   time.Time      // when it did
 	pending sync.WaitGroup // faults that are not undone yet
 	ill     atomic.Int32   // servers that are silent or cut off
@@ -136,7 +136,7 @@ func (g *groupRun) wait(what string, is func() bool) {
 	}
 }
 
-// await returns what comes out of a channel.
+// await returns the next value of a channel.
 func await[T any](g *groupRun, what string, from <-chan T) (v T) {
 	g.t.Helper()
 	select {
@@ -156,7 +156,7 @@ func (g *groupRun) ended(w *groupWorker, after string) {
 	}
 }
 
-// fail ends the test with what the workers said, and where they stand.
+// fail ends the test with the output and the positions of the workers.
 func (g *groupRun) fail(format string, args ...any) {
 	g.t.Helper()
 	for _, w := range g.alive() {
@@ -193,7 +193,7 @@ func (g *groupRun) start(w *groupWorker) {
 	go func(done chan<- error) { done <- process.Wait(); close(done) }(w.done)
 }
 
-// add starts a new worker, whose disk is empty.
+// add starts a new worker with an empty disk.
 func (g *groupRun) add() *groupWorker {
 	w := &groupWorker{name: fmt.Sprint("w", len(g.workers)), dir: g.t.TempDir()}
 	w.said = filepath.Join(w.dir, "said")
@@ -356,7 +356,7 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 	}
 }
 
-// writerTo sends what is written to a channel.
+// writerTo sends the written text to a channel.
 type writerTo chan string
 
 func (w writerTo) Write(p []byte) (int, error) {
@@ -373,7 +373,7 @@ func (g *groupRun) until(position uint64, list []string) []string {
 	})
 }
 
-// lines returns what is in a file, but for a line that is being written.
+// lines returns the complete lines of a file.
 func (g *groupRun) lines(path string) (list []string) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -422,7 +422,7 @@ func (g *groupRun) compareGroup(until uint64, want twin) {
 	}
 }
 
-// stored returns what is in a stream below a subject, in the order in which it was stored.
+// stored returns the messages of a stream below a subject, in the order of storage.
 func (g *groupRun) stored(name, subject string) (all []string) {
 	g.eachMessage(g.js, name, func(m jetstream.Msg) {
 		if strings.HasPrefix(m.Subject(), subject) {
@@ -432,16 +432,16 @@ func (g *groupRun) stored(name, subject string) (all []string) {
 	return all
 }
 
-// groupFault is something that happens to a group. What strike returns is done when the others
+// groupFault is a fault of a group. strike returns a function that is run when the others
 // have recovered.
 type groupFault struct {
 	name   string
 	times  int  // in a round of the campaign
-	shaken bool // needs servers none of which is silent
+	shaken bool // needs all servers to answer
 	strike func(*groupRun) (undo func())
 }
 
-// groupFaults are in the order in which the short form of the campaign has them.
+// The short form of the campaign strikes with the faults in this order.
 var groupFaults = []groupFault{
 	{"a worker killed", 7, false, (*groupRun).killWorker},
 	{"a worker drained", 2, true, (*groupRun).drainWorker},
@@ -488,10 +488,10 @@ func groupRound(random *rand.Rand) (round []groupFault) {
 	return append(round, more...)
 }
 
-// However many workers there are, and whatever happens to them and to the servers, a group
-// must publish the records and alerts that one core makes of the log, once. Faults that last
-// overlap with others. GQLSTREAM_GROUP_FAULTS sets how many there are; every second log has
-// copies: 2.
+// However many workers a group has, and whatever happens to them and to the servers, the
+// group must publish the records and alerts of a single core over the log, once. Lasting
+// faults overlap with others. GQLSTREAM_GROUP_FAULTS sets the number of faults; every
+// second log has copies: 2.
 func TestGroupPublishesWhatOneWorkerDoes(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_GROUP_FAULTS", groupFaultsShort)
 	seed := campaign.Seed(t, 1)
@@ -563,7 +563,8 @@ func (g *groupRun) suffer(f groupFault) {
 	undo()
 }
 
-// note publishes what every shard answers with a mark, as soon as the cluster takes it.
+// note publishes a message that every shard answers with a mark, as soon as the cluster
+// takes it.
 func (g *groupRun) note(text string) (position uint64) {
 	m := controlMessage("note")
 	m.Data = fmt.Appendf(nil, `{"op":"note","text":%q}`, text)

@@ -23,8 +23,8 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// endless are commands that go on until they are interrupted, and what they say
-// when they have come far enough.
+// endless are commands that run until they are interrupted, with the output after which the
+// test interrupts them.
 var endless = map[string]string{
 	"gqlstream run --classes 2":        "refuses to",
 	"gqlstream run --classes left":     "files in estimates",
@@ -36,8 +36,8 @@ var endless = map[string]string{
 	"gqlstream watch --flagged --sort": "berlin",
 }
 
-// onlyParsed are examples that a run or a group of workers must live for; what they do has tests of
-// its own.
+// onlyParsed are examples that need a run or a group of workers; other tests cover their
+// effects.
 var onlyParsed = []string{"gqlstream group", "gqlstream health"}
 
 // Every command must have an example in its help, and every example must run, in a
@@ -144,7 +144,7 @@ func exampleFolder(t *testing.T) string {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 { // purge keeps what two checkpoints need, and explain has changes to explain
+	for i := range 3 { // purge keeps two checkpoints, and explain has changes to explain
 		path := fmt.Sprintf("moved-%d.csv", i)
 		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i,
 			3*i+30), 0o600); err != nil {
@@ -172,7 +172,7 @@ func exampleFiles() map[string]string {
 				edges += fmt.Sprintf("%d,%d\n", v, u)
 			}
 		}
-		if v%2 == 0 || v%5 == 0 { // every community has members without a label, whom ask can draw
+		if v%2 == 0 || v%5 == 0 { // ask can draw members without a label in every community
 			labels += fmt.Sprintf("%d,%s\n", v, camps[camp])
 		}
 		p := 0.2 + 0.3*random.Float64() + 0.3*float64(1-camp)
@@ -314,7 +314,7 @@ func exampleHere(t *testing.T, command string) string {
 	return regexp.MustCompile(`127\.0\.0\.1:4222\b`).ReplaceAllString(command, "127.0.0.1:0")
 }
 
-// restoreHere makes the backup that an example restores, and moves what it was made of away.
+// restoreHere makes the backup that an example restores, and moves the original away.
 func restoreHere(t *testing.T, command string) string {
 	t.Helper()
 	words := strings.Fields(command)

@@ -20,7 +20,7 @@ import (
 type historyFault struct {
 	name string
 	make func(h *history)
-	want []string // in the message: what is wrong, and what to do
+	want []string // in the message: the fault and an action
 }
 
 // whatToDo stands in the message of every broken history.
@@ -85,9 +85,9 @@ var historyFaults = []historyFault{
 	},
 }
 
-// However the history is broken, a start must end with a message that says what
-// is wrong and what to do, and publish nothing. GQLSTREAM_HISTORIES sets how many
-// there are of each kind (make faults: 100).
+// However the history is broken, a start must end with a message that names the fault and
+// an action, and publish nothing. GQLSTREAM_HISTORIES sets the number of tries of each kind
+// (make faults: 100).
 func TestBrokenHistoriesStopTheRun(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_HISTORIES", 2)
 	for _, fault := range historyFaults {
@@ -150,14 +150,14 @@ func (h *history) goOn(message string) {
 	}
 }
 
-// history is a state directory whose log is about to be broken.
+// history is a state directory with a log that is about to be broken.
 type history struct {
 	t       *testing.T
 	rand    *rand.Rand
 	events  *crashEvents
 	dir     string
 	config  string
-	release func() // ends what stands in the way of a start
+	release func() // removes the obstacle of a start
 }
 
 // newHistory returns an empty state directory and a configuration for it.
@@ -221,7 +221,7 @@ func (h *history) log(use func(jetstream.JetStream, jetstream.Stream)) {
 	})
 }
 
-// estimates counts what is published, unless the directory is in use.
+// estimates counts the published records, unless the directory is in use.
 func (h *history) estimates() (n uint64) {
 	if h.release != nil {
 		return 0
@@ -267,13 +267,13 @@ func (h *history) setBack() { h.setBackBy(0) }
 // fork does so, and lets it go on with other events.
 func (h *history) fork() { h.setBackBy(60) }
 
-// setBackWithoutCheckpoints does so, and leaves only what was noted after the last step.
+// setBackWithoutCheckpoints sets the log back and leaves only the note after the last step.
 func (h *history) setBackWithoutCheckpoints() {
 	h.setBackBy(0)
 	h.remove("checkpoints")
 }
 
-// setBackUnderAnOutput does so, and leaves only what the followers have kept.
+// setBackUnderAnOutput sets the log back and leaves only the positions of the followers.
 func (h *history) setBackUnderAnOutput() {
 	h.setBackBy(0)
 	h.remove("checkpoints", "reached", "alerting.json")
@@ -331,8 +331,8 @@ func (h *history) replace(part string) {
 	}
 }
 
-// unsafe makes the log a stream from which single events can be deleted. The
-// server restarts in between, because it is slow to forget a name.
+// unsafe makes the log a stream that allows the deletion of single events. The server
+// restarts in between, because it is slow to forget a name.
 func (h *history) unsafe() {
 	var conf jetstream.StreamConfig
 	h.log(func(js jetstream.JetStream, s jetstream.Stream) {

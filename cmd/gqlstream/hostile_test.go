@@ -47,9 +47,9 @@ privacy: {min_members: 1}
 http: {listen: "off"}
 `
 
-// Whatever rubbish producers publish, honest events in between must be applied, refusals stay
-// within what is kept of them, and the run goes on. GQLSTREAM_RUBBISH sets how many messages of
-// a megabyte there are (make faults: 1000).
+// Whatever rubbish producers publish, honest events in between must be applied, refusals
+// must stay within their limit, and the run must go on. GQLSTREAM_RUBBISH sets the number
+// of messages of a megabyte (make faults: 1000).
 func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	const megabyte = 1_000_000 // with its headers less than the broker takes
 	count := campaign.Size(t, "GQLSTREAM_RUBBISH", 10)

@@ -82,7 +82,8 @@ func TestEstimatesOfFilesAsPeopleHaveThem(t *testing.T) {
 	}
 }
 
-// What is not what it seems must be refused or said, with the way on.
+// A file of another kind than its name or flag says must be refused or reported, with
+// advice.
 func TestWhatIsSaidOfFiles(t *testing.T) {
 	labels, edges := exampleText(t, "labels"), exampleText(t, "edges")
 	vertices := "vertex,year,conv\n"

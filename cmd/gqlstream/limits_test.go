@@ -14,9 +14,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// The limits that a run derives from its machine must stand in the log, so that another
-// machine refuses the same: the run says them at its start, the next one and the replay
-// have the ones that stand there, and what is beyond them is refused.
+// The limits that a run derives from its machine must be stored in the log, so that another
+// machine refuses the same events. The run prints them at its start; the next run and the
+// replay use the stored ones.
 func TestLimitsAreThoseOfTheLog(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
@@ -60,8 +60,8 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 	sameLines(t, "replay", replayed, strings.Split(strings.TrimSpace(string(published)), "\n"))
 }
 
-// A run on a log without limits must derive them from the memory of the machine, and leave
-// alone what the configuration says.
+// A run on a log without limits must derive them from the memory of the machine, and must
+// not change a configured limit.
 func TestLimitsFollowTheMachine(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	writeConfig(t, config, crashConfig+"limits: {edges: 77}\n")

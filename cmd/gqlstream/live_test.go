@@ -19,8 +19,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// sharedDir is the folder that holds data and cases: the parent of
-// $GQLSTREAM_DATA, or ../shared beside the project. It must be there.
+// sharedDir is the folder of the data and the reference cases: the parent of
+// $GQLSTREAM_DATA, or ../shared next to the project. It must exist.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "shared")
@@ -51,9 +51,9 @@ func lastEstimates(t *testing.T, lines string) map[[2]string]quant.Estimate {
 	}
 }
 
-// compareLive holds the last live estimates against one-shot ones on the final
-// graph: plain counts to rounding, what depends on the kernel within the sum of
-// the two certificates.
+// compareLive compares the last live estimates with one-shot estimates of the final graph:
+// plain counts must agree to rounding, estimates by the kernel within the sum of the two
+// certificates.
 func compareLive(t *testing.T, what string, live, once map[[2]string]quant.Estimate) {
 	t.Helper()
 	if len(live) != len(once) || len(once) == 0 {
@@ -152,9 +152,9 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 	compareLive(t, "two thirds of the edges", lastEstimates(t, run()), once(left))
 }
 
-// checkPublished holds what the streams of a stopped run keep: the latest estimate
-// of every community and method in the bucket, and the same record as the last of
-// its community and method in the stream of estimates.
+// checkPublished checks the streams of a stopped run: the bucket has the latest estimate of
+// every community and method, and the stream of estimates has the same record as the last
+// one of its community and method.
 func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimate) {
 	t.Helper()
 	b, err := config.OpenBroker(config.Settings{State: state}, slog.New(slog.DiscardHandler))

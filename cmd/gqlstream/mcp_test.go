@@ -40,7 +40,8 @@ func connectMCP(t *testing.T, page http.Handler) *mcp.ClientSession {
 	return asked
 }
 
-// A client lists the tools, which change nothing, and each asks the API what its name says.
+// A client must be able to list the tools. Each tool is read-only and calls the part of the
+// API that its name says.
 func TestMCPToolsAskTheAPI(t *testing.T) {
 	var asked []string
 	client := connectMCP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -46,7 +46,7 @@ func (r *crashRun) fillDisk(rounds int) {
 	r.start()
 	r.await(ctx)
 	producer := startProducer(ctx, r)
-	const small = 40 << 10 // the log gets there in a moment, and what the process says does not
+	const small = 40 << 10 // the log gets there in a moment, the messages of the process do not
 	full := 0              // in the life of the process
 	for i := range rounds {
 		r.awaitCheckpoint(ctx)

@@ -70,8 +70,8 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// A broker that goes away again and again, in the middle of whatever the run does,
-// must not end the run, and all that it puts out must be that of an undisturbed one.
+// A broker that goes away again and again, at any moment of the run, must not end the run.
+// All output must be that of an undisturbed run.
 func TestRunOutlivesItsBroker(t *testing.T) {
 	const seed, outages = 4, 4
 	b := &outsideBroker{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
@@ -185,7 +185,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	t.Logf("%v", r.report)
 }
 
-// openLogged opens a pipeline and returns what it says.
+// openLogged opens a pipeline and returns its log messages.
 func openLogged(
 	ctx context.Context,
 	t *testing.T,
@@ -204,7 +204,7 @@ func openLogged(
 	return p, said
 }
 
-// compareOutside holds what an outside broker has against an undisturbed run.
+// compareOutside compares the streams of an outside broker with an undisturbed run.
 func compareOutside(t *testing.T, r *crashRun, settings config.Settings) {
 	t.Helper()
 	outside, err := config.OpenBroker(settings, nil)
@@ -255,9 +255,9 @@ func (h *history) drainTo(settings config.Settings, text string) (said string, e
 	return log.String(), errors.Join(err, p.Close())
 }
 
-// Files that cannot be written for a while, parts and alerts too, must not hold the run
-// up nor end it: the log out keeps what they have not taken, also through restarts, and
-// they have each of it once in the end, byte for byte.
+// Files that cannot be written for a while, also those of parts and alerts, must neither
+// stop the run nor end it. The log out keeps the records that they miss, also through
+// restarts, and in the end each file has every record once, byte for byte.
 func TestRunOutlivesItsFiles(t *testing.T) {
 	for seed := range uint64(2) {
 		r := outageRun(t, seed)
@@ -300,13 +300,13 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 	}
 }
 
-// Before the broker would discard what an output has not taken, the run must wait and say
-// for whom; when the output is there again, it must have every record, once.
+// Before the broker would discard records that an output has not written, the run must wait
+// and name the output. When the output works again, it must get every record, once.
 func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
 	writeConfig(t, away, "a file, so that nothing can be in it")
-	// Many emissions, none of which waits for labels.
+	// Many emissions that do not wait for labels.
 	often := "step: {every: 1ms, emit_every: 1ms, time: event}\nemit: {threshold: 0}"
 	writeConfig(t, r.config, strings.Replace(crashConfig, crashStep, often, 1))
 	h := &history{

@@ -67,9 +67,9 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	}
 }
 
-// An operator who begins a new log and accepts it keeps the stream of alerts: a run that is drained
-// must end although the newest alerts are of the log that is no more, of which the file of alerts
-// takes none.
+// An operator who begins a new log and accepts it keeps the stream of alerts. A run that is
+// drained must end although the newest alerts belong to the old log, and the file of alerts
+// takes none of them.
 func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 	dir := t.TempDir()
 	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "gqlstream.yaml")

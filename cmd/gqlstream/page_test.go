@@ -105,7 +105,7 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 	}
 }
 
-// mustHaveTrend checks that a restarted pipeline shows what moved in the day before.
+// mustHaveTrend checks that a restarted pipeline shows the movement of the day before.
 func mustHaveTrend(t *testing.T, state, conf string) {
 	t.Helper()
 	p := restarted(t, state, conf, "127.0.0.1:0")
@@ -163,7 +163,8 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 	}
 }
 
-// The page must show the newest refusals with what was refused, of one reason if asked.
+// The page must show the newest refusals with the refused events, and those of one reason
+// on request.
 func TestThePageShowsWhatWasRefused(t *testing.T) {
 	for _, floor := range []int{0, 11} {
 		t.Run(fmt.Sprint("floor ", floor), func(t *testing.T) { showRefusals(t, floor) })
@@ -210,7 +211,7 @@ func showRefusals(t *testing.T, floor int) {
 	}
 	want := `{"src": 1, "dst": 2, "weight": "ü"}`
 	if floor > 1 {
-		want = "" // who reads the page must not read what was published about somebody
+		want = "" // readers of the page must not see posts of a person
 	}
 	if len(all.Entries) != 3 || uint64(all.Entries[0].Position) != at[2] ||
 		all.Entries[1].Original != want ||

@@ -185,8 +185,8 @@ func (d *drill) holds(cut int, stored map[uint64][]byte) {
 	}
 }
 
-// publishUntilCut publishes for a random time, once the run has made the log, and notes what was
-// acknowledged.
+// publishUntilCut publishes for a random time, once the run has made the log, and notes the
+// acknowledged messages.
 func (d *drill) publishUntilCut(stored map[uint64][]byte) {
 	d.t.Helper()
 	js := d.broker()

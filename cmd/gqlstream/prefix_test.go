@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Two pipelines with different prefixes on one server, with logs of their own, must each
-// publish what a replay of its log gives, and nothing of the other's.
+// Two pipelines with different prefixes on one server have logs of their own. Each must
+// publish the records of a replay of its log, and none of the other.
 func TestTwoPipelinesShareAServer(t *testing.T) {
 	server, nc := connectedServer(t)
 	files := t.TempDir()

@@ -26,8 +26,9 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// The communities that the test of privacy hides: too few people, one person among ids of whom
-// nothing is known, one person who outweighs all others, and one that loses people later.
+// The communities that the test of privacy hides: one with too few people, one with a
+// single known person among unknown ids, one with a person who outweighs all others, and
+// one that loses people later.
 var hiddenCommunities = []string{"hfew", "hghosts", "hheavy", "hfalls"}
 
 // Every id of a vertex begins with this, so that a name is found wherever it is shown.
@@ -56,8 +57,7 @@ http:
   answers: true
 `
 
-// privateRun is a pipeline with the usual privacy floor, everything that it can write to, and what
-// it wrote there.
+// privateRun is a pipeline with the usual privacy floor and all of its outputs.
 type privateRun struct {
 	*eraseRun
 	page  string
@@ -110,7 +110,8 @@ output: {file: %s/estimates.ndjson, alerts: %[2]s/alerts.ndjson, parquet: %[2]s/
 	return r
 }
 
-// person says of a vertex what a community is told of: a prediction, and a label if it has a class.
+// person publishes the data of one vertex: its membership, a prediction, and a label if
+// class is not empty.
 func (r *privateRun) person(id string, at int, left float64, class string) {
 	r.t.Helper()
 	r.publish(event.KindPrediction,
@@ -188,8 +189,9 @@ func (r *privateRun) estimated(after uint64) {
 	}
 }
 
-// delivered waits until the worker has read past the position at which a community fell, a webhook
-// was called, and every follower has taken all published steps except the open one.
+// delivered waits until the worker has read past the position at which a community fell
+// below the floor, a webhook was called, and every follower has taken all published steps
+// except the open one.
 func (r *privateRun) delivered() {
 	r.t.Helper()
 	for begun := time.Now(); ; pause(r.t.Context(), 10*time.Millisecond) {
@@ -274,8 +276,8 @@ func (r *privateRun) judge(output string, value any, hidden bool, key string) {
 	}
 }
 
-// look judges what an output said, as text and as JSON if it is that. hidden says that all of it is
-// of a hidden community.
+// look checks an output as text, and as JSON if it is JSON. hidden says that all of it
+// belongs to a hidden community.
 func (r *privateRun) look(output string, data []byte, hidden bool) {
 	if at := bytes.Index(data, []byte(personPrefix)); at >= 0 {
 		r.leak(output, fmt.Sprintf("a person: %q", data[max(0, at-80):min(len(data), at+40)]))
@@ -496,10 +498,10 @@ func pathsOfAPI(t *testing.T) (paths []string) {
 	return paths
 }
 
-// Under the usual privacy floor nothing that a pipeline shows may name a person, and no figure of a
-// community may be shown that has too few known people, or one who outweighs the others, or that
-// had enough people once: neither on the page, the API, NATS, in files, metrics, alerts, webhooks
-// nor in the log.
+// Under the usual privacy floor no output of a pipeline may name a person. No output may
+// show a figure of a community with too few known people, with one person who outweighs the
+// others, or that had enough people only in the past: not the page, the API, NATS, files,
+// metrics, alerts, webhooks or the log.
 func TestNoOutputShowsPeopleBelowTheFloor(t *testing.T) {
 	r := startPrivate(t)
 	r.fill(privateAt)

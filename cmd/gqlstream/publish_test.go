@@ -318,7 +318,7 @@ func TestPublishToAListeningServer(t *testing.T) {
 	}
 }
 
-// A large message is split, and what no message can say in Arrow goes as JSON.
+// A large message is split, and events that Arrow cannot encode go as JSON.
 func TestPublishSplitsLargeMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.csv")
 	text := strings.Repeat("x", 2000)

@@ -15,7 +15,7 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// fillQuarantine makes a state directory in which four messages were refused.
+// fillQuarantine makes a state directory with four refused messages.
 func fillQuarantine(t *testing.T) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -74,8 +74,7 @@ func fillQuarantine(t *testing.T) (state string) {
 	return state
 }
 
-// What was refused can be listed, shown byte for byte, corrected and published
-// again, once.
+// Refused events can be listed, shown byte for byte, corrected and published again, once.
 func TestQuarantineCommands(t *testing.T) {
 	state := fillQuarantine(t)
 	corrected := filepath.Join(t.TempDir(), "corrected.json")

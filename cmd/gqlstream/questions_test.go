@@ -26,11 +26,11 @@ estimates: [{method: auto}, {method: pcc}]
 http: {listen: "127.0.0.1:0"}
 `
 
-// BenchmarkQuestionsBesideLoad asks a run that takes a steady load of events every question that
-// it answers on NATS, from another process, one every 5 ms, and reports how long the
-// answers took. Two rows say what the machine itself does meanwhile: ping is a round trip to the
-// same server that no question is part of, and sleep by how much later than 5 ms the client
-// woke. Nothing is judged. GQLSTREAM_QUESTIONS_RATE is the load in events a second,
+// BenchmarkQuestionsBesideLoad asks a run under a steady load every question that it
+// answers on NATS, from another process, one every 5 ms, and reports the times of the
+// answers. Two rows describe the machine: ping is a round trip to the same server without a
+// question, and sleep is how much later than 5 ms the client woke. The benchmark has no
+// bound. GQLSTREAM_QUESTIONS_RATE is the load in events a second,
 // GQLSTREAM_QUESTIONS_COMMUNITIES the number of communities, GQLSTREAM_QUESTIONS_WARM for
 // how many seconds the run has had them.
 //

@@ -81,8 +81,9 @@ func TestRefusedRowsFailOneShotCommands(t *testing.T) {
 	}
 }
 
-// Probabilities must not go to a class by the order of the alphabet: names of classes
-// beside columns that name none are a question, and columns that name theirs an answer.
+// Probabilities must not be assigned to classes by alphabetical order. Configured classes
+// and columns without class names must lead to a question; columns that name their classes
+// must be taken.
 func TestClassesAreNotGuessed(t *testing.T) {
 	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
 	labels := textFile(t, "l.csv", "vertex,label\n1,zeta\n2,right\n")

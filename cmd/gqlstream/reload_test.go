@@ -16,7 +16,7 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// hangUp writes a configuration, tells the process, and waits for what it says.
+// hangUp writes a configuration, sends SIGHUP to the process, and waits for a message.
 func (r *crashRun) hangUp(ctx context.Context, config, want string) {
 	r.t.Helper()
 	if err := os.WriteFile(r.config, []byte(config), 0o600); err != nil {

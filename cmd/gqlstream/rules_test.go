@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// ruleFiles are what the example of estimate on rules names, but for the rules, which
-// docs/communities.md shows.
+// ruleFiles are the files of the example of estimate on rules. docs/communities.md has the
+// rules themselves.
 var ruleFiles = map[string]string{
 	"e.csv": "src,dst\nalice,bob\nbob,carol\ncarol,dave\n",
 	"l.csv": "vertex,label\nalice,0\nbob,1\ncarol,0\ndave,1\n",
@@ -33,8 +33,8 @@ func rulesExample(t *testing.T) []string {
 	return nil
 }
 
-// The example of the help must run on the rules that the documentation shows, hold
-// whom they say, and warn of what the rules cannot compare.
+// The example of the help must run on the rules in the documentation, find the right
+// members, and warn of values that the rules cannot compare.
 func TestRulesExampleRuns(t *testing.T) {
 	page, err := os.ReadFile("../../docs/communities.md")
 	if err != nil {
@@ -82,8 +82,8 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// Rules that cannot be used must be refused with file, community and place, and the
-// warnings must name networks that are not what their definition says.
+// Unusable rules must be refused with file, community and place. A network that does not
+// fit its definition must be named in a warning.
 func TestBadRulesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range ruleFiles {

@@ -6,8 +6,8 @@ import (
 	"gqlstream/pipeline/config"
 )
 
-// The digest of results must be the same each time, hang on what decides estimates, and say
-// nothing of what does not.
+// The digest of results must be the same each time and depend on everything that decides
+// estimates, and on nothing else.
 func TestResultsDigestNamesResults(t *testing.T) {
 	digest := func(change func(*config.Settings)) string {
 		t.Helper()

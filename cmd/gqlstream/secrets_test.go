@@ -38,7 +38,8 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 	}
 }
 
-// Who knows the path of a webhook may post there: check prints its host alone.
+// The path of a webhook is a secret, because it permits posting: check prints the host
+// alone.
 func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	writeConfig(
@@ -58,7 +59,7 @@ func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 	}
 }
 
-// A configuration whose files are not there must not pass, unless they are on another machine.
+// A configuration with missing files must not pass, unless they are on another machine.
 func TestCheckLooksForTheFilesNamed(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "gqlstream.yaml")

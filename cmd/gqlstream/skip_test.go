@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A message that ends every start must be passed over by run --skip, which the log
-// records: the replay passes over it too. What is applied already cannot be skipped.
+// run --skip must skip a message that makes every start fail. The log records the decision,
+// and the replay skips the message too. A message that is already applied cannot be
+// skipped.
 func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")

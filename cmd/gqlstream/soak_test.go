@@ -56,7 +56,7 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	t.Setenv(
 		"GOGC",
 		"25",
-	) // so that memory is what lives, not up to 256 MiB of garbage that come and go
+	) // so that memory is live data, not up to 256 MiB of garbage
 	r := newCrashRun(t, campaign.Seed(t, 1))
 	page := freeAddress(t)
 	r.pace = 10 * time.Millisecond
@@ -102,7 +102,7 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
 }
 
-// watchPage asks once a second what an open page asks.
+// watchPage sends the requests of an open page once a second.
 func watchPage(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
 	ask := func(path string) error {
@@ -161,7 +161,7 @@ func scrapeProcess(t *testing.T, address string) map[string]float64 {
 	return values
 }
 
-// bytesBelow returns the size of the files in a directory, of which some may just go.
+// bytesBelow returns the size of the files in a directory, while files may be removed.
 func bytesBelow(t *testing.T, dir string) (bytes float64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {

@@ -240,9 +240,9 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 	}
 }
 
-// What snapshot exports must be what the graph holds, in every form and table;
-// damage must be found before anything is read.
-// A state directory without checkpoints, or a wrong one, must be said, not shown as an empty table.
+// snapshot must export the contents of the graph, in every form and table, and find damage
+// before it reads anything. A missing state directory, or one without checkpoints, must be
+// reported, not shown as an empty table.
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {
 		"export", "--table", "edges", "--out",
@@ -409,8 +409,8 @@ func mustList(t *testing.T, state string) string {
 	return out
 }
 
-// A slip in the configuration must not read the whole log anew and publish it beside what
-// is there.
+// A slip in the configuration must not make a run read the whole log again and publish a
+// second set of records.
 func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	state, conf, _ := savedState(t, 7)
 	slip := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}

@@ -82,8 +82,8 @@ func (d *drill) program(next bool, args ...string) *exec.Cmd {
 
 var beginAgain = regexp.MustCompile(`msg="estimates begin again" position=(\d+)`)
 
-// upgrade runs a release over what is published, which must compute everything again from the core
-// tables, and compares what it publishes after the recompute event with its replay.
+// upgrade runs a release over the published log. It must compute everything again from the
+// core tables. The records after the recompute event must be those of its replay.
 func (d *drill) upgrade(next, purged bool) {
 	d.t.Helper()
 	d.publishMore(30)
@@ -161,7 +161,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	}
 }
 
-// upgradeGroup is a group of which the release changes.
+// upgradeGroup is a group with workers of changing releases.
 type upgradeGroup struct {
 	*drill
 	js      jetstream.JetStream

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A build must say the version that its Makefile stamps, and this one what Go recorded.
+// A build with make must print the version that the Makefile stamps, and this one the
+// version that Go recorded.
 func TestVersionIsThatOfTheBuild(t *testing.T) {
 	out, _ := mustRun(t, "version")
 	want := regexp.MustCompile(

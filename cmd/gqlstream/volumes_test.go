@@ -39,7 +39,7 @@ func loseVolume(t *testing.T, lost string, purged bool) {
 	}
 	copied := filepath.Join(t.TempDir(), "backup")
 	mustRun(t, d.command("backup", copied)...)
-	d.publishMore(15) // of which the backup has nothing
+	d.publishMore(15) // not in the backup
 	mustRun(t, d.command("run", "--exit-when-drained")...)
 	before := d.lastSequence()
 	begun := time.Now()

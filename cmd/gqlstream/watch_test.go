@@ -104,8 +104,8 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 	return page
 }
 
-// Each look must show what there is; a page that is not there yet, or goes away, is waited for;
-// and names cannot steer a terminal.
+// watch must show the present state at each interval, wait for a page that is not up yet or
+// goes away, and not let names control the terminal.
 func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
 	address := page.Addr().String()
@@ -201,8 +201,8 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 	}
 }
 
-// A page that is not there, is not ours, or asks for a token, must be an error that
-// says what to do.
+// A missing page, a page of another program and a page that needs a token must each give an
+// error with advice.
 func TestWatchSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -54,7 +54,7 @@ func TestAnyNumberOfWorkersMakesTheSame(t *testing.T) {
 	t.Logf("altogether: %v", total)
 }
 
-// workersRun is a log whose end is known.
+// workersRun is a log with a known end.
 type workersRun struct {
 	groupRun
 	what string // its configuration, in short
@@ -187,7 +187,7 @@ func (g *workersRun) configure() (classes int) {
 	return classes
 }
 
-// work lets workers follow the log to its end, and compares what they have made.
+// work lets workers read the log to its end, and compares their output with the twin.
 func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())

@@ -58,7 +58,7 @@ func post(i int, a, b, lang string) string {
 	)
 }
 
-// Each frame must say what it means, and what means nothing here must say nothing.
+// Each frame must become its events, and a frame without meaning here must become none.
 func TestFramesBecomeEvents(t *testing.T) {
 	const src = `"src":"did:plc:ann"`
 	for name, c := range map[string]struct{ frame, edges, vertices string }{
@@ -116,7 +116,7 @@ func TestFramesBecomeEvents(t *testing.T) {
 	}
 }
 
-// script is a Jetstream server whose connections do what a test says, in order.
+// script is a Jetstream server; the test scripts its connections, in order.
 type script struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -268,8 +268,8 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 	}
 }
 
-// The program must publish what the decoder takes, keep its key and its cursor, and go on
-// there when it is started again.
+// The program must publish events that the decoder takes, keep its key and its cursor, and
+// continue there when it is started again.
 func TestProgramGoesOnWhereItWas(t *testing.T) {
 	server, js := startLog(t)
 	if err := broker.EnsureStreams(t.Context(), js, broker.DefaultStreamNames()); err != nil {
@@ -331,8 +331,8 @@ func runUntil(t *testing.T, url, dir string, server *script, until int64) {
 	}
 }
 
-// stored decodes the log as gqlstream does, and returns the edges and languages in it, and
-// who is erased and in no edge after that.
+// stored decodes the log as gqlstream does, and returns its edges and languages, and the
+// erased vertices that have no edge afterwards.
 func stored(t *testing.T, js jetstream.JetStream) (edges, langs map[string]bool, erased []string) {
 	t.Helper()
 	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2})

@@ -15,8 +15,8 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// With a classifier, a post must come into the log once, however often it is read, as a post
-// event that says whom it answers and nothing of its words.
+// With a classifier, a post must enter the log once, however often it is read. The post
+// event names the author that it replies to and has none of its words.
 func TestPostsAreClassified(t *testing.T) {
 	classifier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var texts []string

@@ -116,7 +116,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// process is a gqlstream that runs, and the file of what it says.
+// process is a running gqlstream with a file of its output.
 type process struct {
 	*exec.Cmd
 	said string

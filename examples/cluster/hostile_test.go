@@ -28,7 +28,7 @@ import (
 // hostileSeconds is how long hostile clients try in an ordinary run of the tests.
 const hostileSeconds = 3
 
-// hostileSubjects are those that the clients publish on, ask on and want replies on.
+// hostileSubjects are the subjects of the clients' messages, questions and replies.
 var hostileSubjects = []string{
 	"gql.edge", "gql.label", "gql.prediction", "gql.member", "gql.vertex", "gql.control",
 	"gql.skip.1",

@@ -12,7 +12,7 @@ import (
 )
 
 // The options of the server in the manifest must give a server of the cluster that finds
-// the two others, and the probes ask for what the page has.
+// the two others, and the probes must ask for paths that the page has.
 func TestManifestsFitTheServers(t *testing.T) {
 	setPasswords(t)
 	manifest := text(t, "kubernetes/nats.yaml")

@@ -229,7 +229,7 @@ func connect(t *testing.T, url, role string) client {
 	return c
 }
 
-// refused fails the test unless the server refuses what act does.
+// refused fails the test unless the server refuses act.
 func (c client) refused(t *testing.T, what string, act func() error) {
 	t.Helper()
 	if len(c.denied) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// attempt is a role that tries something, and an observer that sees what came of it.
+// attempt is a role that tries an action, and an observer of the effect.
 type attempt struct {
 	t        *testing.T
 	role     string
@@ -52,7 +52,7 @@ func (a *attempt) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.t.Context(), waitMax)
 }
 
-// publish reports whether the pipeline stored what the role published on a subject.
+// publish reports whether the pipeline stored a message of the role on a subject.
 func (a *attempt) publish(subject, payload string) bool {
 	before := a.wrote(subject)
 	m := nats.NewMsg(subject)
@@ -102,7 +102,7 @@ func (a *attempt) follow(stream string) bool {
 	return err == nil && m.Subject() != ""
 }
 
-// listen reports whether the role hears what somebody else publishes on a subject.
+// listen reports whether the role receives a message of somebody else on a subject.
 func (a *attempt) listen(pattern, subject string) bool {
 	sub, err := a.c.SubscribeSync(pattern)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *attempt) changeWebhook() bool {
 		return *consumer.CachedInfo()
 	}
 	var before jetstream.ConsumerInfo
-	await(a.t, "the queue of the webhook", func() bool { // the run mends what roles before did
+	await(a.t, "the queue of the webhook", func() bool { // the run repairs earlier damage
 		before = queue()
 		return !before.Created.IsZero() && before.Config.FilterSubject == ""
 	})
@@ -275,7 +275,7 @@ var attempts = map[string]func(a *attempt) bool{
 	},
 }
 
-// replies are subjects of the pipeline on which nobody but it may have anything written.
+// replies are subjects that only the pipeline may write.
 func replies(n int) []string {
 	return []string{
 		fmt.Sprintf("gql.reply%d-", n), fmt.Sprintf("gql.skip.%d00", n),

@@ -23,7 +23,7 @@ func decoder(t *testing.T) *wire.Decoder {
 	return d
 }
 
-// said is what a message says, without where it came from.
+// said returns the content of a message without its origin.
 func said(t *testing.T, m wire.Message) string {
 	t.Helper()
 	var b event.Batch

@@ -23,7 +23,7 @@ func interpreter() string {
 	return "python3"
 }
 
-// output runs a program and returns what it prints.
+// output runs a program and returns its standard output.
 func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

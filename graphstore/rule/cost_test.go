@@ -8,8 +8,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// The size of a pattern must be at least about what the compiler makes of it, or the
-// bound bounds nothing, and not so much more that plain patterns are refused.
+// The size of a pattern must be near the size of its compiled program: a smaller number
+// would make the bound useless, a much larger one would refuse plain patterns.
 func TestPatternSizeIsThatOfTheCompiler(t *testing.T) {
 	for _, pattern := range []string{
 		"", "z", "^de(-|$)", "[a-z0-9._%+-]+@[a-z0-9.-]+", "(a|bc|def)*x", "a{3,90}",
@@ -46,7 +46,7 @@ func TestLongTextsAreNotMatched(t *testing.T) {
 	}
 }
 
-// The steps must grow with what an evaluation does.
+// The steps must grow with the work of an evaluation.
 func TestStepsCountWhatAnEvaluationDoes(t *testing.T) {
 	last := 0
 	for _, source := range []string{

@@ -11,7 +11,7 @@ import (
 
 func text(s string) event.Value { return event.Value{Kind: event.StringValue, Text: s} }
 
-// attributes are those of the vertex on which the tests evaluate.
+// attributes are those of the vertex in the tests of evaluation.
 var attributes = map[string]event.Value{
 	"language": text("de"), "age": number(30), "bot": boolean(false), "home town": text("Ulm"),
 	"followers": number(
@@ -32,8 +32,8 @@ func match(t *testing.T, source string) Outcome {
 	return p.Match(values)
 }
 
-// Each operator must give what the package comment says, missing attributes and
-// types that do not go together included.
+// Each operator must return the value that the package comment documents, also for missing
+// attributes and types that do not fit.
 func TestRulesGiveWhatTheirTextSays(t *testing.T) {
 	for source, want := range map[string]Outcome{
 		`language == "de" and age >= 18`:        Yes,
@@ -88,7 +88,7 @@ func TestRulesGiveWhatTheirTextSays(t *testing.T) {
 	}
 }
 
-// What is no rule must be refused with the place and with what there is.
+// A text that is no rule must be refused with the place and the possible continuations.
 func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 	for source, want := range map[string]string{
 		`language == "de" and and`: "column 22: unexpected token",
@@ -127,7 +127,7 @@ func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 	}
 }
 
-// Whatever compiles must evaluate without a panic, and the same again.
+// Every compiled rule must evaluate without a panic, and twice to the same value.
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{
 		`language == "de" and age >= 18`, `a ?? b in [1, -2, "x"]`, `not (x matches "^a+$")`,

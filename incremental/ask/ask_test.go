@@ -187,7 +187,7 @@ func TestOffersShrinkWithLabels(t *testing.T) {
 	}
 }
 
-// Who was audited before is in the next draw, with its class and a new pi, and is not asked
+// Audited vertices are in the next draw, with their class and a new pi, and are not asked
 // about again.
 func TestAuditedMembersAreTakenOver(t *testing.T) {
 	store := world(t, 400)
@@ -221,7 +221,7 @@ func TestAuditedMembersAreTakenOver(t *testing.T) {
 	}
 }
 
-// What cannot be answered is said.
+// A question without an answer is refused with the reason.
 func TestQuestionsWithoutAnswer(t *testing.T) {
 	view := world(t, 100).View()
 	for _, q := range []Question{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An id must not become a formula in the spreadsheet of the person who labels.
+// An id must not become a formula in the spreadsheet of an annotator.
 func TestTheListHoldsNoFormulas(t *testing.T) {
 	list := Answer{Drawn: []Drawn{{Vertex: "=1+1"}, {Vertex: "plain"}}}
 	var out bytes.Buffer

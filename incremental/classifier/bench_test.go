@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// benchmarkStore returns a random graph of 20,000 vertices and 200,000 edges, some
-// of them hubs, of which one vertex in twenty is labelled.
+// benchmarkStore returns a random graph of 20,000 vertices and 200,000 edges with some
+// hubs; one vertex in twenty has a label.
 func benchmarkStore(b *testing.B, classes int) (*graphstore.Store, *rand.Rand) {
 	b.Helper()
 	store, err := graphstore.New(graphstore.Config{Classes: classes})
@@ -68,8 +68,8 @@ func change(
 	return store.View(), delta
 }
 
-// BenchmarkFollow measures what the classifier adds to a step: the update and the
-// predictions that it puts into the store. predictions/event is how many change.
+// BenchmarkFollow measures the cost of the classifier in a step: its update, and storing
+// its predictions. predictions/event is the number of changed predictions.
 func BenchmarkFollow(b *testing.B) {
 	for _, classes := range []int{2, 10} {
 		for _, events := range []int{100, 1000} {

@@ -13,10 +13,10 @@ import (
 // nobody is no vertex.
 const nobody = ^Vertex(0)
 
-// walksMeet returns, for every vertex and class, the probability that a walk from
-// the vertex stops at a source of the class, by a dense solution of
-// (D - (1-a) A) y = a D f, where f marks the sources of the class. The vertex left
-// out is no source, whatever its label.
+// walksMeet returns, for every vertex and class, the probability that a walk from the
+// vertex stops at a source of the class: the dense solution of (D - (1-a) A) y = a D f,
+// where f marks the sources of the class. The vertex "without" is no source, whatever its
+// label.
 func walksMeet(t *testing.T, view graphstore.View, classes int, without Vertex) *mat.Dense {
 	t.Helper()
 	n := view.Vertices()
@@ -76,8 +76,8 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 	}
 }
 
-// checkShares holds the prediction of v against what walks from it meet, and returns
-// how many predictions it compared.
+// checkShares compares the prediction of v with the labels that walks from it meet, and
+// returns the number of compared predictions.
 func checkShares(
 	t *testing.T, seed uint64, view graphstore.View, v Vertex, y []float64, source bool,
 ) int {
@@ -104,8 +104,8 @@ func checkShares(
 	return 1
 }
 
-// A labelled vertex that has a prediction must have the one of a graph in which it
-// has no label: its own label does not vouch for it.
+// The prediction of a labelled vertex must equal its prediction in a graph without its
+// label: a label does not confirm itself.
 func TestDiffusionLeavesTheOwnLabelOut(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -133,8 +133,8 @@ func TestDiffusionLeavesTheOwnLabelOut(t *testing.T) {
 	}
 }
 
-// A classifier that starts in the middle of a history must predict what one that
-// followed it does, within the lag and the error of both fields.
+// A classifier that starts in the middle of a history must predict the same as one from its
+// beginning, within the lag and the error of both fields.
 func TestDiffusionFromNothingAgrees(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed)

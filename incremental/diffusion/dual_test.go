@@ -46,8 +46,8 @@ func (w *world) values(g *Dual, view graphstore.View) []ValueChange {
 	return changes
 }
 
-// Check recomputes everything that the dual keeps from y, f and view, and reports
-// what differs by more than the rounding accounted for.
+// Check recomputes the state of the dual from y, f and view, and reports differences beyond
+// the rounding in its account.
 func (g *Dual) Check(view graphstore.View) error {
 	if g.stale {
 		return nil
@@ -165,8 +165,7 @@ func TestDualStaysWithinCertificate(t *testing.T) {
 	}
 }
 
-// Summed over a source, the dual of f must give what the field of the source
-// gives summed over f.
+// The dual of f, summed over a source, must equal the field of the source, summed over f.
 func TestDualAgreesWithField(t *testing.T) {
 	for seed := range uint64(24) {
 		alpha, _, weighted := settings(seed)

@@ -382,8 +382,8 @@ func TestLastLeaveLeavesNothing(t *testing.T) {
 	}
 }
 
-// Check recomputes everything that the field keeps from z, the source and view,
-// and reports what differs: R by more than the rounding accounted for, degrees or sums.
+// Check recomputes the state of the field from z, the source and view, and reports
+// differences: R beyond the rounding in its account, degrees or sums.
 func (f *Field) Check(view graphstore.View) error {
 	if f.stale {
 		return nil

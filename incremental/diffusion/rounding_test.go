@@ -8,8 +8,8 @@ import (
 	"gqlstream/graphstore"
 )
 
-// The bound on rounding must cover what really accumulates between two rebuilds,
-// and not be so wide that it means nothing.
+// The bound on rounding must cover the rounding between two rebuilds, and not be so wide
+// that it means nothing.
 func TestRoundingStaysWithinItsBound(t *testing.T) {
 	w := newWorld(t, 1, 12, true)
 	var view graphstore.View

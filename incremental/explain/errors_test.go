@@ -9,10 +9,11 @@ import (
 	"gqlstream/quant"
 )
 
-// The errors of both parts must be those of the record that a pipeline publishes at the second
-// place, if its record before stands at the first one. Members who came and went in between are in
-// the error of that record alone, since a change that was undone is no cause. The walk takes labels
-// and predictions of one member one after the other, which can count that member twice.
+// The errors of both parts must equal those of the record at the second place, if the
+// record before it is at the first place. A member who came and went in between counts in
+// the error of the record alone, since an undone change is no cause. The walk changes the
+// labels and the predictions of one member one after the other, and can count that member
+// twice.
 func TestErrorsAreThoseOfTheRecords(t *testing.T) {
 	same, all := 0, 0
 	for seed := range uint64(120) {

@@ -15,7 +15,7 @@ import (
 	"gqlstream/quant"
 )
 
-// rules are the communities that are tracked besides those of member events.
+// rules are the tracked communities that are not made by member events.
 var rules = []graphstore.Rule{
 	{Name: "all", Kind: graphstore.Everyone},
 	{
@@ -43,8 +43,8 @@ func graphOnly(core *incremental.Core, b event.Batch) {
 	core.Step(&b)
 }
 
-// The contributions must sum to the change to 1e-9 whatever happened, for every
-// method and classifier, and both ends must be what a pipeline would publish there.
+// For every method and classifier the contributions must sum to the change within 1e-9, and
+// both ends must be the records that a pipeline would publish there.
 func TestContributionsSumToTheChange(t *testing.T) {
 	explained := 0
 	for seed := range uint64(120) {
@@ -149,8 +149,8 @@ func distance(a, b []float64) (most float64) {
 	return most
 }
 
-// explainRandom explains a stretch of a random log for one of its communities, and
-// returns what cores say at both ends.
+// explainRandom explains a stretch of a random log for one of its communities, and returns
+// the estimates of cores at both ends.
 func explainRandom(
 	t *testing.T, seed uint64, stream *eventtest.Stream, config incremental.Config,
 ) (*quant.Explanation, [2]quant.Estimate) {
@@ -190,7 +190,7 @@ func explainRandom(
 	return x, want
 }
 
-// estimateAt is what a cold core says after a log.
+// estimateAt returns the estimate of a cold core after a log.
 func estimateAt(
 	t *testing.T, config incremental.Config, log []event.Batch, community string,
 ) quant.Estimate {

@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// One member who joins must not show her label under a privacy floor: not her class, and not her
-// part of the change beside that of many others.
+// Under a privacy floor, one member who joins must not reveal her label: neither her class,
+// nor her part of a change among many others.
 func TestAnExplanationHidesFewChanges(t *testing.T) {
 	x := &quant.Explanation{Causes: []quant.Cause{
 		{
@@ -52,8 +52,8 @@ func TestAnExplanationHidesFewChanges(t *testing.T) {
 	}
 }
 
-// Whatever the causes are, nothing that is told is of fewer changes than the floor, and the
-// contributions have the same sum.
+// Whatever the causes, no part of an answer may rest on fewer changes than the floor, and
+// the contributions must have the same sum.
 func TestNothingToldIsOfFewerThanTheFloor(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 7))
 	for range 5000 {

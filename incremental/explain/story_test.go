@@ -47,8 +47,8 @@ func predicted(v uint64, p float64, version string) event.Prediction {
 	}
 }
 
-// stories are what happens between the two places, and the one cause that must then
-// have all of the change.
+// stories have the events between the two places, and the one cause that must explain all
+// of the change.
 var stories = []struct {
 	cause  string
 	happen func(b *event.Batch)
@@ -95,7 +95,7 @@ var stories = []struct {
 	}, quant.Detail{What: "gone", Count: 1}},
 }
 
-// When only one thing happened it must have all of the change, whatever the method.
+// If only one thing happened, it must explain all of the change, for every method.
 func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
 	for _, method := range []quant.Method{
 		quant.Auto, quant.SISNACC, quant.PACC, quant.ML,
@@ -106,7 +106,7 @@ func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
 				var b event.Batch
 				story.happen(&b)
 				x := tell(t, method, b)
-				decided := x.Causes[1:] // what auto makes of it: that is no fact
+				decided := x.Causes[1:] // the choice of auto: that is no fact
 				if x.Causes[0].Kind != story.cause || len(factsOf(x)) != 1 ||
 					method != quant.Auto && len(decided) > 0 {
 					t.Fatalf("causes %v, want %s alone", kindsOf(x), story.cause)
@@ -290,8 +290,8 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 	}
 }
 
-// A combination of causes must be worth the same whichever way led to it, although
-// posteriors of a pipeline may lag behind small changes near them.
+// A combination of causes must have the same value in whatever order its causes were
+// applied, although posteriors of a pipeline may lag behind small changes near them.
 func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	options := quant.DefaultOptions()
 	config := incremental.Config{Classes: 2, Estimates: []quant.Options{options}}
@@ -309,7 +309,7 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 		return w
 	}
 	var b event.Batch
-	for v := range uint64(40) { // less than what a pipeline tells the neighbours
+	for v := range uint64(40) { // too few to compute the neighbours again at once
 		b.Predictions = append(
 			b.Predictions,
 			predicted(v, 0.702-0.4*float64(v/5%2)+0.01*float64(v%7), "m1"),

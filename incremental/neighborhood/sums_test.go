@@ -10,9 +10,9 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// Incremental sums must equal a recount from scratch after every batch of a
-// stream that adds, removes, reweights, repeats, erases, expires, posts and ages, and every
-// vertex whose votes changed must be listed with its votes before.
+// Incremental sums must equal a recount from scratch after every batch of a stream that
+// adds, removes, reweights, repeats, erases, expires, posts and ages. Every vertex with
+// changed votes must be listed, with its votes before.
 func TestNeighbourSumsEqualRecount(t *testing.T) {
 	for seed := range uint64(400) {
 		stream := eventtest.New(seed, eventtest.Config{

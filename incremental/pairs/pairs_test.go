@@ -16,8 +16,8 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// After every batch of a random history the pairs, and what neighbours count of them, must be those
-// of a twin that keeps all that was ever said of a vertex and reads the graph by hand; and a
+// After every batch of a random history the pairs and their neighbours' votes must equal
+// those of a twin that keeps all predictions of a vertex and reads the graph by hand. A
 // restored state must equal one that never stopped.
 func TestPairsEqualTheirTwin(t *testing.T) {
 	const histories = 400
@@ -96,8 +96,8 @@ func setBack(b *event.Batch, r *rand.Rand) {
 	}
 }
 
-// said is a prediction that a labelled vertex had, and what was said around it when another one,
-// or none, took its place.
+// said is a prediction of a labelled vertex, with the predictions and labels around it when
+// another prediction, or none, replaced it.
 type said struct {
 	units   []uint32 // nil: none
 	version uint32
@@ -115,15 +115,15 @@ type said struct {
 	walks      []uint32
 }
 
-// twin replays a history. Of every vertex with a label it keeps what was said since the label came,
-// with what the label found.
+// twin replays a history. For every vertex with a label it keeps the prediction that the
+// label found, and all later ones.
 type twin struct {
 	classes int
 	hard    bool
 	said    map[Vertex][]said
 	last    map[Vertex]uint32 // freshness
 
-	half time.Duration // in which labels lose half of their freshness; 0: they do not
+	half time.Duration // after which labels lose half of their freshness; 0: never
 	now  event.Time    // start of the present eighth of it
 
 	before  world
@@ -168,7 +168,7 @@ func readWorld(view graphstore.View) world {
 	return c
 }
 
-// step notes what was said anew.
+// step notes the new predictions.
 func (w *twin) step(view graphstore.View, delta *graphstore.Delta) {
 	now := readWorld(view)
 	ended := map[Vertex]bool{} // the last thing said
@@ -242,7 +242,7 @@ func (w *twin) wait(v Vertex, label event.Time, next said) {
 	}
 }
 
-// freezes reports whether next leaves s as what is nearest to a label.
+// freezes reports whether s stays nearest to a label although next follows.
 func (s *said) freezes(next *said, label event.Time) bool {
 	d := func(t event.Time) event.Time { return max(t-label, label-t) }
 	nearer := d(next.came) < d(s.time) || d(next.came) == d(s.time) && next.came < s.time
@@ -260,9 +260,9 @@ func (w *twin) versionOf(v Vertex) uint32 {
 	return noVersion
 }
 
-// pair returns the prediction that the label of v is paired with, and whether a later prediction
-// froze the pair. Only the predictions after the last one of another model version count. The pair
-// is the first of them whose successor is not nearer to the label.
+// pair returns the prediction that is paired with the label of v, and whether a later
+// prediction froze the pair. Only the predictions after the last one of another model
+// version count. The pair is the first of them with no nearer successor.
 func (w *twin) pair(v Vertex, label event.Time) (pair *said, frozen bool) {
 	list := w.said[v]
 	for i, s := range slices.Backward(list) {
@@ -338,7 +338,7 @@ func (w *twin) frozenBefore(v Vertex) bool {
 	return frozen
 }
 
-// votes returns the mean of what the neighbours of v say, as of one.
+// votes returns the mean of the votes of the neighbours of v, as of one neighbour.
 func (w *twin) votes(in world, v Vertex) neighborhood.Votes {
 	mean, hard, n := make([]uint64, w.classes), make([]uint64, w.classes), uint64(0)
 	for _, u := range in.near[v] {
@@ -377,7 +377,7 @@ func (w *twin) around(in world, v Vertex, without *Vertex) []uint32 {
 	return counts
 }
 
-// look reads what is said around v.
+// look reads the predictions and labels around v.
 func (w *twin) look(in world, v Vertex, s *said) {
 	s.labels = w.around(in, v, nil)
 	s.next, s.walks = make([]uint32, w.classes), make([]uint32, w.classes)

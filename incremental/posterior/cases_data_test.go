@@ -20,8 +20,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// sharedDir is where the reference cases are: beside GQLSTREAM_DATA, or in ../shared
-// from the project's root.
+// sharedDir is the folder of the reference cases: next to GQLSTREAM_DATA, or ../shared from
+// the project's root.
 func sharedDir() string {
 	if data := os.Getenv("GQLSTREAM_DATA"); data != "" {
 		return filepath.Dir(filepath.Clean(data))
@@ -48,7 +48,7 @@ func rows(t *testing.T, path ...string) [][]string {
 	return all[1:]
 }
 
-// reference is what expected.json says of the posterior.
+// reference is the part of expected.json about the posterior.
 type reference struct {
 	Classes   int
 	Posterior struct {

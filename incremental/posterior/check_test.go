@@ -107,10 +107,10 @@ func labelsOf(store *graphstore.Store, pairs *pairs.Pairs) func() []Vertex {
 	}
 }
 
-// check compares what the state has followed with a count from nothing, and every posterior that
-// is read with one computed from nothing under the same epoch. They may differ where the next
-// Ready or Flush computes them. It names the first other difference, and counts the posteriors
-// that wait for Flush and differ.
+// check compares the state with a count from scratch, and every posterior with one computed
+// from scratch under the same epoch. They may differ where the next Ready or Flush computes
+// them. It names the first other difference, and counts the posteriors that wait for Flush
+// and differ.
 func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, err error) {
 	twin := New(s.classes, "", s.pairs, s.labels)
 	twin.massesAt = s.massesAt

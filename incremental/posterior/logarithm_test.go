@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Both must agree with package math within what their comments say, over the whole range.
+// Both must agree with package math within the bounds of their comments, over the whole
+// range.
 func TestLogarithmsAndExponentials(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {

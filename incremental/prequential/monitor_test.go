@@ -153,7 +153,8 @@ func TestScoresAndRecovery(t *testing.T) {
 	}
 }
 
-// What is kept must be bounded, and go on from its rows bit for bit.
+// The history of a monitor must be bounded, and a monitor must continue from its rows bit
+// for bit.
 func TestRowsGoOn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	m := New(3)

@@ -13,9 +13,9 @@ import (
 	"gqlstream/quant/stats"
 )
 
-// After every batch of a random history the sums over audited members must equal a recount, and
-// every community whose sums changed must be marked as touched. The history has joins, leaves,
-// erasures, expiries, new labels and new predictions.
+// After every batch of a random history the sums over audited members must equal a recount,
+// and every community with changed sums must be marked as touched. The history has joins,
+// leaves, erasures, expiries, new labels and new predictions.
 func TestAuditSumsEqualRecount(t *testing.T) {
 	for seed := range uint64(120) {
 		stream := eventtest.New(seed, eventtest.Config{

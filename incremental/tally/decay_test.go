@@ -9,8 +9,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// A gain must be the power of two of the formula, halve with each half-life, and be
-// nothing for what is too old.
+// A gain must be the power of two of the formula, halve with each half-life, and be zero
+// for labels that are too old.
 func TestGainIsAPowerOfTwo(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

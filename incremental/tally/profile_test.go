@@ -69,7 +69,7 @@ func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
 	}
 }
 
-// However many classes there are, only what moves counts.
+// However many classes there are, only the moved part counts.
 func TestManyClassesTurnAlike(t *testing.T) {
 	const k = 200
 	even := func(sum uint64) *state {
@@ -95,7 +95,7 @@ func TestManyClassesTurnAlike(t *testing.T) {
 	}
 }
 
-// Members that came and went count whole, those that changed by what moved of them.
+// Members that came and went count in full, members that changed by the part that moved.
 func TestTurnoverCountsSquaredMultiplicities(t *testing.T) {
 	var p Progress
 	p.turn(0, 9, 1./turnedParts)

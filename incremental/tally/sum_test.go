@@ -61,7 +61,7 @@ func TestSumEqualsBigArithmetic(t *testing.T) {
 	}
 }
 
-// What is no mass adds nothing, and what is too large is cut.
+// A term that is no mass adds nothing, and a term that is too large is cut.
 func TestSumOfHopelessTerms(t *testing.T) {
 	for _, x := range []float64{0, -1, math.NaN(), math.Inf(-1), 5e-324, 1e-40} {
 		var s Sum

@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// fileBytesMax lets no file of this process grow beyond n bytes, as on a disk that is
-// full, until it is called again; what it returns takes that back.
+// fileBytesMax stops files of this process from growing beyond n bytes, as on a full disk,
+// until the next call. The returned function removes the limit.
 func fileBytesMax(t *testing.T, n uint64) (undo func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -39,8 +39,8 @@ func fileBytesMax(t *testing.T, n uint64) (undo func()) {
 	return undo
 }
 
-// A server whose disk is full must say so, and say when there is room again; started
-// again it must have every event in the log that it had acknowledged, and none twice.
+// A server with a full disk must say so, and say when there is room again. After a restart
+// the log must have every acknowledged event once.
 func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 	ctx := testContext(t)
 	b := bareBroker(t, EmbeddedConfig{})
@@ -91,7 +91,7 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// checkStored checks that the log holds what was acknowledged where it was, and no
+// checkStored checks that the log has every acknowledged event at its position, and no
 // event twice.
 func checkStored(t *testing.T, b *testBroker, acknowledged map[uint64]int) {
 	t.Helper()

@@ -142,8 +142,8 @@ func TestEmbeddedServerThatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-// A second owner must be refused at once and told who the first one is, whether
-// it is in another process or in this one; afterwards the directory is free.
+// A second owner must be refused at once with the name of the first one, whether that is in
+// another process or in this one. Afterwards the directory is free.
 func TestSecondOwnerOfADirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	holder := exec.CommandContext(testContext(t), os.Args[0])
@@ -219,7 +219,7 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 	}
 }
 
-// Impossible configurations must be refused by what is wrong, and lock nothing.
+// Impossible configurations must be refused with the mistake, and lock nothing.
 func TestImpossibleEmbeddedConfigsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for want, c := range map[string]EmbeddedConfig{

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// One server alone must keep one copy unless told otherwise, and a stream with fewer copies
-// than it shall have must be refused with what to do.
+// A single server must keep one copy by default. A stream with fewer copies than configured
+// must be refused with advice.
 func TestReplicasOfOneServer(t *testing.T) {
 	b, ctx := startBroker(t, ""), testContext(t)
 	if n := replicasOf(ctx, t, b.js, "GQL"); n != 1 {
@@ -47,7 +47,8 @@ func TestConnectOptionsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// The file of the credentials may hold the seed of an nkey, by which a server knows who connects.
+// The file of the credentials may hold the seed of an nkey, from which a server knows the
+// client.
 func TestCredentialsMayBeAnNkey(t *testing.T) {
 	const seed, public = "SUAORCPZJKB3XWYQQKNC3DRYWX72MEBJRNEB3GZ7J6J25ES5IJCX5KJG5I",
 		"UCEQW3KZLPRVLRZYXX7EJ5JV6NO7JBJEZESTCI7PBQUHRHQZJTTMF6VR"

@@ -94,8 +94,8 @@ func TestUnitsAreStable(t *testing.T) {
 	})
 }
 
-// Equal remainders go to the lowest index, and numbers that are not a
-// distribution are refused by what is wrong with them.
+// Equal remainders go to the lowest index, and numbers that are no distribution are refused
+// with the reason.
 func TestQuantiseCases(t *testing.T) {
 	third := uint32(One / 3)
 	for _, c := range []struct {

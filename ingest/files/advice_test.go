@@ -78,7 +78,7 @@ func TestPostsGivenAsEdges(t *testing.T) {
 	}
 }
 
-// A file that begins with something else than its columns says what to change.
+// A file with other lines before its columns is refused with advice.
 func TestWhatStandsBeforeTheColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"Exported on 2024-05-01\n\nsrc,dst\n1,2\n": "line 3 has the names of the columns",

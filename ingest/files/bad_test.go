@@ -11,8 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// A bad row is refused with its line, its column, its value and what was wanted;
-// the rows around it are read.
+// A bad row is refused with its line, its column, its value and the expected form; the rows
+// around it are read.
 func TestBadRowsAreRefusedAlone(t *testing.T) {
 	leakCheck(t)
 	tests := []struct {
@@ -282,7 +282,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 	}
 }
 
-// What makes no row readable is an error that names the file.
+// A file without a readable row is an error that names the file.
 func TestUnreadableFilesAreErrors(t *testing.T) {
 	leakCheck(t)
 	gz := writeFile(t, "edge.csv.gz", []byte("src,dst\n"+strings.Repeat("1,2\n3,4\n5,6\n", 1000)))
@@ -376,8 +376,8 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 	}
 }
 
-// Columns may be renamed, ours win over others of the same meaning, and what is
-// not read is said once.
+// Columns may be renamed, our names win over others of the same meaning, and unread columns
+// are named once.
 func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	leakCheck(t)
 	path := writeFile(
@@ -406,7 +406,7 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	}
 }
 
-// A line that is as long as a row may be must be read, whatever ends it.
+// A line of the largest permitted size must be read, whatever ends it.
 func TestALineOfTheLargestSizeIsRead(t *testing.T) {
 	for _, end := range []string{"", "\n", "\r\n"} {
 		line := `{"src":1,"dst":2,"x":"`

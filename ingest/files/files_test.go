@@ -251,8 +251,7 @@ func leakCheck(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }
 
-// The same rows must give the same steps, whatever the format and compression of
-// the files they are in.
+// The same rows must give the same steps, whatever the format and compression of the files.
 func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 	leakCheck(t)
 	const seed = 3

@@ -21,7 +21,7 @@ func warns(t *testing.T, s *Source, texts ...string) {
 	}
 }
 
-// What spreadsheets make of ids is undone, refused or warned of.
+// Changes of ids by a spreadsheet are undone, refused or warned of.
 func TestIDsThatASpreadsheetChanged(t *testing.T) {
 	b, _ := readTables(t, Config{}, map[string]string{
 		"edge.csv": "src,dst\n\"=\"\"12\"\"\",'34\n\"=\"\"u1\"\"\",5\n",
@@ -44,8 +44,8 @@ func TestIDsThatASpreadsheetChanged(t *testing.T) {
 	}
 }
 
-// Vertices whose ids differ only in capitals or the like are warned of, and what does not meet
-// says whether it would.
+// A warning names vertices with ids that differ only in capitals, zeros or the like. A
+// count of ids that meet nothing says how many would meet in another form.
 func TestIDsOfSeveralForms(t *testing.T) {
 	var edges, labels strings.Builder
 	edges.WriteString("src,dst\n")

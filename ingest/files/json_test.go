@@ -91,8 +91,8 @@ func TestPostsWithAccountsInside(t *testing.T) {
 	}
 }
 
-// A document whose rows are inside its objects is an error with a command that writes them as
-// NDJSON; its rows are those of the document.
+// A document with its rows inside objects is refused with a command that writes them as
+// NDJSON; the written rows are those of the document.
 func TestAdviceForJSONDocuments(t *testing.T) {
 	telegram := `{"name":"g","id":1,"messages":[{"id":1,"type":"service","actor_id":"user7"},` +
 		`{"id":2,"from_id":"user1","p0":1,"p1":0},{"id":3,"from_id":"user2","p0":1,"p1":0}]}`
@@ -149,7 +149,7 @@ func TestAdviceForJSONDocuments(t *testing.T) {
 	}
 }
 
-// runPython runs an advised command, and returns what it wrote.
+// runPython runs an advised command, and returns its output.
 func runPython(t *testing.T, command string) string {
 	t.Helper()
 	python := os.Getenv("PYTHON")
@@ -167,7 +167,7 @@ func runPython(t *testing.T, command string) string {
 	return string(text)
 }
 
-// A file whose keys fit no column says how to rename them.
+// A file without a known key is refused with advice on renaming.
 func TestJSONWithoutKnownKeys(t *testing.T) {
 	_, s := readTables(t, Config{}, map[string]string{"edge.ndjson": `{"a":1,"b":2}`})
 	if got := s.Warnings(); !slices.ContainsFunc(got, func(w string) bool {

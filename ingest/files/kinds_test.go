@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// readTables reads files whose names begin with their kinds. It returns all events, and the source
-// at its end.
+// readTables reads files that are named after their kinds. It returns all events, and the
+// source at its end.
 func readTables(t *testing.T, config Config, files map[string]string) (*event.Batch, *Source) {
 	t.Helper()
 	config.Inputs = inputsOf(t, files)
@@ -332,7 +332,8 @@ func TestScoresAndRounding(t *testing.T) {
 	}
 }
 
-// What a file says again is counted, and so are vertices of one file that are not in the others.
+// Repeated rows are counted, and so are vertices of one file that are missing in the
+// others.
 func TestSummaryOfWhatWasRead(t *testing.T) {
 	_, source := readTables(t, Config{}, map[string]string{
 		"edge.csv":       "Source,Target\na,b\nb,c\nb,a\nc,d\n",
@@ -400,7 +401,8 @@ func TestWeightsAddUp(t *testing.T) {
 	}
 }
 
-// Ids of which a spreadsheet or a float column has lost digits look rounded, all of them.
+// Every id that lost digits in a spreadsheet or a float column must be recognised as
+// rounded.
 func TestRoundedIDsAreNamed(t *testing.T) {
 	for name, format := range map[string]func(id int) string{
 		"fifteen digits": func(id int) string { return strconv.Itoa(id/10000) + "0000" },

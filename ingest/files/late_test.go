@@ -14,9 +14,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// A log in a file must be judged as the same log in a stream, for which the rule is
-// the same: a label is late when its time is more than a minute behind the largest
-// before it.
+// A log in a file and the same log in a stream must have the same late events: a label is
+// late when its time is more than a minute behind the largest before it.
 func TestLateRowsOfALogFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	var lines strings.Builder
@@ -56,8 +55,8 @@ func TestLateRowsOfALogFile(t *testing.T) {
 	}
 }
 
-// lateOf runs through a source and returns what was refused as late, and how many
-// labels were counted as late.
+// lateOf runs through a source and returns the events that were refused as late, and the
+// number of late labels.
 func lateOf(t *testing.T, s *Source) (late []string, counted int) {
 	t.Helper()
 	var batch event.Batch

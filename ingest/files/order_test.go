@@ -98,7 +98,7 @@ func TestFileRowsAreInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-// Sorting in memory must give what a sorted file gives.
+// Sorting in memory must give the same steps as a sorted file.
 func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 	leakCheck(t)
 	for seed := range uint64(3) {
@@ -143,7 +143,7 @@ func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 	}
 }
 
-// What a batch holds must not change while later ones are read.
+// A batch must not change while later ones are read.
 func TestBatchesOfFilesDoNotShareMemory(t *testing.T) {
 	leakCheck(t)
 	tables := randomTables(rand.New(rand.NewPCG(5, 0)), 3000)
@@ -275,8 +275,8 @@ func TestInferClasses(t *testing.T) {
 	}
 }
 
-// Probabilities must go to the class that their column names, in whatever order the
-// columns stand.
+// Probabilities must go to the class that their column names, whatever the order of the
+// columns.
 func TestColumnsNameTheirClass(t *testing.T) {
 	leakCheck(t)
 	for _, format := range []string{
@@ -304,7 +304,7 @@ func TestColumnsNameTheirClass(t *testing.T) {
 	}
 }
 
-// In files without types, what reads as a number must be a whole one to be an id.
+// In files without types, a number must be a whole one to be an id.
 func TestNumbersInCSVAreNoTextIDs(t *testing.T) {
 	leakCheck(t)
 	good := []string{

@@ -11,7 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// What can be read only once, such as a named pipe, is refused, and never waited for.
+// A file that can be read only once, such as a named pipe, is refused, and never waited
+// for.
 func TestNamedPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "edge.csv")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

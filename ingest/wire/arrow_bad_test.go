@@ -61,7 +61,8 @@ func TestArrowNotFinite(t *testing.T) {
 	}
 }
 
-// An attribute that is not finite must be refused, also when what is kept of it is published again.
+// An attribute that is not finite must be refused, also when it is published again from the
+// quarantine.
 func TestArrowAttributesThatAreNotFinite(t *testing.T) {
 	age := event.Attribute{
 		Key:   "age",
@@ -289,8 +290,8 @@ var badSchemas = []struct {
 	{"no columns", event.KindEdge, nil, event.MissingField, `without a column "src"`},
 }
 
-// A stream whose schema is not one of ours is refused whole, and says what is
-// wrong with which column.
+// A stream with a schema that is not one of ours is refused whole, with the column and the
+// mistake.
 func TestBadArrowSchemasAreRefused(t *testing.T) {
 	d := newDecoder(t, 2)
 	check := func(kind event.Kind, columns []col, reason event.Reason, detail string) {
@@ -360,7 +361,8 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 	}
 }
 
-// sharedSchema returns a schema in which each column holds the next one so many times, levels deep.
+// sharedSchema returns a schema of nested columns: each has the next one as a child so many
+// times, levels deep.
 func sharedSchema(levels, times int) []byte {
 	le := binary.LittleEndian
 	metadata := le.AppendUint32(nil, 16) // to the message

@@ -19,7 +19,7 @@ type col struct {
 	t    arrow.DataType
 }
 
-// textDictionary is what pandas and Polars call a categorical column.
+// textDictionary is a categorical column of pandas and Polars.
 func textDictionary(index arrow.DataType) arrow.DataType {
 	return &arrow.DictionaryType{IndexType: index, ValueType: arrow.BinaryTypes.String}
 }

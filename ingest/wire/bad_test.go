@@ -772,7 +772,7 @@ func TestDamagedMessageLeavesNothing(t *testing.T) {
 	}
 }
 
-// What the envelope says is checked before the payload is read.
+// The headers of a message are checked before the payload is read.
 func TestEnvelope(t *testing.T) {
 	d := newDecoder(t, 2)
 	good := []byte(goodJSON[event.KindEdge])

@@ -64,7 +64,7 @@ func (e *arrowEncoder) attributes(events []event.Vertex) error {
 	return nil
 }
 
-// What Arrow cannot say must go as lines of JSON, all else as Arrow.
+// Events that Arrow cannot encode must go as lines of JSON, all others as Arrow.
 func TestEncodeChoosesTheForm(t *testing.T) {
 	attribute := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: 3}}
 	b := event.Batch{

@@ -18,9 +18,8 @@ import (
 // fuzzClasses is K of the fuzz targets.
 const fuzzClasses = 3
 
-// checkDecoded decodes a message and holds the result against what is promised:
-// no panic, nothing of a message that is refused whole, sound events only, and
-// accepted events survive another round trip.
+// checkDecoded decodes a message and checks the promises: no panic, no event of a message
+// that is refused whole, only valid events, and accepted events survive another round trip.
 func checkDecoded(t *testing.T, d *Decoder, m Message) *event.Batch {
 	t.Helper()
 	before := bytes.Clone(m.Payload)
@@ -357,8 +356,8 @@ func arrowSeeds(t testing.TB) []Message {
 	}
 }
 
-// No change of one byte of a stream makes the decoder panic, and what it accepts
-// is sound.
+// A stream with one changed byte must not make the decoder panic, and accepted events must
+// be valid.
 func TestChangedArrowBytes(t *testing.T) {
 	d := newDecoder(t, fuzzClasses)
 	values := func(old byte) []byte {

@@ -35,8 +35,8 @@ var lateMessages = map[event.Kind]string{
 {"community":"","vertex":5,"time":39}`,
 }
 
-// A late event must be counted, and refused with its place and its original if the
-// policy of its kind says so; what is wrong with it besides comes first.
+// A late event must be counted, and refused with its place and its original if the policy
+// of its kind says so. Another mistake of the event is reported first.
 func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 	d := newDecoder(t, 2)
 	for kind, text := range lateMessages {
@@ -98,7 +98,7 @@ func TestLateEventsAreDivertedOrCounted(t *testing.T) {
 	}
 }
 
-// decodeAll decodes a message of which events may be refused.
+// decodeAll decodes a message in which events may be refused.
 func decodeAll(t *testing.T, d *Decoder, m Message, b *event.Batch) {
 	t.Helper()
 	if err := d.Decode(m, b); err != nil {
@@ -189,7 +189,7 @@ func TestALateWithdrawalComesBackAsOne(t *testing.T) {
 	}
 }
 
-// What makes no sense must be named, all of it.
+// Every invalid value of a policy must be named.
 func TestLatePoliciesAreValidated(t *testing.T) {
 	for _, c := range []struct {
 		policy event.LatePolicy

@@ -50,7 +50,7 @@ var twoCount = event.ClassSet{Count: 2}
 
 func xs(n int) string { return strings.Repeat("x", n) }
 
-// limits are what bounds the input, and what to decode to see it at work.
+// limits are the bounds on the input, with a message that reaches each.
 var limits = []struct {
 	name   string
 	limit  int
@@ -183,7 +183,7 @@ var limits = []struct {
 	}},
 }
 
-// Every limit lets through what is below it and at it, and refuses what is above.
+// Every limit must accept values up to it and refuse values above it.
 func TestLimits(t *testing.T) {
 	for _, c := range limits {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,7 +51,8 @@ func TestFilesHaveTimesInManyForms(t *testing.T) {
 	}
 }
 
-// A time without a zone is refused with what to append, and one that may mean several is refused.
+// A time without a zone is refused with the zone to append, and an ambiguous time is
+// refused.
 func TestTimesThatAreNoMomentAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"2024-05-01 12:00:00":           "no time zone: append Z",

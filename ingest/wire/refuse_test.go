@@ -77,7 +77,7 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 	}
 }
 
-// An event must know its place in its message, whichever events before it were refused.
+// An event must have its place in its message, even if events before it were refused.
 func TestAnEventKnowsItsPlaceInItsMessage(t *testing.T) {
 	for name, m := range map[string]Message{
 		"array": {Payload: []byte(`[{"src":1,"dst":1}, {"src":1,"dst":2}, {}, {"src":1,"dst":3}]`)},

@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Whatever events a producer encodes as JSON come back as they were: singly, as
-// an array, one a line, and without a content type.
+// Any events that a producer encodes as JSON must decode unchanged: singly, as an array,
+// one a line, and without a content type.
 func TestJSONGivesEventsBack(t *testing.T) {
 	for kind := range event.Kind(event.Kinds) {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -70,8 +70,8 @@ func mustDecode(t interface {
 	}
 }
 
-// Whatever events a producer encodes as Arrow come back as they were, at any
-// alignment of the payload in memory.
+// Any events that a producer encodes as Arrow must decode unchanged, at any alignment of
+// the payload in memory.
 func TestArrowGivesEventsBack(t *testing.T) {
 	for kind := range event.Kind(event.Kinds) {
 		t.Run(kind.String(), func(t *testing.T) {

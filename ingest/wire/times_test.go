@@ -13,7 +13,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// numberTexts are numbers and what is nearly one.
+// numberTexts are numbers, and texts that are nearly numbers.
 var numberTexts = []string{
 	"0", "-0", "1", "-1", "01", "1.", ".5", "1.5", "1e5", "1E+5", "1e-5", "1e", "1e+", "--1", "+1",
 	"9007199254740993", "18446744073709551615", "18446744073709551616", "99999999999999999999",

@@ -16,7 +16,7 @@ import (
 	"gqlstream/lab/campaign"
 )
 
-// content is what the section of a position holds.
+// content returns the bytes of a section at a position.
 func content(position uint64, section string) []byte {
 	r := rand.New(rand.NewPCG(position, uint64(len(section))))
 	data := make([]byte, 20+r.IntN(40))
@@ -333,8 +333,8 @@ func TestManifestsOfLaterReleasesAreRead(t *testing.T) {
 	}
 }
 
-// A checkpoint of an older release must stop a start with a message that says what
-// to do, and stay where it is.
+// A checkpoint of an older release must stop a start with a message that gives advice, and
+// must not be removed.
 func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	root := t.TempDir()
 	dir, err := Open(Disk{}, root)

@@ -24,7 +24,7 @@ type faultyFS struct {
 	crashed bool // after the fault everything fails, as in a crash
 	crash   bool // the fault is a crash
 	ops     int
-	mu      sync.Mutex // sections are read beside one another
+	mu      sync.Mutex // sections are read at the same time
 
 	live, durable map[string]*node // by path; directories end in /
 }
@@ -56,8 +56,8 @@ func (f *faultyFS) step() error {
 	return nil
 }
 
-// restart returns the file system after a crash: durable entries with their
-// synced contents, and of the rest whatever chance kept.
+// restart returns the file system after a crash: durable entries with their synced
+// contents, and a random part of the rest.
 func (f *faultyFS) restart() *faultyFS {
 	after := newFaultyFS(f.rand.Uint64())
 	for name, n := range f.durable {
@@ -77,8 +77,8 @@ func (f *faultyFS) put(name string, data []byte) {
 	f.live[name], f.durable[name] = n, n
 }
 
-// survivor is what a crash leaves of a file: what was synced, and a torn piece
-// of what was not.
+// survivor returns the contents of a file after a crash: the synced bytes, and a torn piece
+// of the others.
 func (f *faultyFS) survivor(n *node) []byte {
 	if len(n.data) <= len(n.synced) {
 		return slices.Clone(n.synced)
@@ -147,8 +147,8 @@ func (f *faultyFS) Open(name string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(n.data)), nil
 }
 
-// Rename moves the entries of a directory; they are durable after SyncDir of the
-// parent. Contents keep what they had synced.
+// Rename moves the entries of a directory; they are durable after SyncDir of the parent.
+// Synced contents stay synced.
 func (f *faultyFS) Rename(from, to string) error {
 	if err := f.step(); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Checkpoints that hold what was erased must go as soon as two newer ones do not,
-// and not before; what an earlier build has set aside goes at once.
+// Checkpoints with erased data must go as soon as two newer ones are without it, and not
+// before. Checkpoints that an earlier build has set aside go at once.
 func TestErasedCheckpointsGo(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -85,7 +85,7 @@ func TestAStartDropsErasedCheckpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// 5 comes from elsewhere, so that no Save drops what it should.
+	// 5 comes from another store, so that no Save drops it.
 	if err := os.Rename(filepath.Join(other, FileName(5)),
 		filepath.Join(root, FileName(5))); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func openServer(t *testing.T, options *server.Options) (*server.Server, jetstrea
 	return s, js
 }
 
-// An error of JetStream says what can be done about it.
+// An error of JetStream gives advice.
 func TestErrorsOfJetStreamSayWhatToDo(t *testing.T) {
 	want := jetstream.StreamConfig{Name: "GQL", Subjects: []string{"gql.>"}}
 	_, js := openServer(t, &server.Options{})

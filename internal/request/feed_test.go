@@ -52,7 +52,7 @@ func TestEachVisitsWhatThereIsNow(t *testing.T) {
 		"behind the end": {Feed{}, 30, nil},
 		"of nothing":     {Feed{Subjects: []string{"s.9"}}, 0, nil},
 	} {
-		js, stream := startStream(t, 30) // of which a case removes a message
+		js, stream := startStream(t, 30) // a case removes one of the messages
 		feed, got := c.feed, []uint64(nil)
 		feed.JS, feed.Stream = js, "S"
 		err := feed.Each(t.Context(), c.after, func(m Message) (bool, error) {
@@ -132,7 +132,7 @@ func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
 	if _, err := js.Publish(ctx, "s.0", nil); err != nil {
 		t.Fatal(err)
 	}
-	for feed.Last.Sequence != 1 { // what the client has already comes first
+	for feed.Last.Sequence != 1 { // the messages in the client's buffer come first
 		if _, err := feed.Next(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func (silentConsumer) Closed() <-chan struct{} { return nil }
 func (silentConsumer) Drain()                  {}
 func (silentConsumer) Stop()                   {}
 
-// A reading of what there is now ends when it gets nothing of it, however often it asks.
+// A reading of the present messages ends when it gets none of them, however often it asks.
 func TestEachGivesUpASilentBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := &silentBroker{}

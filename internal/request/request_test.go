@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const testWaitMax = time.Minute // for what must come, on a busy machine
+const testWaitMax = time.Minute // for expected events on a busy machine
 
 // startServer returns the address of a server of its own, which has streams if it stores, and a
 // connection to it.
@@ -85,8 +85,8 @@ func TestAnotherServerIsAskedAfterSilence(t *testing.T) {
 	}
 }
 
-// A request that is under way when the connection is made anew must end at once, because its
-// answer is lost; one whose caller gives up, or that was answered, leaves the connection alone.
+// A request in progress must end at once when the client reconnects, because its answer is
+// lost. A request that was cancelled or answered must not touch the connection.
 func TestRequestsEndWithTheirConnection(t *testing.T) {
 	url, responder := startServer(t, false)
 	answer(t, responder, true)
@@ -172,7 +172,7 @@ func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
 		}
 		defer server.Close()
 		go func() {
-			_, _ = io.Copy(server, client) // what the client says arrives
+			_, _ = io.Copy(server, client) // data from the client arrives
 		}()
 		for buffer := make([]byte, 1024); ; {
 			n, err := server.Read(buffer)
@@ -250,8 +250,8 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 	}
 }
 
-// A cluster's answers that can be others a moment later must make a sender try again, and
-// those that never will must not.
+// A sender must try again after those answers of a cluster that can change a moment later,
+// and not after the others.
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	for code, want := range map[jetstream.APIError]bool{
 		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process

@@ -11,10 +11,10 @@ import (
 	"gqlstream/quant"
 )
 
-// Most of these measurements compute the count themselves. This count must be the one that the core
-// publishes, and the alarms must be the same. People join and leave, labels arrive, and a second
-// model takes over from the first. During the takeover the core uses the first model's predictions
-// of people who join.
+// Most of these measurements compute the count themselves. This count must be the one that
+// the core publishes, and the alarms must be the same. People join and leave, labels
+// arrive, and a second model takes over from the first. During the takeover the core uses
+// the first model's predictions of people who join.
 func TestCountIsThatOfTheCore(t *testing.T) {
 	w := world{Seed: 3, People: 3000, Quiet: 12 * time.Hour, Debates: true}
 	var sums [2]map[string][2]float64

@@ -42,7 +42,7 @@ type counted struct {
 
 // group is one community.
 type group struct {
-	n, sum           float64 // members with a prediction, and what is predicted of them
+	n, sum           float64 // members with a prediction, and the sum of their predictions
 	moved, squares   float64
 	changed, emitted bool
 }

@@ -36,7 +36,7 @@ type move struct {
 	Members   int
 }
 
-// report is what a trial gave.
+// report is the result of a trial.
 type report struct {
 	Began, Ended event.Time
 	Moves        []move

@@ -46,10 +46,10 @@ func core() *incremental.Config {
 	}
 }
 
-// quietNetwork is one of 100 communities in which people change sides in pairs, and no share moves.
-// Each person posts at a rate of its own, every second day in the mean. A classifier that is right
-// in three of four cases says the same of a person until that one changes sides. Labels are
-// collected once and trickle in; people join, leave and make contacts.
+// quietNetwork is one of 100 communities. People change sides in pairs, and no share moves.
+// Each person posts at a personal rate, every second day in the mean. A classifier that is
+// right in three of four cases predicts the same of a person until the person changes
+// sides. Labels are collected once and trickle in; people join, leave and make contacts.
 func quietNetwork(seed uint64, people int, duration time.Duration) simulate.Config {
 	n, p := simulate.DefaultConfig(), float64(people)
 	n.Seed, n.Vertices, n.Communities, n.InitialShare = seed, people, 100, 0.95
@@ -65,9 +65,9 @@ type world struct {
 	People  int
 	Quiet   time.Duration
 	Debates bool // four times a day all members of a community post within a minute, and say
-	// what they always said
+	// the same as before
 	Steady bool // nobody is asked at once, and the model stays
-	Own    bool // who has changed sides tells when posting next; else all members post at once
+	Own    bool // a change shows at the next post of each; else all post at once
 
 	Classes     int // 0: two
 	Communities int // 0: 100

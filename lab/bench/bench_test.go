@@ -19,7 +19,7 @@ const seed = 1
 
 // size says how large a measurement is.
 type size struct {
-	vertices, edges int  // of the network whose edges alone count, undirected
+	vertices, edges int  // of the network, edges undirected
 	tiny            bool // fewer repetitions and events
 }
 
@@ -36,7 +36,7 @@ func (s size) pick(full, tiny int) int {
 	return full
 }
 
-// A measurement returns figures by their units. It prepares what it measures by itself.
+// A measurement returns figures by their units. It prepares its own data.
 type measurement func(tb testing.TB, s size) map[string]float64
 
 // single are the measurements that stand alone; the others are rows of a family.
@@ -111,7 +111,7 @@ func BenchmarkMemory(b *testing.B) { benchmark(b, single["Memory"]) }
 // One field kept current. Goal: 10 us-cpu/edge.
 func BenchmarkUpdate(b *testing.B) { benchmark(b, single["Update"]) }
 
-// Keeping current against computing anew. Goal: 1,000 times.
+// Updating against computing from scratch. Goal: 1,000 times.
 func BenchmarkRecompute(b *testing.B) { benchmark(b, single["Recompute"]) }
 
 // Arrow batches from a durable stream into the core. Goal: 1,000,000 edges/s-wall.

@@ -66,8 +66,8 @@ func trueError(f *diffusion.Field, view graphstore.View, within float64) (distan
 	for range plainStepsMax {
 		moved := plainStep(view, source, x, next)
 		x, next = next, x
-		// What moved x is the residual before the step; (1-a) of it at most is left, and the error
-		// is at most 1/a times that.
+		// The last step moved x by the residual before it. At most (1-a) of the residual is
+		// left, and the error is at most 1/a times that.
 		if moved*(1-alpha) <= within*alpha*f.SourceSum() {
 			break
 		}

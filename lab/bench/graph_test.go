@@ -11,8 +11,8 @@ import (
 	"gqlstream/lab/simulate"
 )
 
-// graph is a simulated network whose edges come first and then change: about as many are made as
-// dropped. Only its edges are looked at.
+// graph is a simulated network: its edges come first and then change, about as many added
+// as removed. Only edges are measured.
 type graph struct {
 	network *simulate.Network
 	made    event.Batch // by the network
@@ -37,7 +37,7 @@ func (s size) network() simulate.Config {
 	return c
 }
 
-// newGraph returns a graph whose store has no edges yet.
+// newGraph returns a graph with a store without edges.
 func newGraph(tb testing.TB, conf simulate.Config) *graph {
 	tb.Helper()
 	network, err := simulate.New(conf)
@@ -103,13 +103,13 @@ func (g *graph) sources(members int) []diffusion.SourceChange {
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one finalised
+	runtime.GC() // objects that the first one finalised
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// measureMemory counts what is reachable on the heap with a graph as it grew and without it:
-// adjacency in both directions, index, names, columns and spare capacity.
+// measureMemory counts the reachable bytes on the heap with a graph as it grew and without
+// it: adjacency in both directions, index, names, columns and spare capacity.
 func measureMemory(tb testing.TB, s size) map[string]float64 {
 	g := grownGraph(tb, s)
 	g.network = nil // it is not counted

@@ -50,8 +50,8 @@ func membersRow(members int) liveCase {
 	return liveCase{10, 12, 12 * members, liveEmitEvery}
 }
 
-// liveRun feeds a core and a log out from a simulated network, and says what each
-// part took.
+// liveRun feeds a core and a log out from a simulated network, and reports the time of each
+// part.
 type liveRun struct {
 	network *simulate.Network
 	decoder *wire.Decoder
@@ -67,7 +67,7 @@ type liveRun struct {
 	edges, records                 int
 	published                      map[string]bool // communities, ever
 
-	waiting []event.Time // of the batches whose changes wait for an emission
+	waiting []event.Time // of batches with changes that wait for an emission
 	delays  []float64    // seconds from each batch to the records of its changes
 }
 
@@ -158,7 +158,7 @@ func (r *liveRun) delay(result *incremental.Result, took time.Duration) {
 	r.waiting = r.waiting[:0]
 }
 
-// encode turns what the network made into messages of livePerMessage events.
+// encode turns the events of the network into messages of livePerMessage events.
 func (r *liveRun) encode() {
 	r.messages = r.messages[:0]
 	b := &r.made
@@ -183,8 +183,8 @@ func (r *liveRun) until(tb testing.TB, elapsed time.Duration) {
 // spent returns the processor time of all parts.
 func (r *liveRun) spent() time.Duration { return r.decoding + r.stepping + r.publishing }
 
-// measure takes one case, after a warm-up: processor time of the whole process by edge event,
-// and what of it each part took. The reading of the log is not in it.
+// measure runs one case after a warm-up and returns the processor time of the whole process
+// by edge event, and the time of each part. Reading the log is not included.
 func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
 	warm, measured := liveWarm, liveMeasured
 	if s.tiny {

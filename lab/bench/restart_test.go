@@ -16,8 +16,8 @@ const (
 	restartTicks       = 3 // after which all vertices have predictions
 )
 
-// measureRestart saves a core and times the way back: read and verify the
-// checkpoint, load the graph, count what is not saved. Its files are in the page cache.
+// measureRestart saves a core and times its restoration: read and verify the checkpoint,
+// load the graph, recount the derived state. Its files are in the page cache.
 func measureRestart(tb testing.TB, s size) map[string]float64 {
 	config := incremental.Config{Classes: 2, CompactEvery: -1}
 	dir, err := checkpoint.Open(checkpoint.Disk{}, tb.TempDir())

@@ -20,7 +20,7 @@ const messageEvents = 4096
 // together.
 const publishPending = 1 << 11
 
-// openStream starts an embedded server whose streams are on disk, until the measurement ends.
+// openStream starts an embedded server with streams on disk, until the measurement ends.
 func openStream(tb testing.TB) (jetstream.JetStream, *ingest.Publisher) {
 	tb.Helper()
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: tb.TempDir()})
@@ -65,8 +65,8 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 	return wall, spent
 }
 
-// throughput stores messages of some edges each in a log, and returns medians of the rate at
-// which those are applied, and of what an edge costs, over three readings.
+// throughput stores messages of some edges each in a log. It returns medians over three
+// readings: the rate of applied edges, and the cost of an edge.
 func throughput(
 	tb testing.TB, s size, messages, each int, encode func(b *event.Batch) ingest.Outgoing,
 ) map[string]float64 {

@@ -69,8 +69,8 @@ func gonumGraph(view graphstore.View) *simple.WeightedUndirectedGraph {
 	return g
 }
 
-// compareWithGonum holds that the modularity is that which gonum computes of the same
-// partition, and at least .99 of that which gonum's Louvain method finds.
+// compareWithGonum checks that the modularity equals that of gonum for the same partition,
+// and is at least .99 of the modularity that gonum's Louvain method reaches.
 func compareWithGonum(t *testing.T, name string, view graphstore.View, resolution float64) {
 	t.Helper()
 	g := gonumGraph(view)

@@ -165,11 +165,11 @@ func (d *dataset) audited(
 	return e
 }
 
-// The 90 % intervals from members that ask draws must hold the truth in 87 to 93 % for every
-// number of labels, and with 50 and 200 of them in every cell of graph and shift, as far as four
-// of its standard errors can tell; 10 labels hardly show what is rare. What was promised must be
-// within 20 % of the widest interval then, but for ICWSM's hubs and neighbours, who are of one
-// mind more often than the labels elsewhere promise.
+// The 90 % intervals from members that ask draws must hold the truth in 87 to 93 % for
+// every number of labels, and with 50 and 200 labels in every cell of graph and shift,
+// within four of its standard errors. Ten labels seldom include a rare class. The promised
+// width must be within 20 % of the widest interval, except for ICWSM's hubs and neighbours,
+// who agree more often than the labels elsewhere suggest.
 func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 	const draws, splits = 2, 1
 	all, cells := map[int]float64{}, map[int]float64{}
@@ -268,7 +268,7 @@ func askedSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// scoreDraws asks for labels of a community several times, each time anew, and counts.
+// scoreDraws draws labels of a community several times, each time new ones, and counts.
 func (d *dataset) scoreDraws(
 	t *testing.T, store *graphstore.Store, b *bag, labels, draws int, seed uint64, s *score,
 ) {

@@ -15,8 +15,8 @@ import (
 	"gqlstream/quant"
 )
 
-// timedLog delivers a community of which the predictions say a share of 0.3, and then, week by
-// week, labels of people drawn at random. In the last week all labels are of class 1.
+// timedLog delivers a community with a predicted share of 0.3, and then, week by week,
+// labels of people drawn at random. In the last week all labels are of class 1.
 func timedLog(seed uint64, weeks, people, asked int) Load {
 	return func(_ context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -55,8 +55,8 @@ func timedLog(seed uint64, weeks, people, asked int) Load {
 	}
 }
 
-// Labels that agree with the estimate must show an error of about chance, and labels of a week
-// in which the community moved without a word one far beyond it.
+// Labels that agree with the estimate must show an error of about chance. Labels of a week
+// in which the community moved without new predictions must show one far beyond chance.
 func TestEachLabelIsPredictedBeforeItIsRead(t *testing.T) {
 	plain := quant.DefaultOptions()
 	plain.Method = "pcc"
@@ -91,7 +91,7 @@ func TestEachLabelIsPredictedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// Labels that came before any estimate are counted, and what is written can be read.
+// Labels that came before any estimate are counted, and the written report can be read.
 func TestTimeReportsAreWritten(t *testing.T) {
 	core := incremental.Config{
 		Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},

@@ -32,7 +32,7 @@ func TestLabelsAreDrawnAsAsked(t *testing.T) {
 	}
 	for _, c := range []struct {
 		draw  string
-		share float64 // of class 1, of which a fifth is
+		share float64 // of class 1; a fifth of the members are of class 1
 	}{{drawRandom, .2}, {drawBalanced, .5}, {drawResponse, .2 / 3 / (.8 + .2/3)}} {
 		r := rand.New(rand.NewPCG(1, 2))
 		shuffled := slices.Clone(d.labelled)

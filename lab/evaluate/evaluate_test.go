@@ -16,8 +16,8 @@ import (
 	"gqlstream/quant"
 )
 
-// The same data, configuration and seed must give the same report to the last bit,
-// whatever the number of processors; another seed must not.
+// The same data, configuration and seed must give the same report to the last bit, whatever
+// the number of processors; another seed must give another.
 func TestReportIsDeterministic(t *testing.T) {
 	w := &world{seed: 11, n: 300, k: 3, islands: 40, weighted: true}
 	c := w.config("auto", "sis", "mlpe")
@@ -34,8 +34,7 @@ func TestReportIsDeterministic(t *testing.T) {
 	}
 }
 
-// Asking for another method or protocol must not change what the others
-// give.
+// A further method or protocol must not change the results of the others.
 func TestAskingForMoreChangesNothingElse(t *testing.T) {
 	w := &world{seed: 12, n: 300, k: 2}
 	c := w.config("diff", "pacc")
@@ -58,8 +57,8 @@ func TestAskingForMoreChangesNothingElse(t *testing.T) {
 	}
 }
 
-// An estimate must be that of a core that saw the user's own events, with the
-// hidden labels left out: what the evaluation measures is what the product does.
+// An estimate must be that of a core that read the user's own events without the hidden
+// labels: the evaluation measures the product.
 func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 	w := &world{seed: 13, n: 400, k: 3, train: 40, weighted: true}
 	c := w.config("auto", "sis-nacc", "nacc-hard").WithDefaults()
@@ -200,8 +199,8 @@ func TestCoresAreSplitWithoutATrace(t *testing.T) {
 	}
 }
 
-// What the graph cannot take must be handed back, not stop the evaluation; progress must end at
-// everything.
+// Events that the graph refuses must be returned, not stop the evaluation; progress must
+// end at the total.
 func TestRefusalsAndProgressAreReported(t *testing.T) {
 	w := &world{seed: 17, n: 100, k: 2}
 	loop := event.Edge{Src: w.id(1), Dst: w.id(1), Weight: 1}

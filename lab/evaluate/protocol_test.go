@@ -401,8 +401,8 @@ func TestTruthCountsMultiplicities(t *testing.T) {
 	}
 }
 
-// The shifts on which assumptions break must be what they are called: cov has Zipf
-// shares of what the classifier says, one has one class, degree more edges than all.
+// The shifts that break assumptions must fit their names: cov has Zipf shares of predicted
+// classes, one has one class, degree has more edges than all.
 func TestBreakingShiftsAreWhatTheyAreCalled(t *testing.T) {
 	w := &world{seed: 6, n: 600, k: 3}
 	c := w.config("auto").WithDefaults()

@@ -59,8 +59,8 @@ func sample() *Report {
 	return r
 }
 
-// Means, coverage up to the bound, width and standard errors must
-// be what one works out by hand.
+// Means, coverage up to the bound, width and standard errors must equal figures computed by
+// hand.
 func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	want := []Row{
 		{

@@ -121,8 +121,8 @@ func (w *world) vertices() []event.Vertex {
 	return out
 }
 
-// load delivers the world in small batches whose memory it spoils after every
-// visit, as a source that reuses it would. more is appended at the end.
+// load delivers the world in small batches and overwrites their memory after every visit,
+// as a source that reuses memory would. more is appended at the end.
 func (w *world) load(more ...*event.Batch) Load {
 	w.make()
 	return func(_ context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {

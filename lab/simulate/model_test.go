@@ -73,9 +73,9 @@ func chance(n *network) (group float64, class struct{ within, overall float64 })
 	return group, class
 }
 
-// The share of right predictions of each class must be the accuracy configured for
-// it, whatever the neighbours do to single vertices, and the mean probability of
-// what the classifier says must be its accuracy (calibration).
+// The part of right predictions of each class must be the accuracy configured for it,
+// whatever the neighbours do to single vertices, and the mean probability of the predicted
+// class must be its accuracy (calibration).
 func TestClassifierIsAsAccurateAsConfigured(t *testing.T) {
 	for _, accuracy := range [][]float64{{0.75}, {0.9, 0.65}, {0.8, 0.7, 0.6, 0.9}} {
 		c := smallSimulation(11)

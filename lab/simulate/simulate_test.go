@@ -69,7 +69,7 @@ func TestSimulationIsDecidedByItsSeed(t *testing.T) {
 	}
 }
 
-// How steps are cut must not change what happens.
+// The division into steps must not change the events.
 func TestSimulationDoesNotDependOnStepSize(t *testing.T) {
 	edges := func(stepEventsMax int) (all []event.Edge, predictions []event.Prediction) {
 		c := smallSimulation(3)
@@ -251,8 +251,8 @@ func TestLabelsAreTrueAtTheirTime(t *testing.T) {
 	}
 }
 
-// With posts, the log has no edges and predictions: every author has posts, some of which
-// answer others, and about as many answers are in force as the network has edges.
+// With posts, the log has no edges and predictions. Every author has posts, some of them
+// replies, and about as many replies are in force as the network has edges.
 func TestPostsSayTheSameNetwork(t *testing.T) {
 	c := smallSimulation(29)
 	c.Posts, c.InitialShare, c.Activity = true, 1, 500
@@ -282,9 +282,9 @@ func TestPostsSayTheSameNetwork(t *testing.T) {
 	}
 }
 
-// A tick must cost what happens in it, not the size of the network: no slice that
-// grows with the network may be walked. Counted, not timed: a network of 100 times
-// the vertices emits the same number of events in a calm tick.
+// The cost of a tick must depend on its events, not on the size of the network: no slice
+// that grows with the network may be walked. The test counts and does not time: a network
+// of 100 times the vertices emits the same number of events in a calm tick.
 func TestEventsOfATickDoNotGrowWithTheNetwork(t *testing.T) {
 	events := func(vertices int) (n int) {
 		c := smallSimulation(23)
@@ -303,7 +303,7 @@ func TestEventsOfATickDoNotGrowWithTheNetwork(t *testing.T) {
 	}
 }
 
-// The edge set must hold what a map holds, through growth and removal.
+// The edge set must equal a map, through growth and removal.
 func TestEdgeSetEqualsAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

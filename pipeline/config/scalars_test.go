@@ -37,7 +37,8 @@ func TestValuesThatAreNotWhatTheySeem(t *testing.T) {
 	}
 }
 
-// Aliases of aliases are refused before they take all memory; those that a file uses are read.
+// Aliases of aliases are refused before they take all memory; a reasonable number of them
+// is read.
 func TestAliasesStandForABoundedNumberOfValues(t *testing.T) {
 	text := "classes: &a0 [a, b, c, d, e, f, g, h, i, j]\n"
 	for i := 1; i < 9; i++ {

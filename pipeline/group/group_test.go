@@ -86,8 +86,8 @@ func wait(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// When a worker goes, only what it was first for may have another first, and all workers
-// must have about as much.
+// When a worker goes, only the shards for which it was first may get another first worker,
+// and the workers must have about equally many.
 func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 	workers := []string{"a", "b", "c", "d"}
 	first := map[string]int{}
@@ -252,8 +252,9 @@ func TestAWorkerThatBeginsAgainIsNotDrained(t *testing.T) {
 	}
 }
 
-// A worker with another configuration, architecture or a name that is taken must be refused
-// with what differs, and one of another build wait until the others have ended.
+// A worker with another configuration, another architecture or a name in use must be
+// refused with the difference. A worker of another build must wait until the others have
+// ended.
 func TestOthersAreRefusedByName(t *testing.T) {
 	js := startServer(t)
 	a := join(t, worker(js, "a"))
@@ -397,7 +398,7 @@ func TestDisagreementIsToldToBoth(t *testing.T) {
 		same,
 		{GraphPart: "a"},
 		{GraphPart: "a", "1": "c"},
-	} // who does not have the shard compares the graph
+	} // a worker without the shard compares the graph
 	for i, s := range stores {
 		if err := errors.Join(s.Compare(t.Context(), "digest", 8, "0", others[i]),
 			s.Compare(t.Context(), "digest", 9, "0", others[i])); err != nil {
@@ -454,8 +455,9 @@ func put(t *testing.T, s *Store, position uint64, parts ...string) {
 	}
 }
 
-// However many checkpoints the others make after a worker has died, the store must have a position
-// with the graph and all shards, from which another one goes on; and it must not grow meanwhile.
+// However many checkpoints the others make after a worker has died, the store must have a
+// position with the graph and all shards, from which another worker can continue. The store
+// must not grow meanwhile.
 func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	js := startServer(t)
 	m := join(t, worker(js, "a"))
@@ -551,9 +553,9 @@ func TestChunksOfNobodyGo(t *testing.T) {
 	}
 }
 
-// A part must come whole although what carries it stands still in its middle for longer than an
-// attempt may take, or nobody answers for a while: a worker with an empty disk would read
-// the whole log instead.
+// A part must arrive whole although its connection stands still in the middle for longer
+// than an attempt may take, or no worker answers for a while: otherwise a worker with an
+// empty disk would read the whole log.
 func TestAPartIsAskedForAgain(t *testing.T) {
 	s := newServer(t)
 	there := join(t, worker(connect(t, s), "a"))
@@ -569,7 +571,7 @@ func TestAPartIsAskedForAgain(t *testing.T) {
 	here := join(t, worker(connect(t, slow), "b"))
 	defer here.Leave()
 	store := openStore(t, here)
-	direct := func(is bool) error { // one that elects has nobody who answers either
+	direct := func(is bool) error { // during an election nobody answers either
 		stream, err := here.config.JS.Stream(t.Context(), "OBJ_"+store.bucket)
 		if err != nil {
 			return err
@@ -616,7 +618,7 @@ func TestAPartIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// standstill is a connection to a server that can stop to carry what the server says.
+// standstill is a connection to a server that can stop to carry the server's data.
 type standstill struct {
 	server nats.InProcessConnProvider
 	asked  atomic.Int32 // times that something was read from the bucket of objects

@@ -7,7 +7,7 @@ import (
 	"gqlstream/quant"
 )
 
-// BenchmarkActive lists what fires: 100,000 alerts, of which a share does.
+// BenchmarkActive lists firing alerts: a share of 100,000.
 func BenchmarkActive(b *testing.B) {
 	for _, firing := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("firing=%d", firing), func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// counting is a record whose count moved by so many of the members: some to class 0, some away from
-// it. Its estimate moved by something else.
+// counting is a record with so many members that moved to class 0 and so many that moved
+// away from it. Its estimate moved by another amount.
 func counting(community string, members, to, away int, moved float64) quant.Estimate {
 	e := record(community, 0.5, 0.05, 0.02)
 	e.Members = float64(members)
@@ -44,8 +44,9 @@ func quietly(s *script) (second int64) {
 	return second
 }
 
-// A hub that moves an estimate by points is no news, nor are a few members, nor a debate in which
-// many change in both directions. Many who change in one direction are, at once.
+// No alarm for a hub that moves an estimate by points, for a few members, or for a debate
+// in which many change in both directions. An alarm at once for many who change in one
+// direction.
 func TestNewsAreMembersWhoMoveInOneDirection(t *testing.T) {
 	for name, c := range map[string]struct {
 		to, away int
@@ -75,7 +76,7 @@ func TestNewsAreMembersWhoMoveInOneDirection(t *testing.T) {
 	}
 }
 
-// What many members do at once is the less rare the more often it was seen.
+// A change of many members at once must become less rare the more often it was seen.
 func TestEvidenceIsLearned(t *testing.T) {
 	var e evidence
 	few, many := binOf(0.001*0.001, 1000), binOf(0.1*0.1, 1000)
@@ -122,7 +123,8 @@ func TestImprobable(t *testing.T) {
 	}
 }
 
-// Records of a version that did not count are read by what they say that moved.
+// In records of a version that did not count, the alerts must read the moved part of the
+// change.
 func TestRecordsWithoutACountAreRead(t *testing.T) {
 	s := begin(t, rule(t, "cusum", nil))
 	for minute := range int64(600) {

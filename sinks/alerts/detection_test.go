@@ -13,7 +13,7 @@ import (
 	"gqlstream/quant"
 )
 
-// detectionNote is where what rules cost and find is documented.
+// detectionNote has the documented costs and detections of rules.
 const detectionNote = "../../docs/notes/2026-11-22-alert-detection.md"
 
 // The simulated streams of the table in the note.
@@ -24,11 +24,11 @@ const (
 	detectionSeed  = 41
 	quietDays      = 30
 	jumpRuns       = 100
-	jumpHours      = 6 // after a jump of which a detection counts
+	jumpHours      = 6 // a detection later after a jump does not count
 )
 
-// stream is a community whose truth is known, with the errors that estimates have:
-// what two of them share stays, and fades within the time that it lasts.
+// stream is a community with known truth and with the errors of estimates: the common part
+// of the errors of two estimates fades within a fixed time.
 type stream struct {
 	random *rand.Rand
 	keeps  float64 // of the error, to the next estimate
@@ -157,8 +157,8 @@ func delay(t testing.TB, r Rule, by float64, lasts time.Duration) string {
 	return fmt.Sprintf("%.0f %%, %v", 100*float64(len(delays))/jumpRuns, median)
 }
 
-// The first table of the note must be what the rules do: false alarms on a day on
-// which nothing happens, and how soon a jump is found.
+// The first table of the note must agree with the rules: false alarms on a quiet day, and
+// the time until a jump is found.
 func TestDetectionAndFalseAlarmsAreAsDocumented(t *testing.T) {
 	text, err := os.ReadFile(detectionNote)
 	if err != nil {

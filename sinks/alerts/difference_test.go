@@ -8,9 +8,9 @@ import (
 	"gqlstream/quant"
 )
 
-// A rule about a difference must fire when the difference of the newest records, whichever of
-// both came last, is beyond its value with the error of the difference, and a rule about every
-// community must not take the difference for one.
+// A rule about a difference must fire when the difference of the newest records is beyond
+// its value with the error of the difference, whichever of the two came last. A rule about
+// every community must not match the difference.
 func TestDifferencesFire(t *testing.T) {
 	s := begin(t,
 		rule(t, "difference(a, b) > 0.1", func(r *Rule) { r.Name = "apart" }),

@@ -83,8 +83,9 @@ func TestOnlyFlagsThatMakeAChangeMeaninglessSuppress(t *testing.T) {
 	}
 }
 
-// For counts the time in which the condition held or nothing was said: no flag, no silence and no
-// time without data begins it again. An estimate for which the condition does not hold does.
+// For counts the time since the condition began to hold, including times without an
+// estimate: no flag, no silence and no time without data restarts it. An estimate that does
+// not meet the condition does.
 func TestForCountsWhileNothingIsSaid(t *testing.T) {
 	for name, between := range map[string][]quant.Estimate{
 		"a flag that suppresses": one(record("x", 0.9, 0.01, 0, quant.FlagMixedModel)),
@@ -149,7 +150,7 @@ func TestSilenceIsNoData(t *testing.T) {
 	s.want(11, one(record("x", 0.1, 0.01, 0)), ends)
 }
 
-// What is said of a community below the privacy floor must hold no figures.
+// An alert about a community below the privacy floor must have no figures.
 func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = noDataAlert }))
 	s.want(0, one(record("x", 0.123, 0.01, 0)))
@@ -200,8 +201,7 @@ func TestChangeComparesWithThePast(t *testing.T) {
 	}
 }
 
-// What a change remembers must be bounded, and right, however often there are
-// estimates.
+// The memory of a change must be bounded, and right, however many estimates there are.
 func TestPastOfAChangeIsBoundedAndRight(t *testing.T) {
 	r := rule(t, "change > 0.1", func(r *Rule) { r.Over = time.Minute }).WithDefaults()
 	var d detector
@@ -237,8 +237,8 @@ func (s *script) wander(seed uint64, seconds int64, share, sd float64) float64 {
 	return share
 }
 
-// A CUSUM must learn how far a series moves by itself, be quiet while it does no more, and find a
-// jump of some ten times as much at once, whatever the standard errors say.
+// A CUSUM must learn the usual movement of a series, be quiet while it goes on, and find a
+// jump of some ten times as much at once, whatever the standard errors.
 func TestCUSUMLearnsWhatIsUsual(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, sd := range []float64{0.002, 0.005, 0.01} {
@@ -287,8 +287,9 @@ func TestAChangeWithoutANumberRingsBeyondWhatIsUsual(t *testing.T) {
 	}
 }
 
-// New labels, new coefficients, another gamma and another model revise an estimate, however far.
-// No rule on a change rings at that, and none misses what moves in the same record.
+// New labels, new coefficients, another gamma and another model revise an estimate, however
+// far. No rule on a change may fire at a revision, and none may miss a movement in the same
+// record.
 func TestRevisionsAreNoChange(t *testing.T) {
 	rules := []Rule{
 		rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "up", 10*time.Second }),
@@ -399,7 +400,7 @@ func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	}
 }
 
-// A rule whose alerts cannot fire must say why, and of which communities.
+// A rule that cannot fire must say why, and for which communities.
 func TestSilentAlertsSayWhy(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Classes = nil }))
 	below := quant.Estimate{Community: "hidden", Suppressed: true}
@@ -573,7 +574,7 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 		"named here left firing",
 	)
 	s.want(1, one(gone))
-	s.want(8*day, nil) // what fires is not forgotten
+	s.want(8*day, nil) // a firing alert is not forgotten
 	if got := named(); got != "1 1 4" {
 		t.Errorf("while it fires: %s", got)
 	}

@@ -12,9 +12,9 @@ import (
 	"gqlstream/quant"
 )
 
-// A community that is published only when its estimate has moved has the alerts of one
-// that is published always: that nothing was published is not that there is no data,
-// and what moves the log's time alone moves what depends on time.
+// A community that is published only when its estimate has moved must have the alerts of
+// one that is published always: a missing record is no missing data, and messages that only
+// move the log's time move everything that depends on time.
 func TestOmittedRecordsAreNoNews(t *testing.T) {
 	change := rule(
 		t,

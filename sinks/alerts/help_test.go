@@ -65,8 +65,8 @@ func begin(t testing.TB, rules ...Rule) *script {
 	return &script{t: t, engine: e, before: map[string]quant.Estimate{}}
 }
 
-// at evaluates an emission so many seconds after the start and returns what it
-// gives as "rule community class state", with the reason after a semicolon.
+// at evaluates an emission so many seconds after the start and returns its transitions as
+// "rule community class state", with the reason after a semicolon.
 func (s *script) at(after int64, estimates ...quant.Estimate) (out []string) {
 	s.second = after
 	moves(s.before, estimates)

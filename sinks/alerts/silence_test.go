@@ -18,8 +18,8 @@ func (s *script) note(after int64, q Quieting) []Transition {
 	return list
 }
 
-// A silence ends what fires and says so, holds back what would fire, and when it is over the alert
-// rings if its condition still holds. A state that is restored meanwhile knows of it.
+// A silence ends a firing alert with a reason and suppresses new ones. When it is over, the
+// alert fires if its condition still holds. A restored state must know the silence.
 func TestASilenceEndsAnAlertAndIsOver(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(0, one(record("x", 0.9, 0.01, 0)), fires)
@@ -65,7 +65,7 @@ func TestASilenceIsTakenBack(t *testing.T) {
 	s.want(4, one(record("x", 0.9, 0.01, 0)), fires)
 }
 
-// An acknowledged alert fires on, and says who sees to it.
+// An acknowledged alert must fire on, with the name of the person who takes care of it.
 func TestAnAcknowledgedAlertSaysWhoSeesToIt(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(0, one(record("x", 0.9, 0.01, 0)), fires)
@@ -82,7 +82,7 @@ func TestAnAcknowledgedAlertSaysWhoSeesToIt(t *testing.T) {
 	}
 }
 
-// Nothing but a decision reads as one, and what is written reads back.
+// Only a decision may read as one, and a written decision must read back.
 func TestNotesThatAreDecisionsReadBack(t *testing.T) {
 	for _, acknowledge := range []bool{false, true} {
 		q := Quieting{

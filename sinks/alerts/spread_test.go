@@ -7,7 +7,7 @@ import (
 )
 
 // Jumps, each of ten spreads, and a beginning in which everything moves at once must not
-// make a series deaf: its spread stays within a third of what it is without them.
+// make a series insensitive: its spread stays within a third of its spread without them.
 func TestJumpsDoNotWidenTheSpread(t *testing.T) {
 	const sd = 0.01
 	for _, rare := range []float64{0, 0.02, 0.04} {

@@ -14,9 +14,9 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// postable is postableAlert of Alertmanager's api/v2/openapi.yaml. There is no
-// Alertmanager here: the test holds what is posted against that shape and against
-// the rules of its Alert.Validate.
+// postable is postableAlert of Alertmanager's api/v2/openapi.yaml. This test runs without
+// an Alertmanager: it checks posted alerts against that shape and against the rules of its
+// Alert.Validate.
 type postable struct {
 	StartsAt     *time.Time        `json:"startsAt"`
 	EndsAt       *time.Time        `json:"endsAt"`
@@ -58,8 +58,8 @@ func active(n int) alerts.Alert {
 	return alerts.Alert{Transition: transition(n, alerts.Firing), Now: "low 0.4"}
 }
 
-// What fires must be told again while it fires, with an end in the future, and its
-// end told when it comes.
+// A firing alert must be sent again while it fires, with an end in the future, and its end
+// must be sent.
 func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	r := listen(t, func(n int, w http.ResponseWriter) {
 		if n == 1 {
@@ -154,8 +154,8 @@ func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
 	}
 }
 
-// A log whose time is not the clock's, names that are no labels and many alerts must
-// all make valid requests.
+// A log time apart from the clock, names that are no labels, and many alerts must all make
+// valid requests.
 func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	_, js := broker(t)
 	r := listen(t, nil)
@@ -195,7 +195,7 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 	}
 }
 
-// What is in no list any more has ended, and what fires again has not.
+// An alert that is in no list any more has ended; an alert that fires again has not.
 func TestWhatIsNotListedHasEnded(t *testing.T) {
 	m, err := openManager(Alertmanager{Name: "am", URL: "http://x"}, "", nil)
 	if err != nil {

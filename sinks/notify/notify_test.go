@@ -219,8 +219,8 @@ func TestSignatureIsTheStandardOne(t *testing.T) {
 	}
 }
 
-// What was not delivered must be there after a restart, and what was must not come
-// again; a new target gets what is new.
+// After a restart, undelivered alerts must be sent, and delivered ones not again; a new
+// target gets new alerts.
 func TestQueueSurvivesARestart(t *testing.T) {
 	nc, js := broker(t)
 	publish(t, nc, transition(1, alerts.Firing)) // before there was a target
@@ -286,7 +286,8 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	}
 }
 
-// A webhook whose queue cannot be read, for somebody has removed the stream, must say so.
+// A webhook whose queue cannot be read must say so, for example if somebody has removed the
+// stream.
 func TestAQueueThatIsGoneShows(t *testing.T) {
 	_, js := broker(t)
 	said := make(said, 100)
@@ -312,7 +313,7 @@ func TestAQueueThatIsGoneShows(t *testing.T) {
 	}
 }
 
-// said gets what is logged, a line at a time.
+// said receives log messages, a line at a time.
 type said chan string
 
 func (s said) Write(p []byte) (int, error) {
@@ -320,8 +321,8 @@ func (s said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream that is deleted and made anew under the run takes the queues with it: they must be made
-// again, and hold what the new stream has.
+// A stream that is deleted and made again during the run takes the queues with it. They
+// must be made again, with the alerts of the new stream.
 func TestAQueueIsMadeAgainWithItsStream(t *testing.T) {
 	nc, js := broker(t)
 	r := listen(t, nil)

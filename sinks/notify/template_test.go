@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The bodies for Slack and Teams are the JSON that these take, whatever a community is
-// named, and other templates are what they say.
+// The bodies for Slack and Teams must be valid JSON of their formats, whatever the name of
+// a community; other templates are filled in as written.
 func TestTemplatesWriteBodies(t *testing.T) {
 	sample := sampleAlert(time.Unix(1_700_000_000, 0))
 	sample.Community = `a "b" \ <c>` + "\n"

@@ -255,7 +255,7 @@ func TestQuarantineIsShown(t *testing.T) {
 	}
 }
 
-// A long step says what it does, is not taken for a stalled one meanwhile, and is
+// A long step must report its task, must not count as stalled meanwhile, and must be
 // forgotten when the run loop reports again.
 func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	s := serve(t, nil)
@@ -286,8 +286,8 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
-// What is published while a long step is under way waits behind it, and counts as lag: the loop
-// itself reports the end of the stream only with a step.
+// Messages that are published during a long step must count as lag: the loop itself reports
+// the end of the stream only with a step.
 func TestLagGrowsDuringALongStep(t *testing.T) {
 	s := serve(t, nil)
 	s.Status(runningStatus(1)) // at position 1001, 10 behind

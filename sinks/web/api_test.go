@@ -148,7 +148,8 @@ func TestDefinitionComesWithTheCommunity(t *testing.T) {
 	}
 }
 
-// Communities whose names people cannot tell apart must be marked, in the list and by themselves.
+// Communities with names that look alike must be marked, in the list and on their own
+// pages.
 func TestNamesThatLookAlikeAreMarked(t *testing.T) {
 	s := serve(t, nil)
 	alike := [][2]string{
@@ -175,8 +176,8 @@ func TestNamesThatLookAlikeAreMarked(t *testing.T) {
 	}
 }
 
-// A table for people must hold no cell that a spreadsheet takes for a formula: whoever publishes
-// members names the communities.
+// A table for people must hold no cell that a spreadsheet takes for a formula, since any
+// publisher of members can name a community.
 func TestTablesHoldNoFormulas(t *testing.T) {
 	s := serve(t, nil)
 	for _, name := range []string{"=1+1", "+1", "-1", "@sum(a1)", "\ta", "plain"} {
@@ -262,7 +263,7 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 	}
 }
 
-// What is left out must show, and why the log out cannot be read must not.
+// The answer must say that records are missing, but not why the log out cannot be read.
 func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
 	var asked sinks.RecordsQuery
 	var fails error
@@ -393,7 +394,7 @@ func TestReadinessFollowsTheRunLoop(t *testing.T) {
 	}
 }
 
-// What a status says of a step is counted once, however often it is repeated.
+// The durations of a step must be counted once, however often its status is repeated.
 func TestDurationsOfAStepAreCountedOnce(t *testing.T) {
 	s := serve(t, nil)
 	s.Status(Status{State: "replaying"})

@@ -7,8 +7,8 @@ import (
 	"gqlstream/incremental/ask"
 )
 
-// The question must reach the hook as it was asked, and its answer fit the schema; what cannot
-// be drawn is refused with the reason.
+// The hook must get the question unchanged, and its answer must fit the schema. An
+// impossible draw must be refused with the reason.
 func TestWhomToLabelIsAnswered(t *testing.T) {
 	o := readOpenAPI(t)
 	var asked ask.Question

@@ -37,8 +37,9 @@ func campaignOf(t *testing.T) campaign {
 	return campaign{lasts, loadCommunities, loadPages, 8}
 }
 
-// Whatever callers send while pages ask and estimates come, requests must get an answer that is not
-// the server's failure, pages be answered, and nothing be left when all have gone.
+// Whatever callers send while pages ask and estimates come, requests must get an answer
+// that is not a failure of the server, pages must be answered, and no connection may be
+// left at the end.
 func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	c, seed := campaignOf(t), uint64(11)
 	s := serve(t, nil)
@@ -104,7 +105,7 @@ func settled(t *testing.T, s *Server, routines int) {
 	}
 }
 
-// tally is what one caller or reader got.
+// tally counts the answers to one caller or reader.
 type tally struct {
 	codes           map[string]int
 	times           []float64 // milliseconds to the end of an answer
@@ -135,7 +136,7 @@ func (c *tally) answers() string {
 	)
 }
 
-// follow asks for what is new as often as it can until the end.
+// follow asks for changes as often as it can until the end.
 func (c *tally) follow(t *testing.T, s *Server, query string, end time.Time) {
 	client := newHTTP(t)
 	defer client.CloseIdleConnections()
@@ -154,8 +155,8 @@ func (c *tally) follow(t *testing.T, s *Server, query string, end time.Time) {
 	}
 }
 
-// call sends bytes and reads the answer, if there is one. Only what is no HTTP may go
-// without.
+// call sends bytes and reads the answer, if there is one. Only bytes that are no HTTP may
+// stay without.
 func (c *tally) call(t *testing.T, s *Server, request string) {
 	begun := time.Now()
 	conn, err := net.Dial("tcp", s.Addr().String())

@@ -11,7 +11,7 @@ import (
 	"gqlstream/quant"
 )
 
-// changedOf asks what changed after a position.
+// changedOf asks for the changes after a position.
 func changedOf(t testing.TB, s *Server, after uint64, communities ...string) changedAnswer {
 	t.Helper()
 	query := url.Values{"after": {fmt.Sprint(after)}, "community": communities}
@@ -39,7 +39,7 @@ func TestChangedBeginsWithTheLatest(t *testing.T) {
 	}
 }
 
-// An answer without news has a few bytes, whatever the number of communities.
+// An answer without changes has a few bytes, whatever the number of communities.
 func TestNoNewsIsShort(t *testing.T) {
 	s := serve(t, nil)
 	for i, name := range names(1000) {
@@ -50,8 +50,8 @@ func TestNoNewsIsShort(t *testing.T) {
 	}
 }
 
-// What was published before the server began, and what is suppressed for all methods, has its place
-// in the order of positions too.
+// Records from before the server began, and records that are suppressed for all methods,
+// must have their place in the order of positions too.
 func TestChangedFollowsPositions(t *testing.T) {
 	s := serve(t, nil)
 	loaded := []quant.Estimate{
@@ -81,8 +81,8 @@ func TestChangedFollowsPositions(t *testing.T) {
 	}
 }
 
-// Whatever the timing of writers and readers, who asks again and again goes forward only, misses no
-// community and gets the last write.
+// Whatever the timing of writers and readers, a reader who asks again and again must go
+// forward only, miss no community and get the last write.
 func TestChangedNeverGoesBack(t *testing.T) {
 	s := serve(t, nil)
 	const rounds = 200
@@ -127,8 +127,8 @@ func TestChangedNeverGoesBack(t *testing.T) {
 	readers.Wait()
 }
 
-// What an ask costs must not grow with the communities that did not change: among ten thousand it
-// takes about as long as among ten.
+// The cost of a request must not grow with the communities that did not change: among ten
+// thousand it takes about as long as among ten.
 func TestAskCostsWhatChanged(t *testing.T) {
 	least := func(communities int) time.Duration {
 		s := newStore(Config{Classes: []string{"no", "yes"}, CommunitiesMax: communities})

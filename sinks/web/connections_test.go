@@ -40,8 +40,8 @@ func firstLine(c net.Conn) string {
 
 func asking(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 
-// Probes and pages must be answered beside more than a thousand connections that send nothing,
-// half a request, or nothing after a request.
+// Probes and pages must be answered during more than a thousand connections that send
+// nothing, half a request, or nothing after a request.
 func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 	s := serve(t, func(c *Config) { c.RequestsMax = 4 })
 	s.Status(runningStatus(1))
@@ -127,8 +127,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// While every place has a request that is being answered, probes are answered beside
-// them and others are told to come again.
+// While every place has a request in progress, probes must be answered, and other requests
+// must be told to come again.
 func TestProbesAreAnsweredWhenAllPlacesAreTaken(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {

@@ -11,8 +11,9 @@ import (
 	"gqlstream/sinks"
 )
 
-// The difference of two communities, now or at a time, and of one at two times must have the
-// error that quant says, as JSON and as CSV; what cannot be compared is refused.
+// The difference of two communities, now or at a time, and of one at two times must have
+// the error that package quant computes, as JSON and as CSV. An impossible comparison must
+// be refused.
 func TestDifferencesAreAnswered(t *testing.T) {
 	s := serve(t, nil)
 	a, b := estimate("a", "auto", 1, 0.5), estimate("b", "auto", 1, 0.3)
@@ -86,9 +87,9 @@ func TestDifferencesAreAnswered(t *testing.T) {
 	}
 }
 
-// Beyond what memory holds, the difference of a community at two times must be from the record
-// in the log out, and where that does not reach back so far from the last roll-up before, whose
-// interval says its error.
+// For times before those in memory, the difference of a community must use the record in
+// the log out, and for still earlier times the last roll-up before, with the error from its
+// interval.
 func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 	old := estimate("a", "auto", 1, 0.3)
 	old.SE = []float64{0.04, 0.04}

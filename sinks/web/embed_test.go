@@ -59,7 +59,7 @@ func TestNothingIsEmbeddedByDefault(t *testing.T) {
 
 var imported = regexp.MustCompile(`from "\./([a-z]+\.js)"`)
 
-// The files that a chart to embed loads, and those that these import, are open.
+// The files that an embedded chart loads, and the files that these import, must be open.
 func TestEmbedLoadsOnlyOpenFiles(t *testing.T) {
 	open := append([]string(nil), embedFiles...)
 	for _, file := range open {

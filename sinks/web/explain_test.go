@@ -86,7 +86,7 @@ func knownCause(kind string) bool {
 	return false
 }
 
-// What cannot be answered must say why, with the right code.
+// A question without an answer must be refused with the reason and the right code.
 func TestExplainRefuses(t *testing.T) {
 	var result error
 	s := serve(t, func(c *Config) {
@@ -118,8 +118,8 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
-// One explanation at a time is made, few wait, the others are sent away, on both doors. Who goes
-// gives its turn to the next.
+// One explanation at a time is made, a few wait, and the others are refused, over HTTP and
+// NATS. A caller who goes away gives its turn to the next.
 func TestExplainTakesTurns(t *testing.T) {
 	var running, most atomic.Int32
 	entered, release := make(chan struct{}, 100), make(chan struct{})

@@ -204,7 +204,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// What people and their programs really send must be served.
+// Requests of real people and programs must be served.
 func TestFriendlyRequestsAreServed(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Hosts = []string{"Gql.Example", "[fd00::1]"} })
 	_, port, _ := net.SplitHostPort(s.Addr().String())

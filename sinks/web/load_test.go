@@ -15,8 +15,8 @@ const (
 	loadCommunities = 10_000
 )
 
-// BenchmarkThousandPages is what a thousand pages ask in a second while 10,000 communities are
-// followed: an operation is one write, and one ask of each.
+// BenchmarkThousandPages measures the requests of a thousand pages in a second with 10,000
+// communities: an operation is one write, and one request of each page.
 //
 //	go test ./sinks/web -run - -bench ThousandPages -benchtime 20x
 func BenchmarkThousandPages(b *testing.B) {
@@ -73,8 +73,8 @@ func heap() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// BenchmarkListTenThousand is the request that an open list makes every second:
-// sorted anew, as after a write.
+// BenchmarkListTenThousand is the request that an open list makes every second: sorted
+// again, as after a write.
 func BenchmarkListTenThousand(b *testing.B) {
 	s := serve(b, nil)
 	var all []quant.Estimate

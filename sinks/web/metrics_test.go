@@ -184,7 +184,7 @@ func TestScrapesAreQuick(t *testing.T) {
 	t.Logf("a scrape takes %v of one core", least)
 }
 
-// processorTime returns what the process has taken of the cores since it began.
+// processorTime returns the processor time of this process since it began.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -326,7 +326,8 @@ func exportedMetrics(t *testing.T) map[string][]string {
 	return names
 }
 
-// Metrics of the process are exported beside ours, of which each says what it means.
+// Metrics of the process must be exported with ours, and each of ours must have a help
+// text.
 func TestMetricsHaveHelp(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Sinks, c.Deployment = twoSinks, sampleDeployment })
 	write(t, s, estimate("x", "auto", 5, 0.25))

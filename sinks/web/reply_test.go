@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// An answer must go to an inbox alone: whoever may ask would otherwise have a run write on the
-// subjects of its own log and estimates. What is refused is counted.
+// An answer must go to an inbox alone: otherwise a client with the right to ask could make
+// a run write to the subjects of its own log and estimates. Refused replies are counted.
 func TestAnswersGoToInboxesAlone(t *testing.T) {
 	connect := startNATS(t)
 	s := serve(t, nil)

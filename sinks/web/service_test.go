@@ -73,8 +73,8 @@ func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, er
 	return answer, nil
 }
 
-// Both doors answer alike: what HTTP says, a request on NATS gets byte for byte, whichever
-// of two processes takes it.
+// HTTP and NATS must give the same answers byte for byte, whichever of two processes
+// answers.
 func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	connect := startNATS(t)
 	explain := func(context.Context, ExplainQuery) (*quant.Explanation, error) {
@@ -200,8 +200,8 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 	}
 }
 
-// A short time of which the log out has no records any more, or only the end, is answered with
-// roll-ups, which are kept for longer.
+// A short time must be answered with roll-ups if the log out has none of its records any
+// more, or only the last ones. Roll-ups are kept for longer.
 func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 	begin := logStart.Add(-10 * 24 * time.Hour).UTC()
 	var kept []quant.Estimate

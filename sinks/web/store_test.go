@@ -69,8 +69,8 @@ func TestCommunitiesBeyondTheLimitAreCounted(t *testing.T) {
 	}
 }
 
-// Estimates whose shares do not fit the classes are left out and counted; the rest of the write is
-// shown all the same.
+// Estimates with shares that do not fit the classes must be left out and counted; the rest
+// of the write must be shown.
 func TestEstimatesOfOtherClassesAreLeftOut(t *testing.T) {
 	s := serve(t, nil)
 	good := estimate("good", "auto", 5, 0.5)
@@ -91,8 +91,8 @@ func TestEstimatesOfOtherClassesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A community below the privacy floor has estimates that name no method. They must hide
-// what was published by every method, and leave no method without a name.
+// A community below the privacy floor has estimates that name no method. They must hide the
+// records of every method, and leave no method without a name.
 func TestSuppressionIsOfEveryMethod(t *testing.T) {
 	s := serve(t, nil)
 	hidden := quant.Estimate{
@@ -134,7 +134,7 @@ func TestSuppressionIsOfEveryMethod(t *testing.T) {
 	}
 }
 
-// Of a suppressed community nothing is shown but that, whatever the record holds.
+// Of a suppressed community only its suppression is shown, whatever the record holds.
 func TestSuppressedEstimatesAreBlanked(t *testing.T) {
 	s := serve(t, nil)
 	e := estimate("tiny", "auto", 3, 0.25)

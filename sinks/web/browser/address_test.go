@@ -26,7 +26,7 @@ func set(selector, value string) chromedp.Action[chromedp.Void] {
 	})()`, selector, value))
 }
 
-// What a list shows is in its address: whoever opens it sees the same.
+// The address must have the state of a list: another reader who opens it sees the same.
 func TestListIsInTheAddress(t *testing.T) {
 	d := newDemo(200, fiveClasses, time.Second)
 	s := filled(t, d, 3)
@@ -74,7 +74,7 @@ func TestListIsInTheAddress(t *testing.T) {
 	p.quiet()
 }
 
-// What a chart shows is in its address too: method, class, lines, range and zoom.
+// The address must have the state of a chart too: method, class, lines, range and zoom.
 func TestChartIsInTheAddress(t *testing.T) {
 	s := serve(t, web.Config{Classes: fiveClasses})
 	for i := range uint64(200) {

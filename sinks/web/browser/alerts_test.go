@@ -26,8 +26,8 @@ func fires(community string, position uint64, state alerts.State) alerts.Transit
 	}
 }
 
-// The list of alerts must follow what happens, lead to the community, and the chart
-// there must have its marks; names from the stream stay inert.
+// The list of alerts must show new alerts and link to the community, and the chart there
+// must have their marks. Names from the stream must not become HTML.
 func TestAlertsAreListedAndMarked(t *testing.T) {
 	const hostile = `<img src=x onerror=alert(1)>`
 	s := serve(t, web.Config{Classes: twoClasses, Pipeline: "live"})

@@ -43,8 +43,8 @@ func drawnTwice(q ask.Question) (*ask.Answer, error) {
 	return a, nil
 }
 
-// The page must say what a budget buys before it names vertices, and save the file that
-// gqlstream ask writes.
+// The page must show the expected benefit of a budget before it names vertices, and save
+// the file that gqlstream ask writes.
 func TestWhomToLabelIsShownAndSaved(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := serve(
@@ -140,8 +140,8 @@ func TestDifferencesAreShown(t *testing.T) {
 	p.quiet("willReadFrequently")
 }
 
-// An alert about a difference links to the first community beside the second, with what fires
-// there.
+// An alert about a difference must link to the first community compared with the second,
+// and show the firing alerts there.
 func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := filled(t, d, 60)

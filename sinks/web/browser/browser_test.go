@@ -41,7 +41,7 @@ func chromium(t testing.TB) string {
 	return ""
 }
 
-// page is a browser tab, and what its console said.
+// page is a browser tab with the messages of its console.
 type page struct {
 	t       testing.TB
 	ctx     context.Context
@@ -98,7 +98,7 @@ func colourScheme(name string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// hear keeps what a developer would see in red or yellow.
+// hear stores the warnings and errors of the console.
 func (p *page) hear(m chromedp.ConsoleMessage) {
 	switch {
 	case m.IsException(), m.Type == "error", m.Type == "warning", m.Type == "assert":
@@ -111,14 +111,14 @@ func (p *page) hear(m chromedp.ConsoleMessage) {
 	}
 }
 
-// said returns what the console said so far.
+// said returns the messages of the console so far.
 func (p *page) said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.console...)
 }
 
-// quiet fails the test if the console said anything but what is expected.
+// quiet fails the test if the console has other messages than the expected ones.
 func (p *page) quiet(expected ...string) {
 	p.t.Helper()
 	for _, line := range p.said() {
@@ -142,7 +142,7 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// text returns what the page shows, for the message of a failure.
+// text returns the visible text of the page, for the message of a failure.
 func (p *page) text() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
@@ -156,7 +156,7 @@ func (p *page) text() string {
 	return out
 }
 
-// eval returns the value of a JavaScript expression, or what it promises.
+// eval returns the value of a JavaScript expression, or of its promise.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, waitMax)
@@ -208,7 +208,7 @@ func (p *page) fits() {
 	}
 }
 
-// axe fails the test for what the checker of accessibility finds, if AXE names the file
+// axe fails the test for every finding of the accessibility checker, if AXE names the file
 // axe.min.js of the npm package axe-core.
 func (p *page) axe() {
 	p.t.Helper()

@@ -19,7 +19,8 @@ func click(list string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// focus focuses the first element that a selector finds, which the page may draw anew meanwhile.
+// focus focuses the first element that a selector finds, even if the page replaces it
+// meanwhile.
 func focus(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](
 		fmt.Sprintf(`document.querySelector(%q).focus()`, selector),
@@ -58,8 +59,8 @@ func paintedIn(p *page, colour string, from, to float64) int {
 	})()`, colour, from, to))
 }
 
-// A value is in force until the next one: a night in which nothing was published is no gap, and the
-// line does not slope across it.
+// A value is in force until the next one: a night without a record is no gap, and the line
+// does not slope across it.
 func TestAValueIsInForceUntilTheNext(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	second := uint64(0)
@@ -88,10 +89,10 @@ func TestAValueIsInForceUntilTheNext(t *testing.T) {
 			`({ e: { prevalence: [x] } })), 0)`: "[1,2]",
 		`m.largestChange([.1, .1, .5, .5, .9, .5].map((x) => ` +
 			`({ e: { prevalence: [x] } })), 0, 2)`: "[1,2]",
-		// News alone is a move: what was learned of the classifier is none.
+		// Only the moved part counts as a change: a revision does not.
 		`m.largestChange([0, .4, .02, .1].map((r) => ({ e: { prevalence: [.5], moved: [r === .1 ` +
 			`? .1 : 0], revised: [r] } })), 0)`: "[2,3]",
-		// The revised line adds what was learned later to what was published before.
+		// The revised line adds later revisions to the published values before them.
 		`m.revised([[.5, 0], [.4, -.1], [.6, 0]].map(([x, r]) => ({ e: { prevalence: [x], ` +
 			`revised: [r] } }))).map((p) => p.e.prevalence[0])`: "[0.4,0.4,0.6]",
 	} {
@@ -118,9 +119,9 @@ func TestASinglePointIsDrawn(t *testing.T) {
 	p.quiet("willReadFrequently")
 }
 
-// Two points that are clicked are explained; the address holds them, and whoever opens
-// it sees the same explanation. Before that the card is about the largest change, or
-// the last alert.
+// Clicking two points must explain the change between them. The address must hold the
+// points, and another reader who opens it sees the same explanation. Before that the card
+// is about the largest change, or the last alert.
 func TestClickedPointsAreExplained(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
 	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
@@ -267,7 +268,7 @@ func TestFiveLinesAreCompared(t *testing.T) {
 	p.quiet("404", "willReadFrequently")
 }
 
-// What a chart shows is saved as rows and as a picture.
+// A chart must be saved as rows and as a picture.
 func TestChartIsSaved(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := filled(t, d, 60)
@@ -322,7 +323,7 @@ func TestChartIsSaved(t *testing.T) {
 	p.quiet("willReadFrequently")
 }
 
-// catchFiles keeps what the page saves in window.saved, and its name.
+// catchFiles stores the file that the page saves in window.saved, with its name.
 func (p *page) catchFiles() {
 	p.do(chromedp.Evaluate[chromedp.Void](`
 		window.saved = null;

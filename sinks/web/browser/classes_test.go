@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Classes that are bare numbers must read as classes, and what the figures mean must be
-// there for those who cannot point at them.
+// Classes that are bare numbers must read as classes, and the meanings of figures must be
+// available without a pointer.
 func TestNumberedClassesAndMeaningsReadWell(t *testing.T) {
 	s := filled(t, newDemo(20, []string{"0", "1"}, 200*time.Millisecond), 40)
 	p := open(t, 400, 860, "light")

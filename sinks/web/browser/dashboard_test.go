@@ -29,8 +29,8 @@ func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
 	s.Write(list)
 }
 
-// answering returns a configuration in which each question that a test does not answer itself is
-// answered from a log out, or with nothing.
+// answering returns a configuration that answers the remaining questions from a log out, or
+// with nothing.
 func answering(c web.Config, log *webtest.Log) web.Config {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
@@ -96,7 +96,7 @@ func filled(t testing.TB, d *demo, rounds int) *web.Server {
 	return s
 }
 
-// someSinks are a follower that is held up, and what is none.
+// someSinks are followers, one of them held up and one without a state.
 func someSinks() []request.State {
 	return []request.State{
 		{Name: "GQL_ESTIMATES", Condition: request.Delivering},

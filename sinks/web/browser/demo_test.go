@@ -31,7 +31,7 @@ type demo struct {
 	events   map[string]uint64
 	refused  map[string]uint64
 	steps    uint64
-	switchAt int // the round in which the model version changes
+	switchAt int // the round of a new model version
 	round    int
 }
 
@@ -158,7 +158,7 @@ func (d *demo) estimate(i int, method string, shares []float64) quant.Estimate {
 	return e
 }
 
-// blurred is what a classifier that errs would count.
+// blurred returns the counts of a classifier that errs.
 func (d *demo) blurred(shares []float64) []float64 {
 	out := make([]float64, len(shares))
 	for k, p := range shares {
@@ -180,7 +180,7 @@ func (d *demo) count() {
 	}
 }
 
-// status is what a run loop would say now.
+// status returns the present status of a run loop.
 func (d *demo) status() web.Status {
 	wave := 0.5 + 0.5*math.Sin(float64(d.round)/9)
 	return web.Status{
@@ -210,7 +210,7 @@ func (d *demo) status() web.Status {
 	}
 }
 
-// confusion has labels of which most are right, and each class is taken for the next one at times.
+// confusion has labels; most are right, and each class is sometimes taken for the next one.
 func (d *demo) confusion() web.Confusion {
 	counts := func(right uint64) web.Counts {
 		c := web.NewCounts(len(d.classes))

@@ -18,8 +18,8 @@ var pastEnd = time.Date(2026, 5, 28, 20, 0, 0, 0, time.UTC)
 
 const pastDays = 90
 
-// past answers as the follower of roll-ups would, by hour, or by minute where two days or
-// less are asked for. It keeps what it was asked.
+// past answers like the follower of roll-ups: by hour, or by minute for two days or less.
+// It stores the requests.
 type past struct {
 	mu    sync.Mutex
 	asked []sinks.RollupQuery

@@ -28,8 +28,8 @@ var looks = []look{
 	{"phone-dark", "dark", 400, true},
 }
 
-// states are what pages can show: an address, what must be there, and what Tab must reach
-// where all of it has room.
+// states are the states of pages: an address, the elements on it, and the elements that Tab
+// must reach on a wide screen.
 var states = []struct {
 	name, address, there string
 	reached              []string
@@ -102,8 +102,9 @@ var states = []struct {
 	{"no-page", "#/none", `main .note, main h1`, []string{"Communities"}},
 }
 
-// Whatever a page shows must fit in light and dark, on a screen and on a phone, and must be
-// reached by Tab alone, in sight and with a ring around it. With AXE it must be accessible.
+// Every state of a page must fit in light and dark, on a screen and on a phone. Tab alone
+// must reach every element, in sight and with a ring around it. With AXE it must be
+// accessible.
 func TestEveryStateInEveryLook(t *testing.T) {
 	d := newDemo(12, fiveClasses, 15*time.Second)
 	s := serve(
@@ -167,7 +168,7 @@ func TestEveryStateInEveryLook(t *testing.T) {
 	}
 }
 
-// tabThrough presses Tab until the focus has been round, and returns what had it.
+// tabThrough presses Tab until the focus has been round, and returns the focused elements.
 func (p *page) tabThrough() string {
 	p.t.Helper()
 	var reached []string

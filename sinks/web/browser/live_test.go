@@ -60,7 +60,7 @@ func rowText(name string) string {
 	)
 }
 
-// The list shows what was written before it was opened and what is written then.
+// The list must show records from before it was opened, and new ones.
 func TestListFollowsWhatIsWritten(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Pipeline: "live"})
 	put(t, s, one("alpha", 1, 0.25), one("beta", 1, 0.5))
@@ -86,8 +86,8 @@ func TestListFollowsWhatIsWritten(t *testing.T) {
 	p.quiet()
 }
 
-// report pushes a status whenever the page has not got there yet: the list reads
-// anew when a status says that something was written.
+// report pushes a status until the page has got there: the list reads again when a status
+// names new records.
 func (p *page) report(s *web.Server, there func() bool) {
 	p.t.Helper()
 	p.reports(s, running, there)
@@ -295,8 +295,8 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 	p.quiet()
 }
 
-// After a restart of the server the page comes back by itself, with what the new
-// server has.
+// After a restart of the server the page must recover by itself, with the data of the new
+// server.
 func TestPageSurvivesARestart(t *testing.T) {
 	config := web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: twoClasses}
 	log := &webtest.Log{}
@@ -476,7 +476,7 @@ func TestThemeIsKept(t *testing.T) {
 	p.quiet()
 }
 
-// What there is not must be said, not left blank.
+// A page without data must say so, and not be blank.
 func TestEmptyPagesSaySo(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	p := open(t, 1000, 800, "light")

@@ -20,7 +20,7 @@ func manyClasses(k int) []string {
 	return out
 }
 
-// shared is an estimate whose first class has a share, and whose others share the rest
+// shared is an estimate with a share for the first class; the other classes divide the rest
 // unevenly.
 func shared(community string, position uint64, k int, first float64) quant.Estimate {
 	e := one(community, position, first)
@@ -86,7 +86,7 @@ func TestBarsAreTheShares(t *testing.T) {
 	}
 }
 
-// drawnBar is what a bar shows: widths in pixels, colours, and the shares of the row.
+// drawnBar is a bar as drawn: widths in pixels, colours, and the shares of the row.
 type drawnBar struct {
 	Width  float64
 	Parts  []float64

@@ -14,7 +14,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// What the server says of itself stands on every page: a full disk is not "live".
+// The headline with the server's own state must be on every page: a full disk is not
+// "live".
 func TestTheHeadlineIsOnEveryPage(t *testing.T) {
 	full := []request.State{{
 		Name: "GQL", Condition: request.Holding, Since: time.Now(),
@@ -38,7 +39,8 @@ func TestTheHeadlineIsOnEveryPage(t *testing.T) {
 	p.shot("headline")
 }
 
-// The keyboard alone goes through a chart, zooms into it and picks what is explained.
+// With the keyboard alone a reader can move along a chart, zoom into it and pick the points
+// to explain.
 func TestTheKeyboardWorksInAChart(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
 	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
@@ -63,7 +65,8 @@ func TestTheKeyboardWorksInAChart(t *testing.T) {
 	p.axe()
 }
 
-// A chart to embed shows what its address says, on a page of its own that fits its frame.
+// An embedded chart must show the state of its address, on a page of its own that fits its
+// frame.
 func TestAChartIsEmbedded(t *testing.T) {
 	s := serve(t, web.Config{
 		HTTP: web.HTTP{Public: []string{"alpha"}}, Classes: twoClasses,
@@ -92,8 +95,8 @@ func TestAChartIsEmbedded(t *testing.T) {
 	p.quiet()
 }
 
-// The classifier page says which class is taken for which: over all labels, of the community that
-// is chosen, and over time. The choice stays when the page loads anew.
+// The classifier page must show the confusion of classes: over all labels, of the chosen
+// community, and over time. The choice must stay when the page loads again.
 func TestTheClassifierPageShowsConfusion(t *testing.T) {
 	for _, classes := range [][]string{fiveClasses, manyClasses(12)} {
 		d := newDemo(15, classes, 15*time.Second)

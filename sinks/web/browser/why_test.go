@@ -139,8 +139,8 @@ func TestChangesOnAPageAgree(t *testing.T) {
 	p.quiet()
 }
 
-// The card must explain the two points that are chosen, by keyboard too, show what
-// cannot be explained, and fit every width in either scheme with a silent console.
+// The card must explain the two chosen points, by keyboard too, name causes without an
+// explanation, and fit every width in either scheme with a silent console.
 func TestWhyItMoved(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
 	s := serve(t, web.Config{

@@ -26,7 +26,7 @@ func alertAt(community string, position uint64) []alerts.Transition {
 	return []alerts.Transition{x}
 }
 
-// savePicture writes what was saved last, if the test was asked for pictures.
+// savePicture writes the last saved picture, if the test was asked for pictures.
 func (p *page) savePicture(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -46,7 +46,8 @@ func (p *page) savePicture(name string) {
 	}
 }
 
-// The list must say what moved within a day, lead there, and order names as people do.
+// The list must name the communities that moved within a day, link to them, and sort names
+// with numbers in natural order.
 func TestMoversAndNaturalOrder(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range 12 {
@@ -115,8 +116,8 @@ func TestTrendsShareAScale(t *testing.T) {
 	p.quiet()
 }
 
-// From the first second a long step says what it does, on every page; a stream without
-// events says how to fill it.
+// From the first second a long step must report its task, on every page. A stream without
+// events must explain how to fill it.
 func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222"})
 	s.Status(web.Status{State: "running"})
@@ -144,7 +145,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p.reports(
 		s,
 		func(uint64) web.Status { return web.Status{State: "running"} },
-		func() bool { // the same beside a community without members
+		func() bool { // the same next to a community without members
 			return eval[bool](
 				p,
 				rowText("everyone")+`.includes("not published") && `+
@@ -179,8 +180,8 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p.quiet()
 }
 
-// Alerts that cannot fire must say why, in which communities, and lead there; one that
-// fired leads to its moment.
+// Alerts that cannot fire must say why, name the communities, and link to them. An alert
+// that fired must link to its moment.
 func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	before := func(_ context.Context, community, _ string, at time.Time) (quant.Estimate, bool,
 		error,
@@ -283,7 +284,7 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	p.quiet()
 }
 
-// refusedEntries are what a quarantine holds: an event and a whole message.
+// refusedEntries are entries of a quarantine: an event and a whole message.
 func refusedEntries(context.Context, string, int) ([]web.QuarantineEntry, error) {
 	return []web.QuarantineEntry{
 		{
