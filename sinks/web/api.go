@@ -90,7 +90,7 @@ const positionMax = 1<<53 - 1
 func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
 	after := q.number("after", 0, 0, positionMax)
-	if len(names) > namesMax {
+	if len(q.query["community"]) > namesMax {
 		q.bad("community: name up to %d, or none for all", namesMax)
 	}
 	if q.err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -194,4 +195,23 @@ func TestCloseFreesTheAddressAtOnce(t *testing.T) {
 		t.Errorf("closing again: %v", err)
 	}
 	s.Write([]quant.Estimate{estimate("a", "auto", 1, 0.5)})
+}
+
+// As many communities as the description allows may be named, repeated ones counted.
+func TestChangesOfTooManyNamesAreRefused(t *testing.T) {
+	s := serve(t, nil)
+	for names, want := range map[int]int{
+		namesMax:     http.StatusOK,
+		namesMax + 1: http.StatusBadRequest,
+	} {
+		reply, err := newHTTP(t).Get(
+			s.URL() + "api/v1/estimates?after=0" + strings.Repeat("&community=a", names))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Errorf("%d names: code %d, want %d", names, reply.StatusCode, want)
+		}
+	}
 }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"gqlstream/sinks/alerts"
@@ -24,6 +27,10 @@ type silenceAsked struct {
 	For string `json:"for"` // such as 2h
 }
 
+var silenceFields = []string{
+	"rule", "community", "class", "for", "until", "by", "why", "acknowledge",
+}
+
 // serveSilence writes a silence or an acknowledgement to the log. The media type is one that pages
 // of other sites cannot send without being asked first, which this server refuses.
 func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
@@ -36,10 +43,8 @@ func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnsupportedMediaType, "a silence must be application/json")
 		return
 	}
-	var asked silenceAsked
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, silenceBytesMax))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&asked); err != nil {
+	asked, err := readSilence(http.MaxBytesReader(w, r.Body, silenceBytesMax))
+	if err != nil {
 		fail(w, http.StatusBadRequest,
 			`want {"rule":"jump","community":"north","class":"*",`+
 				`"for":"2h","by":"anna","why":"..."}`)
@@ -60,6 +65,27 @@ func (s *Server) serveSilence(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, q)
+}
+
+// readSilence decodes a request. It refuses unknown fields, fields in other letters, null and empty
+// texts: a community or a class that is left out stands for all of them, and an empty one does not
+// say so.
+func readSilence(body io.Reader) (asked silenceAsked, err error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return asked, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return asked, err
+	}
+	for name, value := range fields {
+		empty := value == nil || value == "" && name != "why"
+		if empty || !slices.Contains(silenceFields, name) {
+			return asked, fmt.Errorf("field %q is unknown or empty", name)
+		}
+	}
+	return asked, json.Unmarshal(text, &asked)
 }
 
 // decision completes a request, or explains its mistake.

@@ -49,6 +49,10 @@ func TestAlertsAreSilencedThroughTheAPI(t *testing.T) {
 		`{"rule":"jump","for":"99999h","by":"anna"}`:                         422,
 		`{"rule":"jump","for":"2h","until":"2027-01-01T00:00:00Z","by":"a"}`: 422,
 		`{"rule":"jump","for":"2h","by":"anna","extra":1}`:                   400,
+		`{"rule":"jump","for":"2h","by":"anna","community":null}`:            400,
+		`{"rule":"jump","for":"2h","by":"anna","community":""}`:              400,
+		`{"rule":"jump","for":"2h","by":"anna","Community":"north"}`:         400,
+		`{"rule":"jump","for":"2h","by":"anna"} {}`:                          400,
 		`silence`: 400,
 	} {
 		if code := post(body, kind); code != want || note != "" {
