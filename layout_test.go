@@ -264,23 +264,53 @@ func TestImportTableNamesExistingPackages(t *testing.T) {
 	}
 }
 
-// The door of the house must name every room.
+// docs/architecture.md must name every package.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
-	door, err := os.ReadFile("docs/architecture.md")
+	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(mayImport)) {
 		if !slices.Contains(testSupport, dir) && !strings.HasPrefix(dir, "examples/") &&
 			dir != "sinks/web/browser" &&
-			!strings.Contains(string(door), "`"+dir+"`") &&
-			!strings.Contains(string(door), "`"+path.Base(dir)+"`") {
+			!strings.Contains(string(page), "`"+dir+"`") &&
+			!strings.Contains(string(page), "`"+path.Base(dir)+"`") {
 			t.Errorf("docs/architecture.md does not name %s", dir)
 		}
 	}
 }
 
-// Only the few files that are meant to may know Arrow's types.
+// errorWords are names of packages that users know as well: commands, keys and things.
+var errorWords = []string{
+	"alerts", "ask", "checkpoint", "classifier", "communities", "evaluate", "explain", "group",
+	"notify", "simulate",
+}
+
+// Users do not know packages: no error or message may begin with the name of its package. A
+// panic may, since it reports a mistake in the code.
+func TestMessagesNameNoPackage(t *testing.T) {
+	for _, s := range sources(t) {
+		name := s.file.Name.Name
+		if s.test || slices.Contains(errorWords, name) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
+					return false
+				}
+			}
+			text, ok := n.(*ast.BasicLit)
+			if ok && text.Kind == token.STRING && strings.HasPrefix(text.Value[1:], name+": ") {
+				t.Errorf("%v: %s begins with the name of a package",
+					s.set.Position(text.Pos()), text.Value)
+			}
+			return true
+		})
+	}
+}
+
+// Only the files in arrowFiles may use Arrow's types.
 func TestArrowStaysInItsFiles(t *testing.T) {
 	for _, s := range sources(t) {
 		inArrow := slices.ContainsFunc(s.imports(), func(p string) bool {

@@ -18,7 +18,7 @@ import (
 // rules, in theirs. Every View and Delta becomes invalid. An error changes nothing.
 func (s *Store) SetCommunities(rules []Rule) error {
 	if err := validateRules(rules); err != nil {
-		return fmt.Errorf("graphstore: set communities: %w", err)
+		return fmt.Errorf("set communities: %w", err)
 	}
 	wanted := make(map[string]Rule, len(rules))
 	for _, r := range rules {
@@ -37,12 +37,12 @@ func (s *Store) SetCommunities(rules []Rule) error {
 	}
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return stays[r.Name] })
 	if n := len(stay) + len(fresh); n > s.config.Limits.Communities {
-		return fmt.Errorf("graphstore: set communities: %d, above the limit of %d",
+		return fmt.Errorf("set communities: %d, above the limit of %d",
 			n, s.config.Limits.Communities)
 	}
 	joins, ok := s.findMembers(fresh, free)
 	if !ok {
-		return fmt.Errorf("graphstore: set communities: more memberships than %d",
+		return fmt.Errorf("set communities: more memberships than %d",
 			s.config.Limits.Memberships)
 	}
 	s.members = newMembers(s.members.most, len(s.members.of))

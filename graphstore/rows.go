@@ -321,7 +321,7 @@ func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 func EncodeRows[T any](rows []T) ([]byte, error) {
 	data, err := encodeTable(RowRecords(slices.Values(rows)))
 	if err != nil {
-		return nil, fmt.Errorf("graphstore: encode rows: %w", err)
+		return nil, fmt.Errorf("encode rows: %w", err)
 	}
 	return data, nil
 }
@@ -334,7 +334,7 @@ func ReadRows[T any](data []byte) (rows []T, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("graphstore: %w", err)
+		return nil, err
 	}
 	return rows, nil
 }

@@ -38,7 +38,7 @@ func (w View) Sections() []Section {
 func (s Section) Encode() ([]byte, error) {
 	data, err := encodeTable(s.store.table(s.Table, nil).records)
 	if err != nil {
-		return nil, fmt.Errorf("graphstore: encode table %s: %w", s.Table, err)
+		return nil, fmt.Errorf("encode table %s: %w", s.Table, err)
 	}
 	return data, nil
 }

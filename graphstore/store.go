@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
@@ -35,7 +34,7 @@ type parts struct {
 // New returns an empty store, or every violation in the configuration.
 func New(config Config) (*Store, error) {
 	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("graphstore: %w", err)
+		return nil, err
 	}
 	config = config.withDefaults()
 	s := &Store{config: config, parts: parts{

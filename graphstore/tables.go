@@ -130,7 +130,7 @@ func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 		err = s.members.loadEgos(s.graph())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("graphstore: load: %w", err)
+		return nil, fmt.Errorf("load: %w", err)
 	}
 	return s, nil
 }

@@ -3,7 +3,6 @@ package incremental
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -58,12 +57,12 @@ type Result struct {
 // New returns a cold core that has seen nothing.
 func New(config Config) (*Core, error) {
 	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("incremental: %w", err)
+		return nil, err
 	}
 	config = config.WithDefaults()
 	store, err := graphstore.New(config.store())
 	if err != nil {
-		return nil, fmt.Errorf("incremental: %w", err)
+		return nil, err
 	}
 	core := &Core{
 		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy,

@@ -50,7 +50,7 @@ func restoreTables(config Config, sections map[string][]byte) (*Core, coreRow, e
 	}
 	if err != nil {
 		c.Close()
-		return nil, state, fmt.Errorf("incremental: restore: %w", err)
+		return nil, state, fmt.Errorf("restore: %w", err)
 	}
 	return c, state, nil
 }
@@ -76,7 +76,7 @@ func restoreCold(config Config, sections map[string][]byte) (*Core, coreRow, err
 	}
 	if err != nil {
 		c.Close()
-		return nil, state, fmt.Errorf("incremental: restore: %w", err)
+		return nil, state, fmt.Errorf("restore: %w", err)
 	}
 	return c, state, nil
 }

@@ -78,7 +78,7 @@ func Encode(sections []Section) (err error) {
 			continue
 		}
 		if s.Data, err = s.encode(); err != nil {
-			return fmt.Errorf("incremental: section %s: %w", s.Name, err)
+			return fmt.Errorf("section %s: %w", s.Name, err)
 		}
 		s.encode = nil
 	}
@@ -166,7 +166,7 @@ func Restore(config Config, sections map[string][]byte) (*Core, error) {
 	if err == nil && state.Engine != "" {
 		if err = c.restoreLive(state.Engine, sections); err != nil {
 			c.Close()
-			return nil, fmt.Errorf("incremental: restore: %w", err)
+			return nil, fmt.Errorf("restore: %w", err)
 		}
 	}
 	return c, err

@@ -91,13 +91,13 @@ func OpenJetStream(
 	if c.Identity != nil {
 		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {
 			return nil, fmt.Errorf(
-				"ingest: identity of stream %s at %d given for reading stream %s from %d",
+				"identity of stream %s at %d given for reading stream %s from %d",
 				id.Stream, id.Position, c.Stream, c.From.Position)
 		}
 	}
 	stream, err := js.Stream(ctx, c.Stream)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: %w", c.Stream, err)
+		return nil, fmt.Errorf("stream %s: %w", c.Stream, err)
 	}
 	until, err := lastWanted(stream, c)
 	if err != nil {
@@ -147,7 +147,7 @@ func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, err
 	case c.Until == 0:
 		return last, nil
 	case c.Until > last && !c.UntilLast:
-		return 0, fmt.Errorf("ingest: stream %s ends at position %d, before %d: %w",
+		return 0, fmt.Errorf("stream %s ends at position %d, before %d: %w",
 			c.Stream, last, c.Until, ErrPastEnd)
 	}
 	return min(c.Until, last), nil
@@ -356,7 +356,7 @@ func (s *JetStreamSource) stepped(b *event.Batch) {
 
 // fail empties the partly filled batch and makes err final.
 func (s *JetStreamSource) fail(b *event.Batch, err error) error {
-	s.err = fmt.Errorf("ingest: after position %d: %w", s.read.Position, err)
+	s.err = fmt.Errorf("after position %d: %w", s.read.Position, err)
 	b.Reset()
 	b.First, b.Last = 1, 0
 	return s.err

@@ -16,7 +16,7 @@ import (
 // ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log
 // that was read before. No message of it was applied. Going on would mix two histories, so the
 // pipeline must stop.
-var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
+var ErrWrongHistory = errors.New("the stream is not the log that was read before")
 
 // ErrPastEnd says that the stream does not have a requested position yet.
 var ErrPastEnd = errors.New("the stream does not go so far")
@@ -51,7 +51,7 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 	}
 	m, err := s.GetMsg(ctx, uint64(p))
 	if err != nil {
-		return id, fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, p, err)
+		return id, fmt.Errorf("stream %s: message %d: %w", id.Stream, p, err)
 	}
 	id.Position, id.Digest = p, Digest{Message: messageDigest(m.Subject, m.Time, m.Data)}
 	return id, nil
@@ -66,7 +66,7 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 			return id.wrong("it does not exist any more")
 		}
 		if err != nil {
-			return fmt.Errorf("ingest: stream %s: %w", id.Stream, err)
+			return fmt.Errorf("stream %s: %w", id.Stream, err)
 		}
 		_, err = id.check(ctx, s)
 		return err
@@ -125,7 +125,7 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		return received, id.gone(ctx, s, Range{id.Position, id.Position})
 	}
 	if err != nil {
-		return received, fmt.Errorf("ingest: stream %s: message %d: %w",
+		return received, fmt.Errorf("stream %s: message %d: %w",
 			id.Stream, id.Position, err)
 	}
 	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest.Message {
@@ -172,7 +172,7 @@ func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) er
 	return insist(ctx, func() error {
 		s, err := js.Stream(ctx, places[0].Stream)
 		if err != nil {
-			return fmt.Errorf("ingest: stream %s: %w", places[0].Stream, err)
+			return fmt.Errorf("stream %s: %w", places[0].Stream, err)
 		}
 		return checkKept(ctx, s, places)
 	})
@@ -238,7 +238,7 @@ func (s *JetStreamSource) finalError(cause error) error {
 	case errors.Is(cause, jetstream.ErrStreamNotFound):
 		return s.began.wrong("it does not exist any more")
 	case nc.IsClosed():
-		return fmt.Errorf("ingest: stream %s: %w, after: %w",
+		return fmt.Errorf("stream %s: %w, after: %w",
 			s.began.Stream, nats.ErrConnectionClosed, cause)
 	case errors.Is(cause, jetstream.ErrNoHeartbeat):
 		_ = nc.ForceReconnect() // an error means that it is closed; the next attempt reports that
@@ -253,7 +253,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 		defer cancel()
 		stream, err := s.feed.JS.Stream(ctx, s.began.Stream)
 		if err != nil {
-			return fmt.Errorf("ingest: stream %s: %w", s.began.Stream, err)
+			return fmt.Errorf("stream %s: %w", s.began.Stream, err)
 		}
 		if !s.given {
 			id, err := identityAt(ctx, stream, s.began.Position)

@@ -71,7 +71,7 @@ func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
 		jetstream.WithPublishAsyncTimeout(
 			request.AnswerWaitMax)) // the broker drops a repeat of a stored message by its id
 	if err != nil {
-		return nil, fmt.Errorf("ingest: publish: %w", err)
+		return nil, fmt.Errorf("publish: %w", err)
 	}
 	return &Publisher{config: c, js: js}, nil
 }
@@ -80,7 +80,7 @@ func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
 // about an older message, which it names; it is final.
 func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	if int(o.Kind) >= event.Kinds {
-		return fmt.Errorf("ingest: publish: no such kind of event as %v", o.Kind)
+		return fmt.Errorf("publish: no such kind of event as %v", o.Kind)
 	}
 	m := nats.NewMsg(broker.Subject(p.config.Stream, o.Kind))
 	if o.ContentType != "" {
@@ -150,7 +150,7 @@ func (p *Publisher) settle(ctx context.Context) {
 		ack, err = p.repeat(ctx, oldest, err)
 	}
 	if err != nil {
-		p.err = fmt.Errorf("ingest: publish as producer %s: message %d (%d are stored): %w",
+		p.err = fmt.Errorf("publish as producer %s: message %d (%d are stored): %w",
 			p.config.Producer, p.stored+1, p.stored, err)
 		return
 	}

@@ -85,11 +85,11 @@ func NewQuarantineWriter(
 	w := &QuarantineWriter{names: names, waiting: make(chan []*nats.Msg, 1)}
 	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: quarantine: %w", err)
+		return nil, fmt.Errorf("quarantine: %w", err)
 	}
 	log, err := js.Stream(ctx, names.Log)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: %w", names.Log, err)
+		return nil, fmt.Errorf("stream %s: %w", names.Log, err)
 	}
 	w.js, w.log = js, broker.LogName(log)
 	w.names.Replicas = cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas)
@@ -100,7 +100,7 @@ func NewQuarantineWriter(
 		_, err = js.UpdateStream(ctx, config)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
+		return nil, fmt.Errorf("stream %s: %w", names.Quarantine, err)
 	}
 	return w, nil
 }
@@ -157,7 +157,7 @@ func (w *QuarantineWriter) Run(ctx context.Context) error {
 		select {
 		case entries := <-w.waiting:
 			if err := w.store(ctx, entries); err != nil {
-				return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
+				return fmt.Errorf("write to the quarantine: %w", broker.ExplainError(err))
 			}
 		case <-ctx.Done():
 			return nil
@@ -266,7 +266,7 @@ func (w *QuarantineWriter) newest(
 		return place{}, nil
 	}
 	if err != nil {
-		return place{}, fmt.Errorf("ingest: stream %s: last of %s: %w",
+		return place{}, fmt.Errorf("stream %s: last of %s: %w",
 			w.names.Quarantine, subject, err)
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
@@ -376,7 +376,7 @@ func quarantineEntry(
 	more, err3 := strconv.Atoi(cmp.Or(h.Get(headerMore), "0"))
 	bytes, err4 := strconv.Atoi(cmp.Or(h.Get(headerBytes), strconv.Itoa(len(original))))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
+		return QuarantineEntry{}, fmt.Errorf("quarantine entry %d: %w", sequence, err)
 	}
 	return QuarantineEntry{
 		Sequence: sequence, Kind: subject[strings.LastIndexByte(subject, '.')+1:],

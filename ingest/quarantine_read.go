@@ -45,7 +45,7 @@ func OpenQuarantine(
 ) (*Quarantine, error) {
 	stream, err := js.Stream(ctx, names.Quarantine)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
+		return nil, fmt.Errorf("stream %s: %w", names.Quarantine, err)
 	}
 	return &Quarantine{js: js, names: names, stream: stream}, nil
 }
@@ -95,11 +95,11 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	m, err := q.stream.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) ||
 		(err == nil && m.Subject == q.subjects()+quarantineRetried) {
-		return QuarantineEntry{}, fmt.Errorf("ingest: no such entry in the quarantine: %d",
+		return QuarantineEntry{}, fmt.Errorf("no such entry in the quarantine: %d",
 			sequence)
 	}
 	if err != nil {
-		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
+		return QuarantineEntry{}, fmt.Errorf("quarantine entry %d: %w", sequence, err)
 	}
 	retried, err := q.retried(ctx)
 	if err != nil {
@@ -146,13 +146,13 @@ func (q *Quarantine) Retry(
 	if c.Payload != nil {
 		payload, contentType = c.Payload, c.ContentType
 	} else if len(payload) < e.Bytes {
-		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, "+
+		return 0, fmt.Errorf("retry entry %d: its %d bytes are not in the log any more, "+
 			"or are those of one event of a message; give --file", e.Sequence, e.Bytes)
 	}
 	c.Kind = cmp.Or(c.Kind, e.Kind)
 	kind, ok := event.ParseKind(c.Kind)
 	if !ok {
-		return 0, fmt.Errorf("ingest: retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
+		return 0, fmt.Errorf("retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
 	}
 	place := fmt.Sprintf("%d/%d", e.Position, e.Index)
 	m := &nats.Msg{Subject: broker.Subject(q.names.Log, kind), Header: nats.Header{}, Data: payload}
@@ -163,7 +163,7 @@ func (q *Quarantine) Retry(
 		e.Log, place, e.times, c.Kind, xxhash.Sum64(payload)))
 	ack, err := q.js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, broker.ExplainError(err))
+		return 0, fmt.Errorf("retry entry %d: %w", e.Sequence, broker.ExplainError(err))
 	}
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
@@ -178,7 +178,7 @@ func (q *Quarantine) DropBefore(
 ) (int, error) {
 	log, err := q.js.Stream(ctx, q.names.Log)
 	if err != nil {
-		return 0, fmt.Errorf("ingest: stream %s: %w", q.names.Log, err)
+		return 0, fmt.Errorf("stream %s: %w", q.names.Log, err)
 	}
 	name := broker.LogName(log)
 	var older []uint64
@@ -194,7 +194,7 @@ func (q *Quarantine) DropBefore(
 	for _, sequence := range older {
 		err := q.stream.SecureDeleteMsg(ctx, sequence)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return 0, fmt.Errorf("ingest: delete quarantine entry %d: %w", sequence, err)
+			return 0, fmt.Errorf("delete quarantine entry %d: %w", sequence, err)
 		}
 	}
 	return len(older), nil
@@ -207,7 +207,7 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
 	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))
 	if _, err := q.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("ingest: mark entry %d as retried: %w",
+		return fmt.Errorf("mark entry %d as retried: %w",
 			e.Sequence, broker.ExplainError(err))
 	}
 	return nil
@@ -232,7 +232,7 @@ func (q *Quarantine) each(
 	err := feed.Each(ctx, max(from, 1)-1,
 		func(m request.Message) (further bool, err error) { return true, visit(m) })
 	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+		return fmt.Errorf("stream %s: %w", q.names.Quarantine, err)
 	}
 	return nil
 }

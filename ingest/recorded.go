@@ -26,7 +26,7 @@ func RecordLimits(
 ) (event.Limits, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
-		return want, fmt.Errorf("ingest: stream %s: %w", stream, err)
+		return want, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if have, err := recordedLimits(s.CachedInfo().Config); err != nil || have != (event.Limits{}) {
 		return have, err
@@ -42,7 +42,7 @@ func RecordLimits(
 func NameLog(ctx context.Context, js jetstream.JetStream, stream, name string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", stream, err)
+		return fmt.Errorf("stream %s: %w", stream, err)
 	}
 	return record(ctx, js, s, broker.LogNameKey, name)
 }
@@ -58,7 +58,7 @@ func record(
 	}
 	config.Metadata[key] = text
 	if _, err := js.UpdateStream(ctx, config); err != nil {
-		return fmt.Errorf("ingest: stream %s: record %s: %w", config.Name, key, err)
+		return fmt.Errorf("stream %s: record %s: %w", config.Name, key, err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func recordedLimits(c jetstream.StreamConfig) (l event.Limits, err error) {
 		return l, nil
 	}
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		return l, fmt.Errorf("ingest: stream %s: metadata %s: %w", c.Name, limitsKey, err)
+		return l, fmt.Errorf("stream %s: metadata %s: %w", c.Name, limitsKey, err)
 	}
 	return l, nil
 }
@@ -85,7 +85,7 @@ const ticksKey = "gqlstream.ticks"
 func TickSecret(ctx context.Context, js jetstream.JetStream, stream string) (string, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
-		return "", fmt.Errorf("ingest: stream %s: %w", stream, err)
+		return "", fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if secret := s.CachedInfo().Config.Metadata[ticksKey]; secret != "" {
 		return secret, nil
@@ -131,10 +131,10 @@ func (r Range) String() string {
 func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", stream, err)
+		return fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if state := s.CachedInfo().State; uint64(r.Last) > state.LastSeq {
-		return fmt.Errorf("ingest: skip %s: stream %s has the messages %d to %d",
+		return fmt.Errorf("skip %s: stream %s has the messages %d to %d",
 			r, stream, state.FirstSeq, state.LastSeq)
 	}
 	list, err := skippedMessages(s.CachedInfo().Config)
@@ -142,7 +142,7 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, r Range) e
 		return err
 	}
 	if len(list) >= skippedMax {
-		return fmt.Errorf("ingest: skip %s: stream %s already skips %d ranges, the maximum",
+		return fmt.Errorf("skip %s: stream %s already skips %d ranges, the maximum",
 			r, stream, skippedMax)
 	}
 	return record(ctx, js, s, skippedKey, append(list, r).String())
@@ -183,7 +183,7 @@ func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
 		r, ok := ParseRange(one)
 		if !ok {
 			return nil,
-				fmt.Errorf("ingest: stream %s: metadata %s: %q is neither a position nor a range",
+				fmt.Errorf("stream %s: metadata %s: %q is neither a position nor a range",
 					c.Name, skippedKey, one)
 		}
 		list = append(list, r)

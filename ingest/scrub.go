@@ -31,7 +31,7 @@ func Scrub(
 ) (s Scrubbed, err error) {
 	info, err := js.Stream(ctx, stream)
 	if err != nil {
-		return s, fmt.Errorf("ingest: stream %s: %w", stream, err)
+		return s, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	state := info.CachedInfo().State
 	s.First = state.FirstSeq

@@ -127,7 +127,7 @@ func answered(text []byte) ([]byte, error) {
 func refuseAnswers(err error) error {
 	return &web.Refusal{
 		Code:    http.StatusUnprocessableEntity,
-		Message: "nothing was published: " + strings.TrimPrefix(err.Error(), "ingest: "),
+		Message: "nothing was published: " + err.Error(),
 	}
 }
 

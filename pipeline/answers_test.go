@@ -35,7 +35,7 @@ func TestAnsweredRowsAreThoseWithALabel(t *testing.T) {
 // A refusal names the line, and no file that the reader does not have.
 func TestRefusedAnswersNameTheLine(t *testing.T) {
 	err := withoutPath(
-		refuseAnswers(errors.New("ingest: /tmp/x/answers.csv:2: class zz")),
+		refuseAnswers(errors.New("/tmp/x/answers.csv:2: class zz")),
 		"/tmp/x/answers.csv",
 	)
 	var refusal *web.Refusal

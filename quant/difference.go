@@ -23,7 +23,7 @@ func Difference(a, b *Estimate) (Estimate, error) {
 		a.Method != b.Method {
 		return Estimate{},
 			fmt.Errorf(
-				"quant: no difference of %q (%s) and %q (%s): both must have an estimate by "+
+				"no difference of %q (%s) and %q (%s): both must have an estimate by "+
 					"one method",
 				a.Community,
 				a.Method,

@@ -198,10 +198,10 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("no preset %q; want density, reference or paper", o.Preset))
 	}
 	if o.Lambda != stats.LambdaAuto && !(o.Lambda >= 0 && o.Lambda <= 1) {
-		errs = append(errs, fmt.Errorf("quant: lambda %v is not between 0 and 1", o.Lambda))
+		errs = append(errs, fmt.Errorf("lambda: %v is not between 0 and 1", o.Lambda))
 	}
 	if o.Confidence != 0 && !(o.Confidence > 0 && o.Confidence < 1) {
-		errs = append(errs, fmt.Errorf("quant: confidence %v is not between 0 and 1", o.Confidence))
+		errs = append(errs, fmt.Errorf("confidence: %v is not between 0 and 1", o.Confidence))
 	}
 	return errors.Join(errs...)
 }

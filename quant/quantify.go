@@ -67,10 +67,10 @@ func (m *method) check(s *stats.Statistics) error {
 	switch {
 	case m.name == Auto:
 		if solve.Sum(s.ClassN) > 0 && s.Posterior == nil {
-			return fmt.Errorf("quant: %s needs posteriors that the statistics do not hold", m.name)
+			return fmt.Errorf("%s needs posteriors, which the statistics do not have", m.name)
 		}
 	case m.rests&onPredictions != 0 && s.Cells(m.reads) == nil:
-		return fmt.Errorf("quant: %s needs cells that the statistics do not hold", m.name)
+		return fmt.Errorf("%s needs cells, which the statistics do not have", m.name)
 	}
 	return nil
 }

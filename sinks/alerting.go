@@ -58,7 +58,7 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	a.begin, err = Newest(ctx, c.JS,
 		ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
 	if err != nil {
-		return nil, fmt.Errorf("sinks: alerts: %w", err)
+		return nil, fmt.Errorf("alerts: %w", err)
 	}
 	if errors.Is(unread, os.ErrNotExist) { // else Open learns whether there is one
 		_ = a.save(ctx,

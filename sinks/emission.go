@@ -150,7 +150,7 @@ func (e *Stored) Estimates() ([]quant.Estimate, error) {
 	decoded := make([]quant.Estimate, len(e.Records))
 	for i, data := range e.Records {
 		if err := json.Unmarshal(data, &decoded[i]); err != nil {
-			return nil, fmt.Errorf("sinks: record %d at position %d: %w", i, e.Position, err)
+			return nil, fmt.Errorf("record %d at position %d: %w", i, e.Position, err)
 		}
 	}
 	e.decoded = decoded

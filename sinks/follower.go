@@ -84,7 +84,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		before := r.After()
 		err := r.follow(ctx)
 		if errors.Is(err, ErrNotOurs) {
-			return fmt.Errorf("sinks: %s: %w", r.config.Name, err)
+			return fmt.Errorf("%s: %w", r.config.Name, err)
 		}
 		if err == nil || ctx.Err() != nil {
 			continue

@@ -75,7 +75,7 @@ func (s *History) Read(
 		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
+		return nil, false, fmt.Errorf("stream %s: %w", records.stream, err)
 	}
 	state, end := info.State, info.State.LastSeq
 	if !q.To.IsZero() {
@@ -202,7 +202,7 @@ func (r reading[T]) visit(
 		return visit(value), nil
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("sinks: read stream %s: %w", r.stream, err)
+		return fmt.Errorf("read stream %s: %w", r.stream, err)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (r reading[T]) lastUpTo(
 		return last, false, nil
 	}
 	if err != nil {
-		return last, false, fmt.Errorf("sinks: stream %s: %w", r.stream, err)
+		return last, false, fmt.Errorf("stream %s: %w", r.stream, err)
 	}
 	if last, ok, err = r.newestUpTo(ctx, stream, key, bound); ok || err != nil {
 		return last, ok, err
@@ -241,7 +241,7 @@ func (r reading[T]) lastUpTo(
 		s, found, err := r.first(ctx, stream, middle)
 		switch {
 		case err != nil:
-			return last, false, fmt.Errorf("sinks: a message of %s: %w", r.subjects[0], err)
+			return last, false, fmt.Errorf("a message of %s: %w", r.subjects[0], err)
 		case !found || s.sequence >= high || !s.foreign && key(&s.value) > bound:
 			high = middle
 		default: // foreign messages come first
@@ -262,7 +262,7 @@ func (r reading[T]) newestUpTo(
 		return s, false, nil
 	}
 	if err != nil {
-		return s, false, fmt.Errorf("sinks: a message of %s: %w", r.subjects[0], err)
+		return s, false, fmt.Errorf("a message of %s: %w", r.subjects[0], err)
 	}
 	s.sequence = m.Sequence
 	ok = m.Header.Get(headerLog) == r.log && unpack(m.Data, &s.value) == nil &&

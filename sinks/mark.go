@@ -82,10 +82,10 @@ func (m *shardMark) nanoseconds() int64 {
 // parseMark reads a mark. Any other message is an error.
 func parseMark(data []byte) (m shardMark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("sinks: mark: %w", err)
+		return m, fmt.Errorf("mark: %w", err)
 	}
 	if m.Part < 1 || m.Part > m.Parts || m.Records < 0 || m.Records > partRecordsMax {
-		return m, errors.New("sinks: mark: part, parts or records are out of range")
+		return m, errors.New("mark: part, parts or records are out of range")
 	}
 	return m, nil
 }
@@ -250,7 +250,7 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 	for shard := range shards {
 		found, err := lastMark(ctx, js, c.Names, shard, Mark{})
 		if err != nil {
-			return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
+			return Cursor{}, fmt.Errorf("stream %s: %w", c.Names.Estimates, err)
 		}
 		position, sequence := found.complete(), found.Sequence-1
 		if position == 0 || found.Log != c.Log {
@@ -270,7 +270,7 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 	}
 	stream, _, err := leader(ctx, js, c.Names.Estimates)
 	if err != nil {
-		return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
+		return Cursor{}, fmt.Errorf("stream %s: %w", c.Names.Estimates, err)
 	}
 	// else the feed reads from the beginning
 	if m, err := stream.GetMsg(ctx, newest.Sequence); err == nil {

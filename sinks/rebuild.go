@@ -165,7 +165,7 @@ func (r *Rebuild) batches(ctx context.Context, hole func(), visit func(*storedBa
 func (r *Rebuild) Made(shard int, e *Emission) (batches [][]rebuiltMessage, err error) {
 	mark, known := r.marks[shard]
 	if !known {
-		return nil, fmt.Errorf("sinks: no mark of shard %d is left", shard)
+		return nil, fmt.Errorf("no mark of shard %d is left", shard)
 	}
 	w := &Writer{config: WriterConfig{
 		Streams: StreamsConfig{Names: r.names}, Shard: shard, Log: r.log,
@@ -255,7 +255,7 @@ func Replace(ctx context.Context, js jetstream.JetStream, names Names, path stri
 	in := gob.NewDecoder(bufio.NewReader(file))
 	var config jetstream.StreamConfig
 	if err := in.Decode(&config); err != nil {
-		return fmt.Errorf("sinks: %s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := js.DeleteStream(ctx, config.Name); err != nil &&
 		!errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -270,7 +270,7 @@ func Replace(ctx context.Context, js jetstream.JetStream, names Names, path stri
 		if err := in.Decode(&list); errors.Is(err, io.EOF) {
 			return os.Remove(path)
 		} else if err != nil {
-			return fmt.Errorf("sinks: %s: %w", path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		var batch []*nats.Msg
 		for _, m := range list {
@@ -279,7 +279,7 @@ func Replace(ctx context.Context, js jetstream.JetStream, names Names, path stri
 		end, err := publishAfter(ctx, js.Conn(), jetstream.ExpectedLastSubjSeqHeader,
 			last[list[0].Subject], batch)
 		if err != nil {
-			return fmt.Errorf("sinks: stream %s is rebuilt from %s: %w", config.Name, path, err)
+			return fmt.Errorf("stream %s is rebuilt from %s: %w", config.Name, path, err)
 		}
 		last[list[0].Subject] = end - uint64(len(batch)) + 1
 	}

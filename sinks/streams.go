@@ -47,7 +47,7 @@ func tooOld(version string) bool {
 func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
 	if version := js.Conn().ConnectedServerVersion(); tooOld(version) {
 		return fmt.Errorf(
-			"sinks: the NATS server has version %q, and estimates need atomic batches, which "+
+			"the NATS server has version %q, and estimates need atomic batches, which "+
 				"begin with 2.12.0: upgrade the server",
 			version)
 	}
@@ -66,7 +66,7 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 			have.CachedInfo().Config.PersistMode != c.latest().PersistMode) {
 		if err := js.DeleteStream(ctx, c.latest().Name); err != nil &&
 			!errors.Is(err, jetstream.ErrStreamNotFound) {
-			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
+			return fmt.Errorf("bucket %s: %w", c.Names.Latest, err)
 		}
 	}
 	_, err = ensureStream(ctx, js, c.latest())
@@ -156,7 +156,7 @@ func ensureStream(
 		err = request.AuditReplicas(stream, want.Replicas)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sinks: %w", err)
+		return nil, err
 	}
 	have := stream.CachedInfo().Config
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression &&
@@ -178,7 +178,7 @@ func ensureStream(
 	have.Compression = want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
 		return nil, fmt.Errorf(
-			"sinks: stream %s was made with settings of an earlier version, which cannot be "+
+			"stream %s was made with settings of an earlier version, which cannot be "+
 				"changed (%w):"+
 				" delete the stream, or choose another prefix; it is made from the log again",
 			want.Name,
@@ -210,7 +210,7 @@ func NewNames(prefix string) (Names, error) {
 	prefix = cmp.Or(prefix, prefixDefault)
 	if len(prefix) > prefixBytesMax || Token(prefix) != prefix {
 		return Names{}, fmt.Errorf(
-			"sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"",
+			"%q: want at most %d letters, digits, \"-\" and \"_\"",
 			prefix, prefixBytesMax)
 	}
 	upper, lower := strings.ToUpper(prefix), strings.ToLower(prefix)

@@ -67,7 +67,7 @@ func NewWriter(ctx context.Context, js jetstream.JetStream, c WriterConfig) (*Wr
 		return nil, err // which names the stream
 	}
 	if err := w.open(ctx); err != nil {
-		return nil, fmt.Errorf("sinks: stream %s: %w", c.Streams.Names.Estimates, err)
+		return nil, fmt.Errorf("stream %s: %w", c.Streams.Names.Estimates, err)
 	}
 	return w, nil
 }
@@ -174,7 +174,7 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 	}
 	return w.parts(&e, func(m *shardMark, records []*nats.Msg) error {
 		if err := w.store(ctx, *m, records); err != nil {
-			return fmt.Errorf("sinks: stream %s: position %d: %w",
+			return fmt.Errorf("stream %s: position %d: %w",
 				w.config.Streams.Names.Estimates, e.Position, err)
 		}
 		return nil
@@ -188,7 +188,7 @@ func (w *Writer) records(estimates []quant.Estimate) ([]*nats.Msg, error) {
 		e := &estimates[i]
 		data, err := alerts.PlainJSON(e)
 		if err != nil {
-			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
+			return nil, fmt.Errorf("estimate of %q at %d: %w", e.Community, e.Position, err)
 		}
 		records[i] = newMessage(
 			w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)),

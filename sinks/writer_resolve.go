@@ -68,7 +68,7 @@ func (w *Writer) Audit(ctx context.Context) error {
 	if err == nil || request.Passes(err) {
 		return nil
 	}
-	return fmt.Errorf("sinks: stream %s: %w", w.config.Streams.Names.Estimates, err)
+	return fmt.Errorf("stream %s: %w", w.config.Streams.Names.Estimates, err)
 }
 
 // moveWatermark publishes that a shard is complete up to the last emission that was not due.

@@ -120,7 +120,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 			`"cusum > 0": want a threshold above 0`,
 		},
 		{"classes: 2\nstep: {every: -1s}", "step.every: -1s is negative"},
-		{"classes: 2\nnats: {prefix: a.b}", `nats.prefix: sinks: prefix "a.b": want at most 64 ` +
+		{"classes: 2\nnats: {prefix: a.b}", `nats.prefix: "a.b": want at most 64 ` +
 			`letters`},
 		{"classes: 2\nnats: {replicas: 6}", "nats.replicas: 6, want 1 to 5"},
 		{"classes: 2\nnats: {listen: 0.0.0.0:4222}", "can be reached from other hosts"},

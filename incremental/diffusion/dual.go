@@ -2,7 +2,6 @@ package diffusion
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"gqlstream/graphstore"
@@ -68,7 +67,7 @@ func NewDual(config Config) (*Dual, error) {
 		err = errors.Join(err, errors.New("a dual has a function at least"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("diffusion: %w", err)
+		return nil, err
 	}
 	config = config.withDefaults()
 	keep := 1 - config.Alpha

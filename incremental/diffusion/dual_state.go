@@ -60,7 +60,7 @@ func (g *Dual) parts(each int) []DualState {
 // tolerance is that of the state; alpha and the number of functions must equal those of the state.
 func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual, error) {
 	if len(parts) == 0 {
-		return nil, errors.New("diffusion: restore dual: no state")
+		return nil, errors.New("restore dual: no state")
 	}
 	s := &parts[0]
 	config.Tolerance = s.Tolerance
@@ -69,7 +69,7 @@ func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual,
 		return nil, err
 	}
 	if g.keep != s.Keep {
-		return nil, fmt.Errorf("diffusion: restore dual: alpha was %v, is %v", 1-s.Keep, 1-g.keep)
+		return nil, fmt.Errorf("restore dual: alpha was %v, is %v", 1-s.Keep, 1-g.keep)
 	}
 	g.peak = s.Peak
 	g.degreeSum = s.DegreeSum
@@ -81,13 +81,13 @@ func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual,
 	at := 0
 	for i := range parts {
 		if !g.restorePart(view, at, &parts[i]) {
-			return nil, fmt.Errorf("diffusion: restore dual: part %d does not fit %d functions "+
+			return nil, fmt.Errorf("restore dual: part %d does not fit %d functions "+
 				"of %d vertices", i, g.l, view.Vertices())
 		}
 		at += len(parts[i].Most)
 	}
 	if at != len(g.rows) {
-		return nil, fmt.Errorf("diffusion: restore dual: %d vertices, the graph has "+
+		return nil, fmt.Errorf("restore dual: %d vertices, the graph has "+
 			"%d", at, len(g.rows))
 	}
 	g.scan = true // the queue is no state

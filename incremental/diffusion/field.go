@@ -1,8 +1,6 @@
 package diffusion
 
 import (
-	"fmt"
-
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 )
@@ -68,7 +66,7 @@ func Sources(id graphstore.Community, view graphstore.View) (list []SourceChange
 // NewField returns the field of an empty graph without sources.
 func NewField(config Config) (*Field, error) {
 	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("diffusion: %w", err)
+		return nil, err
 	}
 	config = config.withDefaults()
 	keep := 1 - config.Alpha

@@ -160,7 +160,7 @@ func RestoreRelaxation(
 			x.blocks = append(x.blocks, newBlock(1-alpha))
 		}
 		if int(p.Block) != len(x.blocks)-1 {
-			return nil, errors.New("diffusion: restore relaxation: blocks are not in order")
+			return nil, errors.New("restore relaxation: blocks are not in order")
 		}
 		b := &x.blocks[p.Block]
 		b.at = append(b.at, p.Valued...)
@@ -171,7 +171,7 @@ func RestoreRelaxation(
 		if len(b.y) != len(x.blocks[0].y) || len(b.y) > n || x.next > len(b.y) ||
 			len(b.f) != len(b.at) ||
 			!slices.IsSorted(b.at) {
-			return nil, fmt.Errorf("diffusion: restore relaxation: %d values and %d functions at "+
+			return nil, fmt.Errorf("restore relaxation: %d values and %d functions at "+
 				"%d vertices do not fit a graph of %d", len(b.y), len(b.f), len(b.at), n)
 		}
 	}

@@ -49,13 +49,13 @@ func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) 
 	n := view.Vertices()
 	switch {
 	case f.keep != s.Keep:
-		return nil, fmt.Errorf("diffusion: restore field: alpha was %v, is %v", 1-s.Keep, 1-f.keep)
+		return nil, fmt.Errorf("restore field: alpha was %v, is %v", 1-s.Keep, 1-f.keep)
 	case !(s.Lift >= 1 && s.Lift <= liftMax):
-		return nil, fmt.Errorf("diffusion: restore field: bar at %v of the least, want 1 to "+
+		return nil, fmt.Errorf("restore field: bar at %v of the least, want 1 to "+
 			"%v", s.Lift, liftMax)
 	case len(s.Z) != n || len(s.R) != n || len(s.Sources) != len(s.Multiplicities):
 		return nil,
-			fmt.Errorf("diffusion: restore field: %d values, %d residuals and %d sources with %d "+
+			fmt.Errorf("restore field: %d values, %d residuals and %d sources with %d "+
 				"multiplicities; the graph has %d vertices",
 				len(s.Z), len(s.R), len(s.Sources), len(s.Multiplicities), n)
 	}
@@ -66,7 +66,7 @@ func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) 
 	}
 	for i, v := range s.Sources {
 		if int(v) >= n || f.source[v] != 0 {
-			return nil, fmt.Errorf("diffusion: restore field: source at vertex %d of %d", v, n)
+			return nil, fmt.Errorf("restore field: source at vertex %d of %d", v, n)
 		}
 		f.source[v] = s.Multiplicities[i]
 	}

@@ -339,7 +339,7 @@ func Restore(
 		len(e.SharesNoise) != classes*classes || len(e.Tops) != classes ||
 		len(e.Sizes) != cellsOf(classes) ||
 		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
-		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
+		return nil, fmt.Errorf("posteriors: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed
 	s.compute(view, sums, func() { s.sortVertices(view, sums) })

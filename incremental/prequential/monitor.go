@@ -192,7 +192,7 @@ func (m *Monitor) Rows() (rows []Row) {
 func Restore(classes int, rows []Row) (*Monitor, error) {
 	m := New(classes)
 	if len(rows)%classes != 0 || len(rows) > versionsMax*classes {
-		return nil, fmt.Errorf("prequential: %d rows of %d classes", len(rows), classes)
+		return nil, fmt.Errorf("accuracy: %d rows of %d classes", len(rows), classes)
 	}
 	for ; len(rows) > 0; rows = rows[classes:] {
 		v := Version{
@@ -202,12 +202,12 @@ func Restore(classes int, rows []Row) (*Monitor, error) {
 			Degraded: rows[0].Degraded,
 		}
 		if n := len(m.versions); n > 0 && m.versions[n-1].Version >= v.Version {
-			return nil, fmt.Errorf("prequential: version %d after "+
+			return nil, fmt.Errorf("accuracy: version %d after "+
 				"%d", v.Version, m.versions[n-1].Version)
 		}
 		for _, row := range rows[:classes] {
 			if row.Version != v.Version {
-				return nil, fmt.Errorf("prequential: rows of version %d and %d are "+
+				return nil, fmt.Errorf("accuracy: rows of version %d and %d are "+
 					"mixed", v.Version, row.Version)
 			}
 			v.Classes = append(v.Classes, row.Class)

@@ -38,7 +38,7 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	if c.Credentials != "" {
 		credentials, err := readCredentials(c.Credentials)
 		if err != nil {
-			return nil, fmt.Errorf("broker: %s: %w", c.Credentials, err)
+			return nil, fmt.Errorf("%s: %w", c.Credentials, err)
 		}
 		options = append(options, credentials)
 	}
@@ -47,7 +47,7 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New(
-			"broker: a client certificate and its key go together, and one of them is missing")
+			"a client certificate and its key go together, and one of them is missing")
 	}
 	if c.CertFile != "" {
 		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
@@ -63,7 +63,7 @@ func (c *ConnectConfig) ValidateFiles() error {
 			continue
 		}
 		if _, err := os.ReadFile(path); err != nil {
-			errs = append(errs, fmt.Errorf("broker: %w", err))
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
@@ -87,7 +87,7 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(c.URL, options...)
 	if err != nil {
-		return nil, fmt.Errorf("broker: connect to %s: %w",
+		return nil, fmt.Errorf("connect to %s: %w",
 			Redacted(c.URL), redactError(err, c.URL))
 	}
 	return nc, nil

@@ -69,7 +69,7 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	}
 	_ = os.Remove(e.scratch) // left by a process that was killed
 	if err := e.start(options); err != nil {
-		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err),
+		return nil, errors.Join(fmt.Errorf("embedded server in %s: %w", c.Dir, err),
 			e.Close())
 	}
 	return e, nil
@@ -102,7 +102,7 @@ func (e *Embedded) start(options *server.Options) error {
 func (e *Embedded) Connect() (*nats.Conn, error) {
 	nc, err := nats.Connect("", append(connectionOptions(e.log), nats.InProcessServer(e.server))...)
 	if err != nil {
-		return nil, fmt.Errorf("broker: connect to the embedded server: %w", err)
+		return nil, fmt.Errorf("connect to the embedded server: %w", err)
 	}
 	return nc, nil
 }
@@ -132,7 +132,7 @@ func (e *Embedded) Close() error {
 
 func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 	if c.Dir == "" {
-		return nil, errors.New("broker: embedded server without a state directory")
+		return nil, errors.New("embedded server without a state directory")
 	}
 	o := &server.Options{
 		ServerName: "gqlstream",
@@ -162,13 +162,13 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 func ListenAddress(listen string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", 0, fmt.Errorf("broker: embedded server: listen address %q: want host:port, for"+
+		return "", 0, fmt.Errorf("embedded server: listen address %q: want host:port, for"+
 			" example 127.0.0.1:4222: %w", listen, err)
 	}
 	port, err = strconv.Atoi(text)
 	if err != nil || port < 0 || port > math.MaxUint16 {
 		return "", 0, fmt.Errorf(
-			"broker: embedded server: listen address %q: the port must be 0 to"+
+			"embedded server: listen address %q: the port must be 0 to"+
 				" %d",
 			listen,
 			math.MaxUint16,
@@ -176,7 +176,7 @@ func ListenAddress(listen string) (host string, port int, err error) {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return "", 0, fmt.Errorf(
-			"broker: embedded server: listen address %q can be reached from other"+
+			"embedded server: listen address %q can be reached from other"+
 				" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, "+
 				"or run a"+
 				" nats-server with both and connect to it with --nats URL",

@@ -25,11 +25,11 @@ var ErrLocked = errors.New("stop that one, or choose another directory")
 // in whatever way. The file stays: removing it would let two processes lock two files of one name.
 func AcquireLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("broker: state directory: %w", err)
+		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("broker: lock: %w", err)
+		return nil, fmt.Errorf("lock: %w", err)
 	}
 	err = filelock.Acquire(file)
 	if errors.Is(err, filelock.ErrHeld) {

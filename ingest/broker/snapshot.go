@@ -76,7 +76,7 @@ func CopyStream(
 	ctx context.Context, b *Broker, name string, w io.Writer,
 ) (c StreamCopy, err error) {
 	fail := func(err error) (StreamCopy, error) {
-		return c, fmt.Errorf("broker: copy stream %s: %w", name, err)
+		return c, fmt.Errorf("copy stream %s: %w", name, err)
 	}
 	sub, err := b.NC.SubscribeSync(nats.NewInbox())
 	if err != nil {
@@ -116,7 +116,7 @@ func CopyStream(
 
 // RestoreStream creates a stream from a copy. No stream of that name may exist.
 func RestoreStream(ctx context.Context, b *Broker, name string, c StreamCopy, r io.Reader) error {
-	fail := func(err error) error { return fmt.Errorf("broker: restore stream %s: %w", name, err) }
+	fail := func(err error) error { return fmt.Errorf("restore stream %s: %w", name, err) }
 	var to struct {
 		Subject string `json:"deliver_subject"`
 	}

@@ -243,7 +243,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("broker: stream %s is not safe as a log:\n%w", c.Name, errors.Join(errs...))
+	return fmt.Errorf("stream %s is not safe as a log:\n%w", c.Name, errors.Join(errs...))
 }
 
 // missesTransforms reports whether messages of a source may keep subjects outside the log.

@@ -80,25 +80,25 @@ func (c ClassSet) Signed() bool {
 func (c ClassSet) Validate() error {
 	var errs []error
 	if k := c.K(); k < 1 || k > ClassesMax {
-		errs = append(errs, fmt.Errorf("event: %d classes, must be 1 to %d", k, ClassesMax))
+		errs = append(errs, fmt.Errorf("classes: %d, must be 1 to %d", k, ClassesMax))
 	}
 	if len(c.Names) > 0 && len(c.Names) != c.K() {
-		errs = append(errs, fmt.Errorf("event: %d class names for %d classes", len(c.Names), c.K()))
+		errs = append(errs, fmt.Errorf("classes: %d names for %d classes", len(c.Names), c.K()))
 	}
 	seen := make(map[string]int, len(c.Names))
 	for k, name := range c.Names {
 		if len(name) == 0 || len(name) > IDBytesLimit || !utf8.ValidString(name) {
-			errs = append(errs, fmt.Errorf("event: name of class %d must be 1 to %d bytes of UTF-8",
-				k, IDBytesLimit))
+			errs = append(errs, fmt.Errorf(
+				"classes: the name of class %d must be 1 to %d bytes of UTF-8", k, IDBytesLimit))
 		}
 		if before, ok := seen[name]; ok {
 			errs = append(errs,
-				fmt.Errorf("event: classes %d and %d are both named %q", before, k, name))
+				fmt.Errorf("classes: %d and %d are both named %q", before, k, name))
 		}
 		seen[name] = k
 		if n, err := strconv.Atoi(name); err == nil && n != k && n >= 0 && !c.Signed() {
 			errs = append(errs,
-				fmt.Errorf("event: class %d is named %q, which is an index", k, name))
+				fmt.Errorf("classes: class %d is named %q, which is an index", k, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -301,7 +301,7 @@ func checkRename(rename map[string]string, kinds []event.Kind) error {
 		}
 		if !slices.ContainsFunc(kinds,
 			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 }) {
-			return fmt.Errorf("ingest: column %q is renamed to %q, which none of the files has",
+			return fmt.Errorf("column %q is renamed to %q, which none of the files has",
 				from, to)
 		}
 	}

@@ -43,7 +43,7 @@ func inferClasses(config *Config) (event.ClassSet, error) {
 			return event.ClassSet{}, err
 		}
 		if err = found.read(file); err != nil {
-			err = fmt.Errorf("ingest: %s: after row %d: %w", input.Path, file.table.place(), err)
+			err = fmt.Errorf("%s: after row %d: %w", input.Path, file.table.place(), err)
 		}
 		if err = errors.Join(err, file.file.Close()); err != nil {
 			return event.ClassSet{}, err
@@ -214,7 +214,7 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 		return event.ClassSet{Count: count}, nil
 	case count > 0:
 		return set, fmt.Errorf(
-			"ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use "+
+			"classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use "+
 				"the names and "+
 				"name the columns %s%s and so on, or give --classes with the names in the order "+
 				"of the numbers",
@@ -227,7 +227,7 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 		)
 	case f.ordered && namer == "":
 		return set, fmt.Errorf(
-			"ingest: %s names a class %q, and no file says the order of the classes: "+
+			"%s names a class %q, and no file says the order of the classes: "+
 				"give --classes with all names in the order of the pipeline's, or --config with "+
 				"its configuration",
 			f.names[names[0]],
@@ -242,11 +242,11 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 func (f *classFinder) onlyMinusOne() error {
 	for other := range f.values {
 		return fmt.Errorf(
-			"ingest: %s: the labels are -1 and %s only: if -1 is a class, give all classes in "+
+			"%s: the labels are -1 and %s only: if -1 is a class, give all classes in "+
 				"their order, "+
 				"--classes=-1,%s; if it means no label, remove these rows",
 			f.minus, other, other,
 		)
 	}
-	return fmt.Errorf("ingest: %s: all labels are -1, which means no label", f.minus)
+	return fmt.Errorf("%s: all labels are -1, which means no label", f.minus)
 }

@@ -102,11 +102,11 @@ func CreateLog(path string) (*LogWriter, error) {
 		return nil, err
 	}
 	if format != ndjsonFile {
-		return nil, fmt.Errorf("ingest: %s: a log is .ndjson or .jsonl", path)
+		return nil, fmt.Errorf("%s: a log is .ndjson or .jsonl", path)
 	}
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: %w", err)
+		return nil, err
 	}
 	l := NewLogWriter(file)
 	l.path, l.closes = path, []io.Closer{file}
@@ -137,7 +137,7 @@ func (l *LogWriter) Write(b *event.Batch) error {
 			l.line = wire.AppendJSON(l.line, b, run.Kind, i)
 			l.line = append(l.line[:at], l.line[at+1:]...) // drop the event's own opening brace
 			if _, err := l.w.Write(append(l.line, '\n')); err != nil {
-				return fmt.Errorf("ingest: write %s: %w", l.path, err)
+				return fmt.Errorf("write %s: %w", l.path, err)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (l *LogWriter) Close() error {
 		errs = append(errs, c.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("ingest: write %s: %w", l.path, err)
+		return fmt.Errorf("write %s: %w", l.path, err)
 	}
 	return nil
 }

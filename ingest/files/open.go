@@ -46,12 +46,12 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		format, ok = textFile, true
 	}
 	if advice := readsForeign(path); !ok && advice != "" {
-		return 0, "", fmt.Errorf("ingest: %s: %s files are not read; this makes one that is: %s",
+		return 0, "", fmt.Errorf("%s: %s files are not read; this makes one that is: %s",
 			path, strings.ToLower(filepath.Ext(path)), advice)
 	}
 	if !ok {
 		return 0, "", fmt.Errorf(
-			"ingest: %s: the extension %q is no format: want .csv, .tsv, .txt, .ndjson, "+
+			"%s: the extension %q is no format: want .csv, .tsv, .txt, .ndjson, "+
 				".jsonl, .json, each alone or followed by .gz "+
 				"or .zst, .parquet, .arrow, .feather or .ipc",
 			path,
@@ -59,7 +59,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		)
 	}
 	if packed != "" && format >= parquetFile {
-		return 0, "", fmt.Errorf("ingest: %s: %s files are read here and there: unpack it first",
+		return 0, "", fmt.Errorf("%s: %s files are read here and there: unpack it first",
 			path, ext)
 	}
 	return format, packed, nil
@@ -80,11 +80,11 @@ func openFile(path string) (*openedFile, error) {
 	}
 	if info, err := os.Stat(path); err == nil &&
 		!info.Mode().IsRegular() { // it may have to be read twice
-		return nil, fmt.Errorf("ingest: %s is not a regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("ingest: %w", err)
+		return nil, err
 	}
 	f := &openedFile{Reader: file, format: format, file: file, release: func() {}}
 	switch packed {
@@ -97,7 +97,7 @@ func openFile(path string) (*openedFile, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("ingest: %s: not a %s file: %w", path, packed, err)
+		return nil, fmt.Errorf("%s: not a %s file: %w", path, packed, err)
 	}
 	return f, nil
 }

@@ -72,7 +72,7 @@ type Config struct {
 func (c Config) Validate() error {
 	errs := []error{c.Steps.Validate()}
 	if len(c.Inputs) == 0 {
-		errs = append(errs, errors.New("ingest: no files to read"))
+		errs = append(errs, errors.New("no files to read"))
 	}
 	kinds := []event.Kind{}
 	for _, input := range c.Inputs {
@@ -81,10 +81,10 @@ func (c Config) Validate() error {
 		case err != nil:
 			errs = append(errs, err)
 		case input.Log && format != ndjsonFile:
-			errs = append(errs, fmt.Errorf("ingest: %s: a log is .ndjson or .jsonl", input.Path))
+			errs = append(errs, fmt.Errorf("%s: a log is .ndjson or .jsonl", input.Path))
 		case !input.Log && input.Kind >= event.KindControl:
 			errs = append(errs,
-				fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind))
+				fmt.Errorf("%s: no table holds %v events", input.Path, input.Kind))
 		case !input.Log:
 			kinds = append(kinds, input.Kind)
 		}
@@ -205,7 +205,7 @@ func (s *Source) Close() error {
 func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 	for {
 		if ctx.Err() != nil {
-			return fmt.Errorf("ingest: after row %d: %w", s.position, context.Cause(ctx))
+			return fmt.Errorf("after row %d: %w", s.position, context.Cause(ctx))
 		}
 		in, err := s.peek()
 		if err == io.EOF && s.cutter.Finish() {

@@ -112,7 +112,7 @@ func openStream(input Input, config *Config, decoder *wire.Decoder) (*fileStream
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("ingest: %s: %w", input.Path, err)
+		return nil, fmt.Errorf("%s: %w", input.Path, err)
 	}
 	return s, nil
 }
@@ -172,7 +172,7 @@ func (s *fileStream) read() error {
 	case err == io.EOF:
 		return err
 	case err != nil:
-		return fmt.Errorf("ingest: %s: after row %d: %w", s.input.Path, s.table.place(), err)
+		return fmt.Errorf("%s: after row %d: %w", s.input.Path, s.table.place(), err)
 	default:
 		e.index = int32(s.ahead.Count(e.kind) - 1)
 		if key := timeKey(t); key > e.key || !s.input.Log {

@@ -43,7 +43,7 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 			s.get(s.value(b, from+j), &e.cells[j])
 		}
 		if !e.addField(s) {
-			return nil, fmt.Errorf("event: encode %v events %d to %d: they have different %s",
+			return nil, fmt.Errorf("encode %v events %d to %d: they have different %s",
 				kind, from, to, s.name)
 		}
 	}
@@ -69,7 +69,7 @@ func (e *arrowEncoder) encode() ([]byte, error) {
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
 	if err := errors.Join(w.Write(record), w.Close()); err != nil {
-		return nil, fmt.Errorf("event: write Arrow: %w", err)
+		return nil, fmt.Errorf("write Arrow: %w", err)
 	}
 	return out.Bytes(), nil
 }

@@ -231,7 +231,7 @@ func checkForm(form string, payload []byte) *event.Problem {
 
 // ErrMalformed is matched by the error of a message that was refused whole. No event of the
 // message is in the batch; the batch's last Refusal holds it.
-var ErrMalformed = errors.New("event: message refused")
+var ErrMalformed = errors.New("message refused")
 
 // checkVersion returns the problem of an unknown schema version; absent is version 1. The message
 // is refused instead of stopping the run: otherwise any producer could end every run with one

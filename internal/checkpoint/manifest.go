@@ -65,7 +65,7 @@ type Entry struct {
 
 // ErrFormat is matched when the core tables of an intact checkpoint are of another release, which
 // this one does not read.
-var ErrFormat = errors.New("checkpoint: of another release")
+var ErrFormat = errors.New("another release wrote it")
 
 // checksumField precedes the checksum of a manifest, which is its last field.
 const checksumField = `"checksum": "`
@@ -98,11 +98,11 @@ func decodeManifest(data []byte) (m Manifest, err error) {
 	m.Format, m.Version = written.Format, written.Version
 	switch {
 	case m.Format > Format:
-		return m, fmt.Errorf("%w: a newer one (%s) wrote it, with format %d, and this one reads "+
+		return m, fmt.Errorf("%w: %s is newer and writes format %d; this release reads "+
 			"%d to %d. Continue with that release, or restore a backup from before the upgrade",
 			ErrFormat, m.Version, m.Format, FormatOldest, Format)
 	case m.Format < FormatOldest:
-		return m, fmt.Errorf("%w: an older one (%s) wrote it, with format %d, and this one reads "+
+		return m, fmt.Errorf("%w: %s is older and writes format %d; this release reads "+
 			"%d to %d. Move the directory of checkpoints away to build the state again from the "+
 			"log, or continue with that release",
 			ErrFormat, m.Version, m.Format, FormatOldest, Format)

@@ -44,7 +44,7 @@ func Export(path string, records iter.Seq[arrow.Record]) (rows int64, err error)
 	temporary := path + ".tmp"
 	file, err := os.Create(temporary)
 	if err != nil {
-		return 0, fmt.Errorf("tables: export: %w", err)
+		return 0, fmt.Errorf("export: %w", err)
 	}
 	rows, err = Encode(file, format, records)
 	if err == nil {
@@ -55,7 +55,7 @@ func Export(path string, records iter.Seq[arrow.Record]) (rows int64, err error)
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("tables: export %s: %w", path, errors.Join(err, os.Remove(temporary)))
+		return 0, fmt.Errorf("export %s: %w", path, errors.Join(err, os.Remove(temporary)))
 	}
 	return rows, nil
 }

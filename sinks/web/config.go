@@ -145,7 +145,7 @@ func (c HTTP) Validate() error {
 	c.Listen = cmp.Or(c.Listen, ListenDefault)
 	var errs []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("web: "+format, args...))
+		errs = append(errs, fmt.Errorf("http: "+format, args...))
 	}
 	if n := c.communitiesExported(); n < 0 || n > MetricsCommunitiesMax {
 		bad("metrics_communities is %d, want 0 to %d", n, MetricsCommunitiesMax)

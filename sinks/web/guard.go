@@ -290,7 +290,7 @@ func (c HTTP) readSecrets() (out secrets, err error) {
 			err = fmt.Errorf("%s holds more than one word", c.TokenFile)
 		}
 		if err != nil {
-			return out, fmt.Errorf("web: token: %w", err)
+			return out, fmt.Errorf("http: token: %w", err)
 		}
 		digest := sha256.Sum256(token)
 		out.token = &digest
@@ -298,7 +298,7 @@ func (c HTTP) readSecrets() (out secrets, err error) {
 	if c.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {
-			return out, fmt.Errorf("web: certificate: %w", err)
+			return out, fmt.Errorf("http: certificate: %w", err)
 		}
 		out.pair = []tls.Certificate{pair}
 	}

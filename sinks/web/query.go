@@ -170,7 +170,7 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 	case ctx.Err() != nil:
 		return nil, busy("no answer in time; ask for less, such as places closer together")
 	}
-	s.config.Logger.Warn("web: "+rt.name, "error", err)
+	s.config.Logger.Warn("a question could not be answered", "question", rt.name, "error", err)
 	return nil, busy("stored records cannot be read now")
 }
 

@@ -126,12 +126,12 @@ func prepare(c Config) (*Server, error) {
 func (s *Server) listen() error {
 	inner, err := net.Listen("tcp", s.config.Listen)
 	if err != nil {
-		return fmt.Errorf("web: %w", err)
+		return err
 	}
 	host, _, _ := net.SplitHostPort(s.config.Listen)
 	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
 		return errors.Join(
-			fmt.Errorf("web: %q leads to %v, which is not a loopback address",
+			fmt.Errorf("http: listen %q leads to %v, which is not a loopback address",
 				s.config.Listen, tcp),
 			inner.Close(),
 		)
@@ -150,7 +150,7 @@ func (s *Server) serve() {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	} else {
-		s.config.Logger.Error("web: the server stopped", "error", err)
+		s.config.Logger.Error("the server of the page stopped", "error", err)
 	}
 	s.served <- err
 }
@@ -183,7 +183,7 @@ func (s *Server) Close() error {
 		defer cancel()
 		err := s.http.Shutdown(ctx)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("web: close: %w", err), s.http.Close())
+			err = errors.Join(fmt.Errorf("http: close: %w", err), s.http.Close())
 		}
 		s.closed = errors.Join(err, <-s.served)
 	})

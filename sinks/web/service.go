@@ -100,7 +100,7 @@ func (s *Server) AnswerOn(
 	}
 	if err != nil {
 		_ = stop()
-		return nil, fmt.Errorf("web: service on %s: %w", subject, err)
+		return nil, fmt.Errorf("answers on %s: %w", subject, err)
 	}
 	return stop, nil
 }
