@@ -100,15 +100,15 @@ func validateRules(rules []Rule) error {
 		cost, err := r.validate()
 		if steps += cost; steps > ruleStepsMax && steps-cost <= ruleStepsMax {
 			errs = append(errs, fmt.Errorf(
-				"community %q brings the steps that evaluating all rules may take to %d, at most "+
-					"%d are allowed",
+				"community %q raises the steps of evaluating all rules to %d, at most %d are "+
+					"allowed",
 				r.Name, steps, ruleStepsMax))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
 		} else if members += r.egoMembersMax(); members > egoMembersLimit {
-			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks "+
-				"may have to %d, at most %d are allowed",
+			errs = append(errs, fmt.Errorf("community %q raises the members of all ego networks "+
+				"to %d, at most %d are allowed",
 				r.Name, members, egoMembersLimit))
 			members = 0
 		}

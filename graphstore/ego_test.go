@@ -183,7 +183,7 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 		"has an expression":           {Kind: Everyone, Expression: "true"},
 		"unknown rule 9":              {Kind: 9},
 		"name is longer than 256":     {Kind: Ego, Root: strings.Repeat("x", 257), Hops: 1},
-		"brings the members": {
+		"raises the members": {
 			Kind: Ego, Root: "a", Hops: 1,
 			MembersMax: egoMembersLimit,
 		},

@@ -73,7 +73,7 @@ func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 	)
 	for want, rules := range map[string][]Rule{
 		"instructions":                    one,
-		"steps that evaluating all rules": many,
+		"steps of evaluating all rules": many,
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -34,7 +34,7 @@ func RestoreTables(config Config, sections map[string][]byte, reconfigured bool)
 // errNoMajorities is returned if a new method reads data that the former configuration did not
 // store.
 var errNoMajorities = errors.New("the new methods need the majority class among the neighbours " +
-	"of each label at its time, and the state may not have it: only the whole log has")
+	"of each label at its time, which only the whole log has")
 
 // restoreTables returns a cold core with the core tables of a saved state, and the state's row.
 func restoreTables(config Config, sections map[string][]byte) (*Core, coreRow, error) {

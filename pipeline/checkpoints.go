@@ -275,11 +275,10 @@ func (f *fold) continues(same bool) (bool, error) {
 			was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
 		case same || was == digest && f.group != nil:
 			return false, config.Usagef(
-				"run: this was published with another configuration (%s with classes %q, and "+
-					"this one is %s with %q): "+
-					"correct the mistake, give this pipeline another prefix, or publish the whole "+
-					"log again with --accept-new-config, "+
-					"which a group accepts only if the first two differ",
+				"run: the records are of another configuration (digest %s, classes %q; this run: "+
+					"digest %s, classes %q). Correct the mistake, give this pipeline another "+
+					"prefix, or publish the whole log again with --accept-new-config; in a group "+
+					"that needs another digest, not only other class names",
 				was,
 				classes,
 				digest,

@@ -30,7 +30,7 @@ func TestDefinitionsInWords(t *testing.T) {
 	store.Apply(&event.Batch{Edges: []event.Edge{edge(1, 2), edge(2, 3)}})
 	for c, want := range []string{
 		"", "every vertex", `language == "de"`, "age >= 18", "within 1 hop of 1",
-		"within 2 hops of zoe, which is no vertex now",
+		"within 2 hops of zoe, which is not a vertex at present",
 		"within 2 hops of 1; within 1 now, for more would be too many",
 	} {
 		if got := inWords(store.View(), graphstore.Community(c)); got != want {

@@ -359,7 +359,7 @@ func (p *Pipeline) checkReload(settings *config.Settings) error {
 		return err // the present settings may name the same files
 	}
 	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
-		return errors.New("it decides other results, so the log must be read again: restart")
+		return errors.New("it changes results, so the log must be read again: restart")
 	}
 	return nil
 }

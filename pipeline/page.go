@@ -151,7 +151,7 @@ func (p *Pipeline) fillPage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trendsWaitMax)
 	defer cancel()
 	if err := p.rollups.Recent(ctx, p.Page.Recall); err != nil {
-		p.log.Warn("trends on the page begin with this start", "error", err)
+		p.log.Warn("the page shows trends from this start on", "error", err)
 	}
 	return nil
 }
@@ -319,9 +319,10 @@ func inWords(view graphstore.View, c graphstore.Community) string {
 	switch {
 	case rule.Kind != graphstore.Ego:
 	case len(list) == 0:
-		text += ", which is no vertex now"
+		text += ", which is not a vertex at present"
 	case view.CutShort(c):
-		text += fmt.Sprintf("; within %d now, for more would be too many", view.Hops(c))
+		text += fmt.Sprintf("; at present within %d hops, because more would exceed "+
+			"members_max", view.Hops(c))
 	}
 	return text
 }

@@ -31,7 +31,7 @@ func (p *Pipeline) watchRetention(ctx context.Context) error {
 			continue
 		}
 		if err := p.retain(ctx); err != nil && ctx.Err() == nil {
-			p.log.Warn("nothing is removed of the log", "because", err)
+			p.log.Warn("the log cannot be shortened", "because", err)
 		}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 			deploymentDue = now.Add(deploymentLookEvery)
 		}
 		if now := p.warned(web.Status{}).Warning; (now == "") != (warning == "") {
-			p.log.Warn(cmp.Or(now, "it is not so any more: "+warning))
+			p.log.Warn(cmp.Or(now, "no longer: "+warning))
 			warning = now
 		}
 		return nil

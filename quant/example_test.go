@@ -91,8 +91,8 @@ func ExampleDefaultOptions() {
 func ExampleOptions_Validate() {
 	fmt.Println(quant.Options{Method: quant.SIS, Lambda: 2, Confidence: 90}.Validate())
 	// Output:
-	// quant: lambda 2 is not between 0 and 1
-	// quant: confidence 90 is not between 0 and 1
+	// lambda: 2 is not between 0 and 1
+	// confidence: 90 is not between 0 and 1
 }
 
 func ExampleFlagName() {

@@ -176,7 +176,8 @@ var flagDocs = []FlagDoc{
 	},
 	{
 		FlagCutShort,
-		"more than members_max vertices are within the hops of this ego network: fewer hops count",
+		"more than members_max vertices are within the hops of this ego network, so it has " +
+			"fewer hops",
 		"raise members_max, or ask for fewer hops; the page of the community says how many hops " +
 			"count now",
 	},

@@ -60,8 +60,8 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	case c.any() && c.State != "":
 		return config.Usagef("ask: files and --state are given; choose one")
 	case !c.Publish && c.NATS != "":
-		return config.Usagef("ask: --nats is the server of --publish, which is not given; leave " +
-			"it out: ask reads the newest checkpoint of --state, also beside a run")
+		return config.Usagef("ask: --nats needs --publish; leave --nats out: ask reads the " +
+			"newest checkpoint of --state, also during a run")
 	}
 	list, err := c.draw(ctx, c.settings, con)
 	if err != nil {

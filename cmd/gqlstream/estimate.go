@@ -274,7 +274,7 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 		list, _ := view.Members(c)
 		if n := view.Mismatches(c); n > 0 {
 			fmt.Fprintf(w,
-				"warning: community %q: %d times the rule met a value of another type than it "+
+				"warning: community %q: the rule found %d values of another type than it "+
 					"compares with\n",
 				rule.Name, n)
 		}
@@ -283,7 +283,7 @@ func warnOfRules(w io.Writer, view graphstore.View) {
 			fmt.Fprintf(w, "warning: community %q: no vertex is named %s\n", rule.Name, rule.Root)
 		case rule.Kind == graphstore.Ego && view.Hops(c) < rule.Hops:
 			fmt.Fprintf(w,
-				"warning: community %q reaches %d hops of %d: more would be more members than "+
+				"warning: community %q is cut to %d of its %d hops: one more hop would exceed "+
 					"members_max\n",
 				rule.Name, view.Hops(c), rule.Hops)
 		case rule.Kind == graphstore.ByExpression && len(list) == 0:

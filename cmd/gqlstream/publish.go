@@ -95,7 +95,7 @@ func (c *publishCmd) openOrdered(
 		marks, failed := sinks.Marks(ctx, b.JS, c.out)
 		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil, fmt.Errorf(
-				"publish: which classes the run has is not known: %w; give them with --classes",
+				"publish: the classes of the run are unknown: %w; give them with --classes",
 				err)
 		}
 		for _, m := range marks {

@@ -88,10 +88,9 @@ func (p *purge) tellGraph() {
 	if upTo := p.kept.Checkpoints[1].Position; p.kept.From() < upTo {
 		fmt.Fprintf(
 			p.con.Out,
-			"the log stays from %d on; the checkpoints here need it from %d on: "+
-				"a worker of the group "+
-				"in object bucket %s may go on from there, until its next graph, one in %d "+
-				"checkpoints\n",
+			"the log is kept from %d on, although the checkpoints here need it from %d on only: "+
+				"a worker of the group may start from object bucket %s, which gets a new graph "+
+				"once in %d checkpoints\n",
 			p.kept.Graph,
 			upTo,
 			p.kept.Bucket,

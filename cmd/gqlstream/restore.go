@@ -127,7 +127,7 @@ func (c *restoreCmd) restoreStream(
 func checkBackup(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, backupSums))
 	if err != nil {
-		return nil, fmt.Errorf("restore: %s is no whole backup: %w", dir, err)
+		return nil, fmt.Errorf("restore: %s is not a complete backup: %w", dir, err)
 	}
 	for line := range strings.Lines(string(text)) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")

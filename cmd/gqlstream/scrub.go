@@ -67,7 +67,8 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 	}
 	for _, hole := range known {
 		fault(
-			"%s: messages %v are gone, and no replay passes: run --skip %v continues without them",
+			"%s: messages %v are gone, and a replay stops there: run --skip %v continues "+
+				"without them",
 			c.names.Log, hole, hole)
 	}
 	if err := c.scrubStreams(ctx, con, b, kept, fault); err != nil {

@@ -258,8 +258,8 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 	}
 	all := strings.Join(said, "\n")
 	for _, part := range []string{
-		"2 frames could not be read", "nothing came for 300ms",
-		"rejects the cursor", "nothing between 2026-09-21T14:14:50Z and 2026-09-21T14:16:30Z",
+		"2 frames could not be read", "no message for 300ms",
+		"rejects the cursor", "no events between 2026-09-21T14:14:50Z and 2026-09-21T14:16:30Z",
 		"the broker is away",
 	} {
 		if !strings.Contains(all, part) {

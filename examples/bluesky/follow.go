@@ -53,7 +53,7 @@ func (f *follower) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, errCursor):
-			f.report("%v, %s: goes on with what happens now; what happened since is not published",
+			f.report("%v, %s: continues with new events; events since then are not published",
 				err, moment(f.cursor))
 			f.cursor = 0
 		case f.cursor != before:
@@ -121,7 +121,7 @@ func (f *follower) read(ctx context.Context) error {
 // frames after the cursor; the very first one is the start if the cursor is lost.
 func (f *follower) add(b *batch, received *frame) error {
 	if !f.begun && f.cursor != 0 && received.TimeUS-f.cursor > gapMin.Microseconds() {
-		f.report("nothing between %s and %s is to be had",
+		f.report("no events between %s and %s are available",
 			moment(f.cursor), moment(received.TimeUS))
 	}
 	f.begun = true
@@ -162,7 +162,7 @@ func (f *follower) connect(ctx context.Context) (*websocket.Conn, error) {
 func (f *follower) receive(ctx context.Context, conn *websocket.Conn, frames chan<- *frame) error {
 	for {
 		waiting, cancel := context.WithTimeoutCause(ctx, f.stallMax,
-			fmt.Errorf("nothing came for %v", f.stallMax))
+			fmt.Errorf("no message for %v", f.stallMax))
 		_, text, err := conn.Read(waiting)
 		if err != nil && waiting.Err() != nil {
 			err = context.Cause(waiting)

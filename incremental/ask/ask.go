@@ -127,8 +127,8 @@ func whenOf(s *quant.Snapshot) (now bool, reason string) {
 	case !s.Solved:
 		return true, "there is no estimate yet, and labels of members drawn at random give one"
 	case s.IsBehind():
-		return true, "opinions have moved lately, and members who have not spoken since decide " +
-			"how far"
+		return true, "opinions have moved lately, and the extent depends on members without a " +
+			"post since then"
 	case s.HasStaleLabels():
 		return true, fmt.Sprintf("%.0f %% of the labels no longer fit the predictions of the same "+
 			"people", 100*s.Memory.Stale)

@@ -206,9 +206,10 @@ func AuditStream(c jetstream.StreamConfig) error {
 	check(c.MaxAge > 0, "max_age", "old events vanish by time", "set it to 0")
 	check(c.Discard != jetstream.DiscardNew, "discard", "old events vanish when a limit is reached",
 		"set it to new")
-	check(c.MaxMsgsPerSubject > 0, "max_msgs_per_subject", "old events vanish when a kind has many",
+	check(c.MaxMsgsPerSubject > 0, "max_msgs_per_subject", "old events vanish when a kind "+
+		"reaches a limit",
 		"set it to -1")
-	check(c.DiscardNewPerSubject, "discard_new_per_subject", "it goes with a limit per subject",
+	check(c.DiscardNewPerSubject, "discard_new_per_subject", "it applies to a limit per subject",
 		"set it to false")
 	check(c.AllowMsgTTL, "allow_msg_ttl", "a producer can make events vanish by time",
 		anew+" with it off")
@@ -231,7 +232,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 		"the broker publishes messages later, by its clock", anew+" with it off")
 	check(c.FirstSeq > 1, "first_seq",
 		"the log does not begin at 1, so a lost beginning cannot be noticed", anew+" without it")
-	check(missesSubjects(c), "subjects", "events of some kind do not come here",
+	check(missesSubjects(c), "subjects", "the stream does not get all kinds of events",
 		"set them to PREFIX.>, where PREFIX is the stream's name in lower case")
 	check(c.Storage != jetstream.FileStorage, "storage", "events are in memory only",
 		anew+" with file storage")
@@ -239,7 +240,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 		"events are acknowledged before they are written", anew+" with default")
 	check(c.NoAck, "no_ack", "producers are not told whether an event was stored",
 		"set it to false")
-	check(c.Sealed, "sealed", "nothing can be added to it, ticks neither", anew)
+	check(c.Sealed, "sealed", "it takes no new messages, not even the ticks of the run", anew)
 	if len(errs) == 0 {
 		return nil
 	}

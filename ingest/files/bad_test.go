@@ -353,7 +353,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{
 			"edge.parquet.gz", "",
 			Config{},
-			".parquet files are read here and there: unpack it first",
+			"packed .parquet files are not read: unpack it first",
 		},
 		{"edge.doc", "src,dst\n1,2\n", Config{}, "is no format"},
 	} {

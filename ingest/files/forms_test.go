@@ -59,7 +59,7 @@ func TestIDsOfSeveralForms(t *testing.T) {
 		"edge.csv": edges.String(), "label.csv": labels.String(),
 	})
 	warns(t, s, "0 of 20 vertices with labels have an edge: are the ids of the files the same? "+
-		"20 would have, without capitals", "20 vertices have ids that differ only in capitals")
+		"20 would, without regard to capitals", "20 vertices have ids that differ only in capitals")
 	_, s = readTables(t, Config{}, map[string]string{
 		"edge.csv":  "src,dst\nAnn,Bob\nBob,Cy\nCy,Ann\n",
 		"label.csv": "vertex,label\nAnn,a\nBob,b\n",

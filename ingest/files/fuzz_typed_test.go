@@ -227,7 +227,7 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 	tally := source.Tallies()[0]
 	if silent := tally.Blank + tally.MinusOne; tally.Rows != events+refused+silent {
 		t.Fatalf(
-			"%s: %d rows, %d events, %d refused, %d that say nothing", path, tally.Rows, events,
+			"%s: %d rows, %d events, %d refused, %d ignored", path, tally.Rows, events,
 			refused, silent,
 		)
 	}

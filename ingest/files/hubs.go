@@ -91,7 +91,8 @@ func (s *survey) hubWarnings() (all []string) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("about %s of %s rows of edges or posts name the vertex %q"+
-			"%s: if it stands for nobody, leave these rows out, or the vertex is a hub",
+			"%s: if it stands for nobody, leave these rows out; otherwise it connects them all "+
+			"as a hub",
 			grouped(h.count), grouped(s.hubs.rows), h.id.String(),
 			map[bool]string{true: ", which no other file has", false: ""}[strange]))
 	}

@@ -228,7 +228,7 @@ func TestBlankAttributesSayNothing(t *testing.T) {
 		}
 		summary := strings.Join(source.Summary(), "\n")
 		if removed > 0 || len(b.Refused) > 0 ||
-			!strings.Contains(summary, "blank attributes say nothing") {
+			!strings.Contains(summary, "blank attributes are ignored") {
 			t.Errorf("%s: %d attributes removed, refused %v\n%s", name, removed, b.Refused, summary)
 		}
 	}
@@ -344,10 +344,10 @@ func TestSummaryOfWhatWasRead(t *testing.T) {
 	text := strings.Join(source.Summary(), "\n")
 	for _, want := range []string{
 		"4 rows: src from Source, dst from Target", "vertex from id (not user_id)",
-		"3 edges between 4 vertices, 4 of them with a prediction; 1 rows said one again",
+		"3 edges between 4 vertices, 4 of them with a prediction; 1 rows repeat one",
 		"3 labels (0 0, 1 3): 1 of vertices with an edge, 1 of vertices with a prediction; 1 " +
 			"rows changed one: the last class stands",
-		"4 predictions: 4 of vertices with an edge; 1 rows said one again",
+		"4 predictions: 4 of vertices with an edge; 1 rows repeat one",
 		"2 memberships in 1 communities: 1 of vertices with an edge",
 	} {
 		if !strings.Contains(text, want) {

@@ -46,7 +46,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		format, ok = textFile, true
 	}
 	if advice := readsForeign(path); !ok && advice != "" {
-		return 0, "", fmt.Errorf("%s: %s files are not read; this makes one that is: %s",
+		return 0, "", fmt.Errorf("%s: %s files are not read; convert it: %s",
 			path, strings.ToLower(filepath.Ext(path)), advice)
 	}
 	if !ok {
@@ -59,7 +59,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 		)
 	}
 	if packed != "" && format >= parquetFile {
-		return 0, "", fmt.Errorf("%s: %s files are read here and there: unpack it first",
+		return 0, "", fmt.Errorf("%s: packed %s files are not read: unpack it first",
 			path, ext)
 	}
 	return format, packed, nil

@@ -92,10 +92,10 @@ func (in *fileStream) summary() string {
 	columns = append(columns, in.columns.further()...)
 	line += ": " + strings.Join(columns, ", ")
 	if t := in.tally; t.Blank > 0 {
-		line += fmt.Sprintf("; %s rows without a label say nothing", grouped(t.Blank))
+		line += fmt.Sprintf("; %s rows without a label are ignored", grouped(t.Blank))
 	}
 	if n := in.tally.BlankAttributes; n > 0 {
-		line += fmt.Sprintf("; %s blank attributes say nothing", grouped(n))
+		line += fmt.Sprintf("; %s blank attributes are ignored", grouped(n))
 	}
 	return line
 }
@@ -128,7 +128,7 @@ func (s *sample) count(n int) string {
 func (s *sample) repeats(again, other int, stands string) string {
 	text := ""
 	if again > 0 {
-		text += fmt.Sprintf("; %s rows said one again", s.count(again))
+		text += fmt.Sprintf("; %s rows repeat one", s.count(again))
 	}
 	if other > 0 {
 		text += fmt.Sprintf("; %s rows changed one: %s", s.count(other), stands)
@@ -211,8 +211,9 @@ func (s *Source) Warnings() (all []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.survey.doubtful)) {
 		all = append(all, fmt.Sprintf(
-			"%s rows of edges or posts name the vertex %q: if it stands for nobody, leave "+
-				"these rows out, or the vertex is a hub", grouped(s.survey.doubtful[name]), name))
+			"%s rows of edges or posts name the vertex %q: if it stands for nobody, leave these "+
+				"rows out; otherwise it connects them all as a hub",
+			grouped(s.survey.doubtful[name]), name))
 	}
 	if d := s.survey.dates; d.count > 0 {
 		all = append(all, fmt.Sprintf("%s ids of edges or posts look like dates, such as %q: a "+
@@ -236,8 +237,8 @@ func (s *Source) strangers(of partner) (all []string) {
 			"%s of %s vertices with %s have %s: are the ids of the files the same?",
 			grouped(both), grouped(total), of.name, other.name)
 		if _, meet := s.survey.variants(of.has, other.has); meet > both {
-			fewest += fmt.Sprintf(" %s would have, without capitals, @ before them and other code "+
-				"points of the same letters", grouped(meet))
+			fewest += fmt.Sprintf(" %s would, without regard to capitals, a leading @ and other "+
+				"code points of the same letters", grouped(meet))
 		}
 		if of.has&(hasLabel|hasPrediction) != 0 {
 			all = append(all, fewest)

@@ -166,7 +166,7 @@ func (e *Engine) attach(a *alert) {
 	}
 	r := &e.config.Rules[at]
 	if !r.about(a.Community) || !r.Classes.Match(e.config.Classes[a.Class]) {
-		a.Gone = "the rule is not about it any more"
+		a.Gone = "the rule no longer covers it"
 		return
 	}
 	a.rule, a.at, a.Gone = r, at, ""

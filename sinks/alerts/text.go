@@ -140,7 +140,7 @@ func (a *alert) reason(t *tail, often float64, state State, now int64) string {
 func (d *detector) score(threshold float64, now int64) string {
 	m := &d.Found
 	if m.Score == 0 {
-		return "the count of predictions stands still"
+		return "the count of predictions does not change"
 	}
 	return fmt.Sprintf(
 		"the count of predictions moved %s within %s, %s standard errors: score %s, "+

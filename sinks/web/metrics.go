@@ -132,7 +132,8 @@ func (x *collection) collectLoop() {
 		x.time("log_timestamp_seconds", "Log time; time() less this is the lag in time.",
 			*status.LogTime)
 	}
-	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.",
+	x.gauge("log_ahead_seconds", "Seconds of log time ahead of the clocks, after a leap of the "+
+		"broker's clock.",
 		status.LogAhead.Seconds())
 	for _, f := range status.Fills {
 		x.gauge("limit_used_ratio", "Share of a limit in use; at 1 more is refused.",
@@ -189,7 +190,8 @@ func (x *collection) collectModels(models []Model) {
 			x.gauge("model_brier", "Fading mean of its Brier score, 0 to 2.", c.Brier, of...)
 			x.gauge("model_log_score", "Fading mean of its log score.", c.LogScore, of...)
 			if c.Reference != nil {
-				x.gauge("model_accuracy_reference", "The same of the first hundred; absent before.",
+				x.gauge("model_accuracy_reference", "The same share over the first hundred "+
+					"labels; absent before.",
 					*c.Reference, of...)
 			}
 		}

@@ -168,7 +168,7 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 	case errors.As(err, &refusal):
 		return nil, refusal
 	case ctx.Err() != nil:
-		return nil, busy("no answer in time; ask for less, such as places closer together")
+		return nil, busy("no answer in time; ask for less, for example a shorter span")
 	}
 	s.config.Logger.Warn("a question could not be answered", "question", rt.name, "error", err)
 	return nil, busy("stored records cannot be read now")
