@@ -18,7 +18,7 @@ import (
 // vertex loses its edges, label, prediction, attributes, memberships and name; its index is free
 // from the next Apply on.
 func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
-	s.begin(b)
+	s.resetBatch(b)
 	s.assertVertices(b)
 	s.assertEdges(b)
 	s.labelling.expire(s.step.clock)
@@ -38,17 +38,17 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	return d, s.step.refused
 }
 
-// begin empties the step and the per-batch state of the parts.
-func (s *Store) begin(b *event.Batch) {
-	s.step.begin(b)
+// reset empties the step and the per-batch state of the parts.
+func (s *Store) resetBatch(b *event.Batch) {
+	s.step.reset(b)
 	s.step.delta.FirstVertex = Vertex(s.ids.len())
 	s.step.delta.FirstCommunity = Community(len(s.members.communities))
-	s.edges.begin()
+	s.edges.resetBatch()
 	if b.SetsClock() {
 		s.labelling.setClock(s.step.now)
 	}
-	s.labelling.begin(s.step.now)
-	s.members.begin()
+	s.labelling.resetBatch(s.step.now)
+	s.members.resetBatch()
 }
 
 // vertex returns the index of id, which it creates if need be, or the reason to refuse it.

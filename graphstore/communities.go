@@ -50,7 +50,7 @@ func (s *Store) SetCommunities(rules []Rule) error {
 		_, c.configured = wanted[c.rule.Name]
 		s.members.adopt(c)
 	}
-	s.begin(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
+	s.resetBatch(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
 	s.addRules(fresh, joins)
 	s.members.apply(&s.step)
 	return nil

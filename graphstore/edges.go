@@ -25,8 +25,8 @@ type edges struct {
 	read uint64
 }
 
-// begin empties the per-batch state.
-func (g *edges) begin() {
+// resetBatch empties the per-batch state.
+func (g *edges) resetBatch() {
 	g.asserted, g.mentions = emptied(g.asserted), emptied(g.mentions)
 }
 
@@ -68,7 +68,7 @@ const readAhead = 32
 // apply applies the last event of each edge, removes edges whose time has come, and lists the
 // changed edges and their end vertices.
 func (g *edges) apply(p *step) {
-	g.asserted = p.standing(g.asserted)
+	g.asserted = p.lastOfEach(g.asserted)
 	for i, e := range g.asserted {
 		if i%readAhead == 0 {
 			g.read += g.warm(g.asserted[i:min(len(g.asserted), i+readAhead)])
@@ -186,7 +186,7 @@ func (g *edges) listEnds(p *step) {
 	for i := range d.Edges {
 		ends = append(ends, entry{key: uint64(d.Edges[i].U)}, entry{key: uint64(d.Edges[i].V)})
 	}
-	g.asserted = p.standing(ends)
+	g.asserted = p.lastOfEach(ends)
 	for _, e := range g.asserted {
 		d.Ends = append(d.Ends, Vertex(e.key))
 	}

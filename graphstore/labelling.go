@@ -47,8 +47,8 @@ func newLabelling(config *Config) labelling {
 	}
 }
 
-// begin empties the per-batch state and ends a roll-out that has been silent.
-func (l *labelling) begin(now event.Time) {
+// resetBatch empties the per-batch state and ends a roll-out that has been silent.
+func (l *labelling) resetBatch(now event.Time) {
 	l.labels, l.predictions = emptied(l.labels), emptied(l.predictions)
 	l.pending = emptied(l.pending)
 	l.before = emptied(l.before)
@@ -125,7 +125,7 @@ func (l *labelling) assertLabel(v Vertex, at int) {
 
 // applyLabels applies the last label assertion of each vertex, and lists the changes.
 func (l *labelling) applyLabels(p *step) {
-	l.labels = p.standing(l.labels)
+	l.labels = p.lastOfEach(l.labels)
 	for _, e := range l.labels {
 		after := noLabel
 		drawn := noAudit

@@ -7,8 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// begin empties the per-batch state.
-func (m *members) begin() {
+// resetBatch empties the per-batch state.
+func (m *members) resetBatch() {
 	m.asserted = emptied(m.asserted)
 	m.joining = 0
 }
@@ -77,7 +77,7 @@ func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex
 // apply applies the asserted memberships, community by community, and lists the changes.
 func (m *members) apply(p *step) {
 	d := &p.delta
-	m.asserted = p.standing(m.asserted)
+	m.asserted = p.lastOfEach(m.asserted)
 	first := len(d.Members) // first change of the current community
 	for _, e := range m.asserted {
 		high, low := unpair(e.key)

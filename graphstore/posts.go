@@ -102,7 +102,7 @@ func (l *labelling) fold(p *step, entries []entry, held eventPrediction) eventPr
 		e := &held.evidence
 		e.Weight, e.Epoch = l.config.Evidence.weighPost(e.Time)
 	}
-	m.begin(l.config.Classes, held)
+	m.startFrom(l.config.Classes, held)
 	for _, e := range entries {
 		if l.counts(p, e) {
 			_, epoch := l.config.Evidence.weighPost(p.ownTime(p.post(e).Time))
@@ -177,8 +177,8 @@ type mean struct {
 // weightMax bounds a sum of weights, so that its products with units fit 64 bits.
 const weightMax = 1 << 32
 
-// begin starts from a prediction, or from none.
-func (m *mean) begin(classes int, held eventPrediction) {
+// startFrom starts from a prediction, or from none.
+func (m *mean) startFrom(classes int, held eventPrediction) {
 	if len(m.sums) != classes {
 		m.sums = make([]uint64, classes)
 		m.shares = make([]float64, classes)

@@ -140,7 +140,7 @@ func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now
 	}
 	change := PredictionChange{V: v, VersionBefore: l.Version(v)}
 	if before != nil {
-		change.Before = keep(backing, before)
+		change.Before = storeUnits(backing, before)
 	}
 	l.count(v, -1)
 	l.version.data[v] = now.version
@@ -156,8 +156,8 @@ func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now
 	delta.Predictions = append(delta.Predictions, change)
 }
 
-// keep copies units to the end of the backing memory and returns them there.
-func keep(backing *[]uint32, units []uint32) []uint32 {
+// storeUnits copies units to the end of the backing memory and returns them there.
+func storeUnits(backing *[]uint32, units []uint32) []uint32 {
 	at := len(*backing)
 	*backing = append(*backing, units...)
 	return (*backing)[at:len(*backing):len(*backing)]

@@ -204,7 +204,7 @@ func (l *labelling) switchModel(d *Delta) {
 		if len(listed) > 0 && listed[0].V == v {
 			change, listed = listed[0], listed[1:]
 		} else if l.version.data[v] != noVersion {
-			change.Before = keep(&l.before, row)
+			change.Before = storeUnits(&l.before, row)
 			change.VersionBefore = l.version.data[v]
 		}
 		switch {

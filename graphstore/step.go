@@ -29,8 +29,8 @@ type step struct {
 	scratch   []entry // the other buffer of sortEntries
 }
 
-// begin empties the step for a batch.
-func (p *step) begin(b *event.Batch) {
+// reset empties the step for a batch.
+func (p *step) reset(b *event.Batch) {
 	p.batch, p.now = b, max(p.now, b.Time)
 	if b.SetsClock() {
 		p.now = b.Time
@@ -105,8 +105,8 @@ func runs(sorted []entry) iter.Seq[[]entry] {
 	}
 }
 
-// standing sorts assertions by key and keeps the last one of each key.
-func (p *step) standing(asserted []entry) []entry {
+// lastOfEach sorts assertions by key and keeps the last one of each key.
+func (p *step) lastOfEach(asserted []entry) []entry {
 	asserted = p.sorted(asserted)
 	kept := asserted[:0]
 	for i, e := range asserted {

@@ -47,7 +47,7 @@ func New(config Config) (*Store, error) {
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
-	s.begin(&event.Batch{})
+	s.resetBatch(&event.Batch{})
 	return s, nil
 }
 

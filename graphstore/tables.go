@@ -175,7 +175,7 @@ func (s *Store) loadMeta(r *metaRow) error {
 	if int(r.Classes) != s.config.Classes {
 		return fmt.Errorf("a snapshot of %d classes, want %d", r.Classes, s.config.Classes)
 	}
-	s.begin(&event.Batch{Last: r.Position, Time: r.Time})
+	s.resetBatch(&event.Batch{Last: r.Position, Time: r.Time})
 	return nil
 }
 

@@ -119,7 +119,7 @@ func TestLogTimeOutlivesRestarts(t *testing.T) {
 	}
 	for _, i := range []int{0, 500, 999, 1000, 1500, 1999, 2000, 2500} {
 		clock := logClock{time: times[i]}
-		clock.begin(received[i])
+		clock.setFirst(received[i])
 		for k := i + 1; k < len(received); k++ {
 			if got := clock.advance(received[k]); got != times[k] {
 				t.Fatalf("after a restart at %d message %d is at %v, was %v", i, k, got, times[k])
@@ -264,7 +264,7 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 		}
 		steps := func(from Resume, at time.Time) (list []event.Batch) {
 			clock := logClock{time: from.Time}
-			clock.begin(at)
+			clock.setFirst(at)
 			c := NewCutter(StepConfig{}, from)
 			var b event.Batch
 			c.Begin(&b)

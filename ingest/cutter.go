@@ -207,7 +207,7 @@ func (c *Cutter) Offer(u Unit) (taken, complete bool) {
 		c.end(false)
 		return false, true
 	}
-	c.take(u)
+	c.accept(u)
 	if u.Alone || u.Flush || u.Checkpoint || u.Configure ||
 		c.events >= c.config.EventsMax || c.bytes >= c.config.BytesMax {
 		c.batch.Checkpoint, c.batch.EmitAll = u.Checkpoint, u.Flush
@@ -227,7 +227,7 @@ func (c *Cutter) Finish() bool {
 	return true
 }
 
-func (c *Cutter) take(u Unit) {
+func (c *Cutter) accept(u Unit) {
 	if at := u.cut(); at != 0 {
 		if !c.started || at > c.clock || u.Received != 0 || u.SetClock {
 			c.clock = at

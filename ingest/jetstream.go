@@ -161,7 +161,7 @@ func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
 		return s.err
 	}
 	for {
-		m, err := s.take(ctx)
+		m, err := s.nextMessage(ctx)
 		if errors.Is(err, io.EOF) {
 			if s.cutter.Finish() {
 				s.stepped(b)
@@ -213,8 +213,8 @@ func (s *JetStreamSource) Stats() JetStreamStats {
 	return JetStreamStats{Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load())}
 }
 
-// take returns the next message to offer to the cutter.
-func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
+// nextMessage returns the next message to offer to the cutter.
+func (s *JetStreamSource) nextMessage(ctx context.Context) (stored, error) {
 	if s.held.Msg != nil {
 		m := s.held
 		s.held = stored{}
@@ -246,7 +246,7 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 		Time:     at,
 		Log:      s.clock.advance(at),
 	}
-	if err := s.follow(&read); err != nil {
+	if err := s.checkMessage(&read); err != nil {
 		return stored{}, err
 	}
 	s.read = read
@@ -300,7 +300,7 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 	if !ok {
 		kind = event.Kind(event.Kinds)
 	}
-	if s.passOver(m, kind, b) {
+	if s.refuseSkipped(m, kind, b) {
 		return nil
 	}
 	if s.mode == EventTime {

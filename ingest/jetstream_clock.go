@@ -15,8 +15,8 @@ type logClock struct {
 	time     event.Time
 }
 
-// begin sets the receipt time of the last message, unless it is known.
-func (c *logClock) begin(received time.Time) {
+// setFirst sets the receipt time of the last message, unless it is known.
+func (c *logClock) setFirst(received time.Time) {
 	if c.received.IsZero() {
 		c.received = received
 	}

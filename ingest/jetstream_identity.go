@@ -267,22 +267,23 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 			err = checkKept(ctx, stream, s.kept)
 		}
 		if err == nil {
-			s.begin(received)
+			s.restoreClock(received)
 		}
 		return err
 	})
 }
 
-// begin sets the receipt time of the message after which the source began.
-func (s *JetStreamSource) begin(received time.Time) {
+// restoreClock sets the receipt time of the message after which the source began.
+func (s *JetStreamSource) restoreClock(received time.Time) {
 	if s.clock.received.IsZero() && !received.IsZero() && s.mode == ReceivedTime {
 		s.cutter.clock = event.Time(received.UnixNano())
 	}
-	s.clock.begin(received)
+	s.clock.setFirst(received)
 }
 
-// follow computes the digest of the log after a message, and compares it with the recorded places.
-func (s *JetStreamSource) follow(m *stored) error {
+// checkMessage computes the digest of the log after a message, and compares it with the
+// recorded places.
+func (s *JetStreamSource) checkMessage(m *stored) error {
 	before := s.began.at(&s.read).Digest.Prefix
 	m.Digest = digestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())
 	for len(s.kept) > 0 && s.kept[0].Position <= m.Position {

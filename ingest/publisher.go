@@ -119,7 +119,7 @@ type outstanding struct {
 func (p *Publisher) send(ctx context.Context, m *nats.Msg) error {
 	for p.err == nil && len(p.window) > 0 &&
 		(len(p.window) >= p.config.Pending || p.bytes+len(m.Data) > sendPendingBytesMax) {
-		p.settle(ctx)
+		p.awaitOldest(ctx)
 	}
 	if p.err != nil {
 		return p.err
@@ -136,14 +136,14 @@ func (p *Publisher) send(ctx context.Context, m *nats.Msg) error {
 // Flush waits until every message is stored.
 func (p *Publisher) Flush(ctx context.Context) error {
 	for p.err == nil && len(p.window) > 0 {
-		p.settle(ctx)
+		p.awaitOldest(ctx)
 	}
 	return p.err
 }
 
-// settle waits until the oldest pending message is stored, and publishes it again if need be. If it
-// was stored after all, the broker drops the repeat by its id.
-func (p *Publisher) settle(ctx context.Context) {
+// awaitOldest waits until the oldest pending message is stored, and publishes it again if need
+// be. If it was stored after all, the broker drops the repeat by its id.
+func (p *Publisher) awaitOldest(ctx context.Context) {
 	oldest := p.window[0]
 	ack, err := oldest.await(ctx)
 	if err != nil && ctx.Err() == nil {

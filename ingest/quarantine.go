@@ -124,22 +124,22 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	}
 	if together := append(before, next...); fitting(together) == len(together) {
 		next = together
-	} else if err := w.give(ctx, before); err != nil {
+	} else if err := w.storeEntries(ctx, before); err != nil {
 		return err
 	}
-	return w.give(ctx, next)
+	return w.storeEntries(ctx, next)
 }
 
 // Settle waits until everything given to Write is on the broker's disk. Call it before recording a
 // step as done: refusals after the recorded step are written again after a crash, and stored once.
 func (w *QuarantineWriter) Settle(ctx context.Context) error {
-	if err := w.give(ctx, nil); err != nil {
+	if err := w.storeEntries(ctx, nil); err != nil {
 		return err
 	}
-	return w.give(ctx, nil) // Run takes this only after everything before
+	return w.storeEntries(ctx, nil) // Run takes this only after everything before
 }
 
-func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {
+func (w *QuarantineWriter) storeEntries(ctx context.Context, entries []*nats.Msg) error {
 	w.held.Store(true)
 	defer w.held.Store(false)
 	select {

@@ -165,7 +165,7 @@ func (q *Quarantine) Retry(
 	if err != nil {
 		return 0, fmt.Errorf("retry entry %d: %w", e.Sequence, broker.ExplainError(err))
 	}
-	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
+	return event.Position(ack.Sequence), q.markRetried(ctx, e, ack.Sequence)
 }
 
 // DropBefore deletes the entries of messages before a position in the log, and those of an earlier
@@ -200,9 +200,9 @@ func (q *Quarantine) DropBefore(
 	return len(older), nil
 }
 
-// mark records that an entry was published again. After a crash before this, the entry still counts
-// as not retried; retrying it again is harmless, because events are assertions.
-func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) error {
+// markRetried records that an entry was published again. After a crash before this, the entry
+// still counts as not retried; retrying it again is harmless, because events are assertions.
+func (q *Quarantine) markRetried(ctx context.Context, e QuarantineEntry, again uint64) error {
 	m := nats.NewMsg(q.subjects() + quarantineRetried)
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
 	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))

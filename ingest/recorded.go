@@ -191,8 +191,8 @@ func skippedMessages(c jetstream.StreamConfig) (list skips, err error) {
 	return list, nil
 }
 
-// passOver refuses a message, without decoding it, if its position is skipped.
-func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
+// refuseSkipped refuses a message, without decoding it, if its position is skipped.
+func (s *JetStreamSource) refuseSkipped(m stored, kind event.Kind, b *event.Batch) bool {
 	if !s.skipped.has(Range{m.Position, m.Position}) {
 		return false
 	}

@@ -27,14 +27,14 @@ import (
 	"gqlstream/quant"
 )
 
-// shelf is a disk in memory; every operation on it can fail.
-type shelf struct {
+// memoryDisk is a disk in memory; every operation on it can fail.
+type memoryDisk struct {
 	files map[string][]byte
 	fail  func() error
 }
 
-func (s *shelf) Mkdir(string) error { return s.fail() }
-func (s *shelf) Create(name string) (checkpoint.File, error) {
+func (s *memoryDisk) Mkdir(string) error { return s.fail() }
+func (s *memoryDisk) Create(name string) (checkpoint.File, error) {
 	if err := s.fail(); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *shelf) Create(name string) (checkpoint.File, error) {
 	return &shelfFile{s, name}, nil
 }
 
-func (s *shelf) Open(name string) (io.ReadCloser, error) {
+func (s *memoryDisk) Open(name string) (io.ReadCloser, error) {
 	data, ok := s.files[name]
 	if !ok {
 		return nil, os.ErrNotExist
@@ -50,7 +50,7 @@ func (s *shelf) Open(name string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-func (s *shelf) Rename(from, to string) error {
+func (s *memoryDisk) Rename(from, to string) error {
 	if err := s.fail(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *shelf) Rename(from, to string) error {
 	return nil
 }
 
-func (s *shelf) RemoveAll(name string) error {
+func (s *memoryDisk) RemoveAll(name string) error {
 	for n := range s.files {
 		if n == name || strings.HasPrefix(n, name+"/") {
 			delete(s.files, n)
@@ -72,7 +72,7 @@ func (s *shelf) RemoveAll(name string) error {
 	return nil
 }
 
-func (s *shelf) List(dir string) (names []string, err error) {
+func (s *memoryDisk) List(dir string) (names []string, err error) {
 	for n := range s.files {
 		if rest, ok := strings.CutPrefix(n, dir+"/"); ok {
 			names = append(names, strings.Split(rest, "/")[0])
@@ -81,10 +81,10 @@ func (s *shelf) List(dir string) (names []string, err error) {
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
-func (s *shelf) SyncDir(string) error { return s.fail() }
+func (s *memoryDisk) SyncDir(string) error { return s.fail() }
 
 type shelfFile struct {
-	s    *shelf
+	s    *memoryDisk
 	name string
 }
 
@@ -116,7 +116,7 @@ var faultyCore = incremental.Config{
 
 // run reads the log to its end, in as many lives as it takes.
 func (b *faultyBroker) run(t *testing.T, decoder *wire.Decoder) (out outcome) {
-	disk := &shelf{files: map[string][]byte{}, fail: func() error {
+	disk := &memoryDisk{files: map[string][]byte{}, fail: func() error {
 		if b.faulty && b.rand.IntN(60) == 0 {
 			b.count[faultDisk].Add(1)
 			return errors.New("injected")
@@ -135,7 +135,7 @@ func (b *faultyBroker) run(t *testing.T, decoder *wire.Decoder) (out outcome) {
 
 // live runs until the end of the log, or until the process dies; it reports which.
 func (b *faultyBroker) live(
-	t *testing.T, decoder *wire.Decoder, disk *shelf, out *outcome,
+	t *testing.T, decoder *wire.Decoder, disk *memoryDisk, out *outcome,
 ) (done bool) {
 	dir, err := checkpoint.Open(disk, "state")
 	if err != nil {

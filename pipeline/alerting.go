@@ -46,7 +46,7 @@ func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Curso
 		Streams: p.streams(),
 		Shards:  p.shards,
 		Log:     p.logID,
-		Shelf:   p.shelf("alerts", "alerting.json"),
+		State:   p.stateStore("alerts", "alerting.json"),
 		Rules:   rules,
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 	if err != nil {
 		return err
 	}
-	a.follower.StandBy(!leads)
+	a.follower.SetStandby(!leads)
 	a.mu.Lock()
 	former := a.targets
 	a.targets = targets
@@ -99,9 +99,9 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// tell is the Take of the follower that passes transitions to the page, and new ones to the
+// report is the Take of the follower that passes transitions to the page, and new ones to the
 // program's log.
-func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
+func (a *alerting) report(_ context.Context, e *sinks.Stored) error {
 	for _, record := range e.Records {
 		var t alerts.Transition
 		if json.Unmarshal(record, &t) != nil {

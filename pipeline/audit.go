@@ -26,15 +26,15 @@ type audits struct {
 	lacks []web.Lack // of each stream and each server asked, as reported
 }
 
-// known returns the missing messages of the streams.
-func (a *audits) known() []web.Lack {
+// missing returns the missing messages of the streams.
+func (a *audits) missing() []web.Lack {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.lacks)
 }
 
-// note records the missing messages of a stream or a server, and reports whether they are new.
-func (a *audits) note(l web.Lack) (news bool) {
+// record records the missing messages of a stream or a server, and reports whether they are new.
+func (a *audits) record(l web.Lack) (news bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.lacks {
@@ -92,7 +92,7 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 // auditHoles reports messages that a stream, or one of its servers, has begun to lack.
 func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uint64, where string) {
 	conf, first := s.CachedInfo().Config, s.CachedInfo().State.FirstSeq
-	if p.audits.note(web.Lack{Stream: conf.Name, Messages: lacks}) {
+	if p.audits.record(web.Lack{Stream: conf.Name, Messages: lacks}) {
 		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has "+
 			"deleted"+
 			" them. Published records stay; docs/operations.md explains the repair",
@@ -110,7 +110,7 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	if err != nil {
 		return // the next audit asks again
 	}
-	if p.audits.note(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
+	if p.audits.record(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
 		p.log.Error(
 			"one server's copy of a stream lacks messages: let it copy the stream again, with"+
 				" nats stream cluster peer-remove STREAM SERVER", "stream", conf.Name, "server",

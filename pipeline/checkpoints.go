@@ -32,11 +32,11 @@ type checkpoints struct {
 	writing slot
 	sharing slot
 
-	mu     sync.Mutex     // guards the fields below
-	last   web.Checkpoint // the newest successful one, and the number of failures
-	said   time.Time      // when the program's log last mentioned one
-	unsaid int            // checkpoints since then
-	err    error          // of the newest one
+	mu       sync.Mutex     // guards the fields below
+	last     web.Checkpoint // the newest successful one, and the number of failures
+	loggedAt time.Time      // when the program's log last mentioned one
+	unlogged int            // checkpoints since then
+	err      error          // of the newest one
 }
 
 // slot is a lock for work of which only one may be under way.
@@ -75,7 +75,7 @@ func (k *checkpoints) write(
 	k.writing <- struct{}{}
 	go func() {
 		n, err := k.store(m, state)
-		k.note(
+		k.record(
 			web.Checkpoint{
 				Position: m.Position,
 				At:       time.Now().UTC(),
@@ -135,8 +135,8 @@ func (k *checkpoints) finish() error {
 	return k.err
 }
 
-// note records the result of the newest checkpoint, which blocked the loop for pause.
-func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
+// record records the result of the newest checkpoint, which blocked the loop for pause.
+func (k *checkpoints) record(now web.Checkpoint, pause time.Duration, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -148,13 +148,13 @@ func (k *checkpoints) note(now web.Checkpoint, pause time.Duration, err error) {
 	}
 	now.Failed = k.last.Failed
 	k.last, k.err = now, nil
-	if k.unsaid++; now.At.Sub(k.said) < checkpointLineEvery {
+	if k.unlogged++; now.At.Sub(k.loggedAt) < checkpointLineEvery {
 		return
 	}
 	took := time.Duration(now.Seconds * float64(time.Second))
 	k.log.Info("checkpoint", "position", now.Position, "bytes", now.Bytes, "pause",
-		pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
-	k.said, k.unsaid = now.At, 0
+		pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unlogged)
+	k.loggedAt, k.unlogged = now.At, 0
 }
 
 // newest returns the newest successful checkpoint and the number of failures; nil if none has ended

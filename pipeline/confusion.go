@@ -24,9 +24,9 @@ const (
 
 // judged is a calibration label with the prediction of its time.
 type judged struct {
-	vertex      graphstore.Vertex
-	class, said event.Class
-	at          event.Time
+	vertex           graphstore.Vertex
+	class, predicted event.Class
+	at               event.Time
 }
 
 // countConfusion counts the calibration labels by true class and by the class that the classifier
@@ -48,12 +48,13 @@ func countConfusion(core *incremental.Core, floor, classes int) web.Confusion {
 		}
 		said := slices.Index(units, slices.Max(units)) // the lowest class on ties
 		pairs = append(pairs, judged{
-			vertex: v, class: view.Label(v).Class, said: event.Class(said), at: view.LabelTime(v),
+			vertex: v, class: view.Label(v).Class,
+			predicted: event.Class(said), at: view.LabelTime(v),
 		})
 	})
 	all := web.NewCounts(classes)
 	for _, p := range pairs {
-		all[p.class][p.said]++
+		all[p.class][p.predicted]++
 	}
 	out.All = all.Rounded(floor)
 	out.Communities = confusionByCommunity(core, pairs, floor, classes)
@@ -92,7 +93,7 @@ func confusionByCommunity(
 	for _, p := range pairs {
 		for _, m := range view.MemberOf(p.vertex) {
 			if counts := of[m.Community]; counts != nil {
-				counts[p.class][p.said]++
+				counts[p.class][p.predicted]++
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func confusionByPeriod(pairs []judged, floor, classes int) []web.PeriodConfusion
 	list := []web.PeriodConfusion{}
 	counts, begin := web.NewCounts(classes), 0
 	for i, p := range pairs {
-		counts[p.class][p.said]++
+		counts[p.class][p.predicted]++
 		left := len(pairs) - 1 - i
 		if left > 0 && (i+1-begin < least || left < least || pairs[i+1].at == p.at) {
 			continue

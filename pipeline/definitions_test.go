@@ -31,7 +31,7 @@ func TestDefinitionsInWords(t *testing.T) {
 	for c, want := range []string{
 		"", "every vertex", `language == "de"`, "age >= 18", "within 1 hop of 1",
 		"within 2 hops of zoe, which is not a vertex at present",
-		"within 2 hops of 1; within 1 now, for more would be too many",
+		"within 2 hops of 1; at present within 1 hops, because more would exceed members_max",
 	} {
 		if got := inWords(store.View(), graphstore.Community(c)); got != want {
 			t.Errorf("community %d: %q, want %q", c, got, want)

@@ -74,7 +74,7 @@ func (p *Pipeline) deployment() web.Deployment {
 	p.deployed.mu.Lock()
 	now := p.deployed.now
 	p.deployed.mu.Unlock()
-	now.Config, now.Lacks = p.Config.Digest(), p.audits.known()
+	now.Config, now.Lacks = p.Config.Digest(), p.audits.missing()
 	now.Scrub = p.scrubbed.result()
 	if p.reload != nil {
 		now.ReloadOK, now.Reloaded = p.reload.outcome()

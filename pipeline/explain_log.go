@@ -64,7 +64,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	if err != nil {
 		return nil, err
 	}
-	if err := e.begin(ctx, from, to); err != nil {
+	if err := e.openAt(ctx, from, to); err != nil {
 		return nil, err
 	}
 	core := e.Config
@@ -104,9 +104,9 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	return x, nil
 }
 
-// begin opens the log and reads it up to the first place. It returns an error unless the other
+// openAt opens the log and reads it up to the first place. It returns an error unless the other
 // place lies after that: a position and a time cannot be compared before.
-func (e *Explainer) begin(ctx context.Context, from, to Place) error {
+func (e *Explainer) openAt(ctx context.Context, from, to Place) error {
 	if err := e.start(ctx, from, to); err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (f *filling) replay(ctx context.Context, first uint64) error {
 	for _, g := range f.rebuild.Gaps {
 		from, to = min(from, g.From), max(to, g.To)
 	}
-	core, c, err := f.begin(from, first)
+	core, c, err := f.openCore(from, first)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (f *filling) replay(ctx context.Context, first uint64) error {
 		if !batch.Emit {
 			continue
 		}
-		if err := f.take(&sinks.Emission{
+		if err := f.keepMissing(&sinks.Emission{
 			Position:  uint64(batch.Last),
 			Digest:    source.Identity().Digest.String(),
 			Time:      int64(batch.Time),
@@ -153,8 +153,9 @@ func (f *filling) replay(ctx context.Context, first uint64) error {
 	}
 }
 
-// begin returns the core that the replay starts with, and the place in the log in where it starts.
-func (f *filling) begin(
+// openCore returns the core that the replay starts with, and the place in the log in where it
+// starts.
+func (f *filling) openCore(
 	from, first uint64,
 ) (core *incremental.Core, c ingest.JetStreamConfig, err error) {
 	conf, err := f.settings.Core()
@@ -182,8 +183,8 @@ func (f *filling) begin(
 	return core, c, err
 }
 
-// take keeps the parts of an emission that the log out lacks.
-func (f *filling) take(e *sinks.Emission) error {
+// keepMissing keeps the parts of an emission that the log out lacks.
+func (f *filling) keepMissing(e *sinks.Emission) error {
 	for shard, part := range divide(e, max(f.settings.Group.Shards, 1)) {
 		lacks := slices.ContainsFunc(f.rebuild.Gaps,
 			func(g sinks.Gap) bool { return g.Shard == shard && g.Lacks(e.Position) })

@@ -179,7 +179,7 @@ func (f *fold) loop(ctx context.Context) error {
 			err = f.awaitMain(ctx, &batch)
 		}
 		if err == nil {
-			err = f.take(ctx, &batch)
+			err = f.process(ctx, &batch)
 		}
 		if err != nil {
 			return err
@@ -203,8 +203,8 @@ func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
 	return nil
 }
 
-// take processes a step.
-func (f *fold) take(ctx context.Context, batch *event.Batch) error {
+// process processes a step.
+func (f *fold) process(ctx context.Context, batch *event.Batch) error {
 	main := f.main.Load() == f
 	f.outlets.disown(func(shard int) {
 		f.core.Disown(shard)
@@ -247,7 +247,7 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	}
 	f.applied.Store(uint64(batch.Last))
 	if main {
-		return f.reached.note(f.source.Identity(), f.logID)
+		return f.reached.record(f.source.Identity(), f.logID)
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	if len(k.writing) > 0 {
 		return nil
 	}
-	if err := f.outlets.settle(ctx); err != nil {
+	if err := f.outlets.flush(ctx); err != nil {
 		return err
 	}
 	if err := f.quarantine.Settle(ctx); err != nil {

@@ -176,7 +176,7 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	add(p.pageTask())
 	add(task{FollowConfig: sinks.FollowConfig{
 		Name:   "alerts page",
-		Open:   takeBehind(alertsAt, p.alerting.tell),
+		Open:   takeBehind(alertsAt, p.alerting.report),
 		Reader: sinks.ReaderConfig{Alerts: true},
 	}})
 	add(task{
@@ -190,7 +190,7 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 		standsBy:     true,
 		FollowConfig: sinks.FollowConfig{Name: "history", Open: p.rollups.Open},
 		ready: func(_ context.Context, leads bool) error {
-			p.rollups.StandBy(!leads)
+			p.rollups.SetStandby(!leads)
 			return nil
 		},
 	})
@@ -221,13 +221,13 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	}
 }
 
-// shelf returns the storage for the state and position of alerts or roll-ups: a file in the state
-// directory, or for a worker of a group the store, where another worker finds it.
-func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
+// stateStore returns the storage for the state and position of alerts or roll-ups: a file in
+// the state directory, or for a worker of a group the store, where another worker finds it.
+func (p *Pipeline) stateStore(follower, file string) sinks.StateStore {
 	if p.group != nil {
-		return p.group.store.Shelf(follower)
+		return p.group.store.StateStore(follower)
 	}
-	return sinks.FileShelf(filepath.Join(p.settings.State, file))
+	return sinks.FileStore(filepath.Join(p.settings.State, file))
 }
 
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)

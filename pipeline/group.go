@@ -80,10 +80,10 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 // one in this many checkpoints. It is less than the number of stored positions of shards.
 const GraphEvery = 8
 
-// share compares this worker's parts at the previous position with those that others have stored
-// since, and stores the parts of a state that others would need to take a shard over. The next
-// checkpoint makes up for failures.
-func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
+// storeParts compares this worker's parts at the previous position with those that others have
+// stored since, and stores the parts of a state that others would need to take a shard over.
+// The next checkpoint makes up for failures.
+func (m *membership) storeParts(ctx context.Context, c *checkpoint.Checkpoint) {
 	shared := sharedName(c.Manifest.Config)
 	position := c.Manifest.Position
 	parts := partsOf(c)

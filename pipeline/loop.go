@@ -276,7 +276,7 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 			p.log.Error("the embedded server cannot write: free disk space",
 				"bytes", broker.RoomMin, "reason", reason)
 		}
-		if p.Broker.Embedded.Room() != nil {
+		if p.Broker.Embedded.CheckSpace() != nil {
 			return nil
 		}
 		return errAgain

@@ -38,8 +38,9 @@ func (p *Pipeline) reportLostPositions(ctx context.Context) {
 // records of this log, and for a damaged history. A damaged state of alerts ends the run. Both
 // followers write their state before the first record.
 func (p *Pipeline) lostPositions(ctx context.Context) (lost []error) {
-	alerts, history := p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")
-	if damage := sinks.VerifyShelf(ctx, history); damage != nil {
+	alerts := p.stateStore("alerts", "alerting.json")
+	history := p.stateStore("history", "history.json")
+	if damage := sinks.VerifyState(ctx, history); damage != nil {
 		lost = append(lost, fmt.Errorf("%w. %s", damage, p.historyAgain()))
 	}
 	if !p.hasPublished(ctx) {
@@ -74,7 +75,7 @@ func (p *Pipeline) hasPublished(ctx context.Context) bool {
 	return false
 }
 
-func missing(ctx context.Context, s sinks.Shelf) bool {
+func missing(ctx context.Context, s sinks.StateStore) bool {
 	_, err := s.Read(ctx)
 	return errors.Is(err, os.ErrNotExist)
 }
@@ -87,7 +88,8 @@ func (p *Pipeline) missingPositions(ctx context.Context) (lost []error) {
 	if err := p.lostReached(); err != nil {
 		lost = append(lost, err)
 	}
-	alerts, history := p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")
+	alerts := p.stateStore("alerts", "alerting.json")
+	history := p.stateStore("history", "history.json")
 	switch noAlerts, noHistory := missing(ctx, alerts), missing(ctx, history); {
 	case noAlerts && !noHistory:
 		report("%s is missing: it has the state of alerts", alerts)

@@ -47,16 +47,16 @@ type heldEmission struct {
 
 // outlets holds one outlet for each shard that a worker estimates. The list never changes.
 type outlets struct {
-	shards int // number of shards of the group
-	each   []*outlet
-	newest atomic.Uint64 // sequence of the newest mark stored by others
-	spoken atomic.Uint64 // newest position at which any shard has records
+	shards      int // number of shards of the group
+	each        []*outlet
+	newest      atomic.Uint64 // sequence of the newest mark stored by others
+	lastRecords atomic.Uint64 // newest position at which any shard has records
 }
 
 func (o *outlets) open(
 	ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int,
 ) error {
-	c.Awaited = o.spoken.Load
+	c.Awaited = o.lastRecords.Load
 	for _, shard := range owned {
 		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)
@@ -120,8 +120,8 @@ func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 
 // speaks records that some shard has records at a position.
 func (o *outlets) speaks(position uint64) {
-	for before := o.spoken.Load(); before < position; before = o.spoken.Load() {
-		o.spoken.CompareAndSwap(before, position)
+	for before := o.lastRecords.Load(); before < position; before = o.lastRecords.Load() {
+		o.lastRecords.CompareAndSwap(before, position)
 	}
 }
 
@@ -196,8 +196,8 @@ func (o *outlet) flush(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until no emission is held: everything estimated is in the output log.
-func (o *outlets) settle(ctx context.Context) error {
+// flush waits until no emission is held: everything estimated is in the output log.
+func (o *outlets) flush(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
 			if err := request.Pause(ctx, heldLookEvery); err != nil {

@@ -219,7 +219,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 		Needed:  p.slowest,
 	}
 	if p.group != nil {
-		p.Checkpoints.share = p.group.share
+		p.Checkpoints.share = p.group.storeParts
 	}
 	p.followers.base = sinks.FollowConfig{
 		JS: p.Broker.JS,
@@ -237,7 +237,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 			JS:      p.Broker.JS,
 			Streams: p.streams(),
 			Log:     p.logID,
-			Shelf:   p.shelf("history", "history.json"),
+			State:   p.stateStore("history", "history.json"),
 		},
 	)
 	return nil

@@ -45,8 +45,8 @@ func (r *reached) write(text string) error {
 	return err
 }
 
-// note writes a place, unless the file has a later one. The main fold's goroutine calls it.
-func (r *reached) note(id ingest.Identity, log string) error {
+// record writes a place, unless the file has a later one. The main fold's goroutine calls it.
+func (r *reached) record(id ingest.Identity, log string) error {
 	if now := r.at.Load(); now != nil && now.Position >= id.Position {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *reached) note(id ingest.Identity, log string) error {
 }
 
 // read returns the place in the file. A damaged file has none.
-func (r *reached) read() (at keptPlace, ok bool) {
+func (r *reached) read() (at recordedPlace, ok bool) {
 	body, ok := r.verified()
 	if !ok {
 		return at, false

@@ -18,8 +18,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// keptPlace is a place of the input log recorded by this pipeline.
-type keptPlace struct {
+// recordedPlace is a place of the input log recorded by this pipeline.
+type recordedPlace struct {
 	ingest.Place
 	log string // name of the log at that time
 }
@@ -46,7 +46,7 @@ func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
 }
 
 // statePlaces returns the places recorded in the state directory, newest first.
-func (p *Pipeline) statePlaces() (places []keptPlace) {
+func (p *Pipeline) statePlaces() (places []recordedPlace) {
 	if at, ok := p.reached.read(); ok {
 		at.Stream = p.names.In.Log
 		places = append(places, at)
@@ -55,18 +55,18 @@ func (p *Pipeline) statePlaces() (places []keptPlace) {
 	for _, m := range dir.Manifests() {
 		_, id := ResumeOf(m)
 		id.Stream = p.names.In.Log
-		places = append(places, keptPlace{
+		places = append(places, recordedPlace{
 			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)},
 			m.Stream.Log,
 		})
 	}
 	slices.SortStableFunc(places,
-		func(a, b keptPlace) int { return int(b.Position) - int(a.Position) })
+		func(a, b recordedPlace) int { return int(b.Position) - int(a.Position) })
 	return places
 }
 
 // outputPlaces returns the places that the output log and the followers have recorded of a log.
-func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
+func (p *Pipeline) outputPlaces(ctx context.Context) (places []recordedPlace) {
 	add := func(log string, position uint64, digest, keptBy string) {
 		if log == p.logID && position > 0 {
 			id := ingest.Identity{
@@ -74,7 +74,7 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 				Position: event.Position(position),
 				Digest:   ingest.ParseDigest(digest),
 			}
-			places = append(places, keptPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
+			places = append(places, recordedPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
 		}
 	}
 	// otherwise the writers report what is wrong
@@ -84,7 +84,7 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []keptPlace) {
 			m.Shard, p.names.Out.Estimates))
 	}
 	for _, s := range p.positionShelves() {
-		log, at := sinks.ShelfPlace(ctx, s)
+		log, at := sinks.StatePlace(ctx, s)
 		add(log, at.Position, at.Digest, s.String())
 	}
 	return places
@@ -110,7 +110,7 @@ func Kept(
 		places = append(places, at.Place)
 	}
 	for _, s := range p.positionShelves() {
-		if err := sinks.VerifyShelf(ctx, s); err != nil {
+		if err := sinks.VerifyState(ctx, s); err != nil {
 			damaged = append(damaged, err)
 		}
 	}
@@ -118,16 +118,18 @@ func Kept(
 }
 
 // positionShelves lists the storage of the positions of followers.
-func (p *Pipeline) positionShelves() (list []sinks.Shelf) {
-	list = []sinks.Shelf{p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json")}
+func (p *Pipeline) positionShelves() (list []sinks.StateStore) {
+	list = []sinks.StateStore{
+		p.stateStore("alerts", "alerting.json"), p.stateStore("history", "history.json"),
+	}
 	out := p.settings.Output
 	for _, file := range []string{out.File, out.Alerts} {
 		if file != "" && file != "-" {
-			list = append(list, sinks.FileShelf(sinks.PositionFile(file)))
+			list = append(list, sinks.FileStore(sinks.PositionFile(file)))
 		}
 	}
 	if out.Parquet != "" {
-		list = append(list, sinks.FileShelf(sinks.PartsPositionFile(out.Parquet)))
+		list = append(list, sinks.FileStore(sinks.PartsPositionFile(out.Parquet)))
 	}
 	return list
 }
@@ -172,7 +174,7 @@ func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
 
 // acceptLog gives the log another name if the disagreeing places have this one, so that its earlier
 // records no longer count, and drops the disagreeing states.
-func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
+func (p *Pipeline) acceptLog(ctx context.Context, places []recordedPlace) error {
 	again := false
 	for _, at := range places {
 		err := ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{at.Place})
@@ -187,11 +189,11 @@ func (p *Pipeline) acceptLog(ctx context.Context, places []keptPlace) error {
 			return err
 		}
 	}
-	for _, s := range []sinks.Shelf{
-		p.shelf("alerts", "alerting.json"), p.shelf("history", "history.json"),
+	for _, s := range []sinks.StateStore{
+		p.stateStore("alerts", "alerting.json"), p.stateStore("history", "history.json"),
 	} {
-		if log, _ := sinks.ShelfPlace(ctx, s); log != "" && log != p.logID {
-			if err := sinks.ResetShelf(ctx, s, p.logID); err != nil {
+		if log, _ := sinks.StatePlace(ctx, s); log != "" && log != p.logID {
+			if err := sinks.ResetState(ctx, s, p.logID); err != nil {
 				return err
 			}
 		}

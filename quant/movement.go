@@ -33,7 +33,7 @@ func (w *Solver) Divide(
 	}
 	moved, seMoved := make([]float64, k), make([]float64, k)
 	if !t.Reset && last.Solved && now.Solved && now.Audits == last.Audits {
-		moved = w.moved(s, o.withDefaults(), row, last)
+		moved = w.movedPart(s, o.withDefaults(), row, last)
 		seMoved = w.movedError(last, t)
 	}
 	e.Moved, e.SEChange = moved, seMoved
@@ -45,8 +45,8 @@ func (w *Solver) Divide(
 	}
 }
 
-// moved returns the part of the change that happened to the community.
-func (w *Solver) moved(s *stats.Statistics, o Options, row *method, last *Snapshot) []float64 {
+// movedPart returns the part of the change that happened to the community.
+func (w *Solver) movedPart(s *stats.Statistics, o Options, row *method, last *Snapshot) []float64 {
 	k, now := s.K, w.last
 	moved := make([]float64, k)
 	switch {

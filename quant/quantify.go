@@ -52,7 +52,7 @@ func (w *Solver) Estimate(e *Estimate, s *stats.Statistics, o Options) error {
 	o = o.withDefaults()
 	header(e, s, o)
 	var ok bool
-	if w.ans, ok = standIn(e, s, row); ok {
+	if w.ans, ok = fallback(e, s, row); ok {
 		w.ans = w.quantifier(row).Answer(s, o.scaling())
 	}
 	w.publish(e, s, o, ok)
@@ -87,11 +87,11 @@ func header(e *Estimate, s *stats.Statistics, o Options) {
 	e.Flags = []string{}
 }
 
-// standIn reports whether a method has its inputs. If not, it returns a stand-in for the answer,
+// fallback reports whether a method has its inputs. If not, it returns a stand-in for the answer,
 // and puts a flag with the reason into e.
-func standIn(e *Estimate, s *stats.Statistics, row *method) (ans *stats.Answer, ok bool) {
+func fallback(e *Estimate, s *stats.Statistics, row *method) (ans *stats.Answer, ok bool) {
 	labels := solve.Sum(s.ClassN) > 0
-	ans = stats.StandIn(s)
+	ans = stats.Fallback(s)
 	switch {
 	case !(s.Members > 0):
 		e.Flags = append(e.Flags, FlagNoMembers)

@@ -18,8 +18,8 @@ type AlertingConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
 	Shards  int
-	Log     string // identity of the log in
-	Shelf   Shelf  // keeps the state
+	Log     string     // identity of the log in
+	State   StateStore // keeps the state
 	Rules   alerts.Config
 }
 
@@ -51,7 +51,7 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	if a.engine, err = alerts.New(c.Rules); err != nil {
 		return nil, err
 	}
-	_, unread := c.Shelf.Read(ctx)
+	_, unread := c.State.Read(ctx)
 	if unread == nil {
 		return a, nil
 	}
@@ -68,9 +68,9 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	return a, nil
 }
 
-// StandBy leaves storing and saving to another worker of a group, or not. It must not be called
+// SetStandby leaves storing and saving to another worker of a group, or not. It must not be called
 // while the alerts follow.
-func (a *Alerting) StandBy(standby bool) { a.standby = standby }
+func (a *Alerting) SetStandby(standby bool) { a.standby = standby }
 
 // Open opens the follower, as a FollowConfig wants it.
 func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
@@ -80,7 +80,7 @@ func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	if err := a.stored.open(ctx); err != nil {
 		return nil, Cursor{}, err
 	}
-	p, err := readShelf(ctx, a.config.Shelf, a.config.Log)
+	p, err := readState(ctx, a.config.State, a.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		p = progress{Log: a.config.Log, Cursor: a.begin}
@@ -107,7 +107,7 @@ func (a *Alerting) restore(p progress) (err error) {
 		return err
 	}
 	if a.engine, err = alerts.Restore(a.config.Rules, p.State); err != nil {
-		return fmt.Errorf("%s: %w: %w", a.config.Shelf, err, ErrNotOurs)
+		return fmt.Errorf("%s: %w: %w", a.config.State, err, ErrNotOurs)
 	}
 	a.rules = &a.config.Rules
 	return nil
@@ -184,7 +184,7 @@ func (a *Alerting) save(ctx context.Context, after Cursor) error {
 	a.mu.Lock()
 	state := a.engine.Save()
 	a.mu.Unlock()
-	return writeShelf(ctx, a.config.Shelf, progress{Log: a.config.Log, Cursor: after, State: state})
+	return writeState(ctx, a.config.State, progress{Log: a.config.Log, Cursor: after, State: state})
 }
 
 // Newest returns the place of the newest alert of this log that is stored. The caller knows that

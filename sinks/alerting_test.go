@@ -66,7 +66,7 @@ func (l *logOut) alerting(path string, rules alerts.Config, d disk) *Alerting {
 	l.t.Helper()
 	a, err := NewAlerting(l.t.Context(), AlertingConfig{
 		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
-		Shelf: fileShelf{path, d}, Rules: rules,
+		State: fileStore{path, d}, Rules: rules,
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -226,15 +226,15 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 func TestAlertsBeginWhereTheLogIsAfterAFailedLook(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), restless(2, 30)...)
-	shelf := FileShelf(filepath.Join(t.TempDir(), "alerts.json"))
+	stored := FileStore(filepath.Join(t.TempDir(), "alerts.json"))
 	a, err := NewAlerting(t.Context(), AlertingConfig{
 		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
-		Shelf: unreadable{shelf}, Rules: highRule(t, "0.5"),
+		State: unreadable{stored}, Rules: highRule(t, "0.5"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.config.Shelf = shelf
+	a.config.State = stored
 	if _, at, err := a.Open(t.Context()); err != nil || at.Position != 30 {
 		t.Errorf("they begin behind position %d, %v; want 30", at.Position, err)
 	}

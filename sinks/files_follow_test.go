@@ -226,7 +226,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 // tearEnd damages the bytes after the durable end of a file.
 func tearEnd(t *testing.T, path string) {
 	t.Helper()
-	p, err := readShelf(t.Context(), FileShelf(path+positionSuffix), "log")
+	p, err := readState(t.Context(), FileStore(path+positionSuffix), "log")
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
@@ -453,7 +453,7 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 		before := contents(t, dir)
 		for _, change := range []func() error{
 			func() error {
-				return writeShelf(t.Context(), FileShelf(path),
+				return writeState(t.Context(), FileStore(path),
 					progress{Log: "another"})
 			},
 			func() error { return os.WriteFile(path, []byte("rubbish"), 0o600) },

@@ -82,7 +82,7 @@ func NewRunner(c FollowConfig) *Runner {
 func (r *Runner) Run(ctx context.Context) error {
 	for wait := followRetryWaitMin; ctx.Err() == nil; {
 		before := r.After()
-		err := r.follow(ctx)
+		err := r.runOnce(ctx)
 		if errors.Is(err, ErrNotOurs) {
 			return fmt.Errorf("%s: %w", r.config.Name, err)
 		}
@@ -100,13 +100,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow feeds one opening of the follower until it fails or ctx ends.
-func (r *Runner) follow(ctx context.Context) (err error) {
+// runOnce opens the follower and feeds it until it fails or ctx ends.
+func (r *Runner) runOnce(ctx context.Context) (err error) {
 	f, after, err := r.config.Open(ctx)
 	if err != nil {
 		return err
 	}
-	r.note(after, true, 0)
+	r.setProgress(after, true, 0)
 	config := r.config.Reader
 	config.After = after
 	reader := newLogReader(r.config.JS, config)
@@ -147,7 +147,7 @@ func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last C
 				syncAt = now.Add(followSyncEvery)
 			}
 			last = e.Cursor
-			r.note(last, false, e.Behind)
+			r.setProgress(last, false, e.Behind)
 		}
 		if begun := time.Now(); last != durable && !begun.Before(syncAt) {
 			if err := r.sync(ctx, f, last); err != nil && ctx.Err() == nil {
@@ -180,8 +180,8 @@ func (r *Runner) sync(ctx context.Context, f Follower, taken Cursor) error {
 	return nil
 }
 
-// note remembers how far the follower is.
-func (r *Runner) note(c Cursor, durable bool, behind uint64) {
+// setProgress remembers how far the follower is.
+func (r *Runner) setProgress(c Cursor, durable bool, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken, r.behind = c, behind

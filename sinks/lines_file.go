@@ -23,7 +23,7 @@ func PositionFile(path string) string { return path + positionSuffix }
 type linesFile struct {
 	path   string
 	log    string
-	shelf  fileShelf
+	state  fileStore
 	disk   disk
 	file   *os.File
 	buffer *bufio.Writer
@@ -37,7 +37,7 @@ func OpenLinesFile(path, log string) (Follower, Cursor, error) {
 }
 
 func openLinesFile(path, log string, d disk) (Follower, Cursor, error) {
-	s := &linesFile{path: path, log: log, shelf: fileShelf{path + positionSuffix, d}, disk: d}
+	s := &linesFile{path: path, log: log, state: fileStore{path + positionSuffix, d}, disk: d}
 	after, err := s.open()
 	if err != nil {
 		if s.file != nil {
@@ -66,7 +66,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if err != nil {
 		return after, err
 	}
-	p, err := readShelf(context.Background(), s.shelf, s.log)
+	p, err := readState(context.Background(), s.state, s.log)
 	none := errors.Is(err, os.ErrNotExist)
 	switch {
 	case end == 0 && (none || err != nil && p.Log != ""):
@@ -75,7 +75,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	case none:
 		return after, fmt.Errorf(
 			"%s is missing, which names the log and the end of its records: %w",
-			s.shelf,
+			s.state,
 			ErrNotOurs,
 		)
 	case err != nil:
@@ -92,7 +92,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if none ||
 		// the position file must name the log before the first record is written
 		p.Cursor == (Cursor{}) {
-		return p.Cursor, writeShelf(context.Background(), s.shelf, p)
+		return p.Cursor, writeState(context.Background(), s.state, p)
 	}
 	return p.Cursor, nil
 }
@@ -122,7 +122,7 @@ func (s *linesFile) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	}
 	info, failed := s.file.Stat()
 	if err = errors.Join(err, failed); err == nil {
-		err = writeShelf(ctx, s.shelf, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
+		err = writeState(ctx, s.state, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
 	}
 	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
 		err = fmt.Errorf("%s was moved away or removed; a new file begins", filepath.Base(s.path))

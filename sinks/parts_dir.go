@@ -52,7 +52,7 @@ type PartsDirConfig struct {
 // What is in no part yet stands in the stream, and is read again after a restart.
 type partsDir struct {
 	config  PartsDirConfig
-	shelf   fileShelf
+	state   fileStore
 	table   *partTable // rows of the next part
 	bytes   int64      // of JSON, of the rows
 	ends    int64      // log time of the end of the next part; 0: another part has just ended
@@ -68,7 +68,7 @@ type partsDir struct {
 func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	c.Every, c.rowsMax = cmp.Or(c.Every, PartEveryDefault), cmp.Or(c.rowsMax, PartRowsMax)
 	c.StreamBytes = cmp.Or(c.StreamBytes, EstimatesBytesDefault)
-	s := &partsDir{config: c, shelf: fileShelf{filepath.Join(c.Dir, partsPositionName), c.disk}}
+	s := &partsDir{config: c, state: fileStore{filepath.Join(c.Dir, partsPositionName), c.disk}}
 	if err := s.open(); err != nil {
 		return nil, Cursor{}, fmt.Errorf("parts in %s: %w", c.Dir, err)
 	}
@@ -97,13 +97,13 @@ func (s *partsDir) open() error {
 	if err != nil {
 		return err
 	}
-	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
+	p, err := readState(context.Background(), s.state, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
-		return fmt.Errorf("%s is missing, which names the log of the parts: %w", s.shelf,
+		return fmt.Errorf("%s is missing, which names the log of the parts: %w", s.state,
 			ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
-		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
+		return writeState(context.Background(), s.state, progress{Log: s.config.Log})
 	case err != nil:
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *partsDir) cut(ctx context.Context) error {
 }
 
 func (s *partsDir) writePosition(ctx context.Context) error {
-	if err := writeShelf(ctx, s.shelf,
+	if err := writeState(ctx, s.state,
 		progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
 		return err
 	}

@@ -54,9 +54,9 @@ func decodeProgress(data []byte) (p progress, err error) {
 	return p, nil
 }
 
-// ShelfPlace returns the name of the log in a shelf, and the cursor of its output. A missing or
-// damaged shelf gives the zero Cursor: opening the output reports the problem.
-func ShelfPlace(ctx context.Context, s Shelf) (log string, at Cursor) {
+// StatePlace returns the name of the log in stored state, and the cursor of its output. A
+// missing or damaged state gives the zero Cursor: opening the output reports the problem.
+func StatePlace(ctx context.Context, s StateStore) (log string, at Cursor) {
 	data, err := s.Read(ctx)
 	if err != nil {
 		return "", at
@@ -65,8 +65,8 @@ func ShelfPlace(ctx context.Context, s Shelf) (log string, at Cursor) {
 	return p.Log, p.Cursor
 }
 
-// VerifyShelf returns an error if there is something on a shelf that is damaged.
-func VerifyShelf(ctx context.Context, s Shelf) error {
+// VerifyState returns an error if the stored state is damaged.
+func VerifyState(ctx context.Context, s StateStore) error {
 	data, err := s.Read(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -80,21 +80,21 @@ func VerifyShelf(ctx context.Context, s Shelf) error {
 	return nil
 }
 
-// ResetShelf makes a follower of alerts or roll-ups restart with the published records of a log.
-func ResetShelf(ctx context.Context, s Shelf, log string) error {
-	return writeShelf(ctx, s, progress{Log: log})
+// ResetState makes a follower of alerts or roll-ups restart with the published records of a log.
+func ResetState(ctx context.Context, s StateStore, log string) error {
+	return writeState(ctx, s, progress{Log: log})
 }
 
-// Shelf stores the state of a follower. The workers of a group share one.
-type Shelf interface {
+// StateStore stores the state of a follower. The workers of a group share one.
+type StateStore interface {
 	Read(ctx context.Context) ([]byte, error) // matches os.ErrNotExist where there is nothing
 	Write(ctx context.Context, data []byte) error
 	String() string // for people
 }
 
-// readShelf reads the progress on a shelf; if it is empty the error is os.ErrNotExist, and
+// readState reads the stored progress; without one the error is os.ErrNotExist, and
 // ErrNotOurs if it is damaged, or of another log, whose progress is returned.
-func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error) {
+func readState(ctx context.Context, s StateStore, log string) (p progress, err error) {
 	data, err := s.Read(ctx)
 	if err != nil {
 		return p, err
@@ -110,8 +110,8 @@ func readShelf(ctx context.Context, s Shelf, log string) (p progress, err error)
 	return p, nil
 }
 
-// writeShelf replaces the progress on a shelf.
-func writeShelf(ctx context.Context, s Shelf, p progress) error {
+// writeState replaces the stored progress.
+func writeState(ctx context.Context, s StateStore, p progress) error {
 	data, err := p.encode()
 	if err != nil {
 		return err
@@ -119,20 +119,20 @@ func writeShelf(ctx context.Context, s Shelf, p progress) error {
 	return s.Write(ctx, data)
 }
 
-// fileShelf is a file.
-type fileShelf struct {
+// fileStore is a file.
+type fileStore struct {
 	path string
 	disk disk
 }
 
-// FileShelf returns a shelf that is a file.
-func FileShelf(path string) Shelf { return fileShelf{path: path} }
+// FileStore returns storage in a file.
+func FileStore(path string) StateStore { return fileStore{path: path} }
 
-func (f fileShelf) Read(context.Context) ([]byte, error) { return os.ReadFile(f.path) }
+func (f fileStore) Read(context.Context) ([]byte, error) { return os.ReadFile(f.path) }
 
-func (f fileShelf) String() string { return f.path }
+func (f fileStore) String() string { return f.path }
 
-func (f fileShelf) Write(_ context.Context, data []byte) error {
+func (f fileStore) Write(_ context.Context, data []byte) error {
 	return f.disk.replace(f.path, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err

@@ -100,7 +100,7 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 // that of ctx.
 func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 	for {
-		if e, err := r.take(ctx); e != nil || err != nil {
+		if e, err := r.nextEmission(ctx); e != nil || err != nil {
 			return e, err
 		}
 		before := r.feed.Last
@@ -150,13 +150,13 @@ func (r *logReader) read(m request.Message, before request.Message) {
 			}
 			return
 		}
-		r.passOver(m, "a batch is not whole")
+		r.reportIgnored(m, "a batch is not whole")
 		r.batch = nil
 	}
 	shard, isMark := r.config.Names.shardOf(m.Subject())
 	mark, err := parseMark(m.Data())
 	if !isMark || err != nil || shard >= r.config.Shards {
-		r.passOver(m, "not part of an emission")
+		r.reportIgnored(m, "not part of an emission")
 		return
 	}
 	b := &part{
@@ -175,8 +175,8 @@ func (r *logReader) read(m request.Message, before request.Message) {
 	r.batch = b
 }
 
-// passOver reports a message that is left out, now and then.
-func (r *logReader) passOver(m request.Message, why string) {
+// reportIgnored reports a message that is left out, now and then.
+func (r *logReader) reportIgnored(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
@@ -191,7 +191,7 @@ func (r *logReader) passOver(m request.Message, why string) {
 func (r *logReader) alert(m request.Message) *Stored {
 	at, ok := parsePlace(m.Headers().Get(headerPlace))
 	if !ok || r.config.Log != "" && m.Headers().Get(headerLog) != r.config.Log {
-		r.passOver(m, "not an alert of this log")
+		r.reportIgnored(m, "not an alert of this log")
 		return nil
 	}
 	if at.Compare(r.cursor.Place) <= 0 {
@@ -272,9 +272,9 @@ func (r *logReader) load(ctx context.Context, p *part) error {
 	return nil
 }
 
-// take returns the emission at the next position, with the parts of all shards, or nil
+// nextEmission returns the emission at the next position, with the parts of all shards, or nil
 // while a shard is not complete up to there. Its error is that of ctx.
-func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
+func (r *logReader) nextEmission(ctx context.Context) (e *Stored, err error) {
 	next := uint64(math.MaxUint64)
 	for _, s := range r.shards {
 		if s.whole > 0 {
@@ -301,7 +301,7 @@ func (r *logReader) take(ctx context.Context) (e *Stored, err error) {
 	}
 	if slices.ContainsFunc(parts, (*part).lacksRecords) { // the next emission reports it
 		r.missed = true
-		return r.take(ctx)
+		return r.nextEmission(ctx)
 	}
 	e, again := joined(parts), r.again()
 	e.Cursor = Cursor{

@@ -67,8 +67,8 @@ type Rollup struct {
 	Posterior    uint64 `json:"posterior,omitempty"`     // the same
 }
 
-// begin returns the beginning of the period or chunk of a length in which a time lies.
-func begin(at int64, length time.Duration) int64 { return at - at%int64(length) }
+// periodStart returns the beginning of the period or chunk of a length in which a time lies.
+func periodStart(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
 // periodSums holds the exact sums over the records of a period, K each. Those with an error are
 // empty in a period that a release without them began.
@@ -87,9 +87,9 @@ func newPeriodSums(classes int) (sums periodSums) {
 	return sums
 }
 
-// take adds a record of the period. sums has the sums of earlier records, and is updated. The lists
-// of the roll-up are newly allocated, because readers may keep them.
-func (r *Rollup) take(e *quant.Estimate, at int64, sums *periodSums) {
+// addRecord adds a record of the period. sums has the sums of earlier records, and is updated.
+// The lists of the roll-up are newly allocated, because readers may keep them.
+func (r *Rollup) addRecord(e *quant.Estimate, at int64, sums *periodSums) {
 	addTo(sums.Shares, e.Prevalence)
 	addTo(sums.Moved, e.Moved)
 	addTo(sums.Revised, e.Revised)
@@ -175,7 +175,7 @@ func (c *rollupChunk) ends() int64 {
 // add adds a record. A record with another number of classes restarts its periods.
 func (s *rolled) add(e *quant.Estimate, at int64) {
 	for i, row := range resolutions {
-		start := time.Unix(0, begin(at, row.period)).UTC()
+		start := time.Unix(0, periodStart(at, row.period)).UTC()
 		n := len(s.Rollups[i])
 		if n == 0 || s.Rollups[i][n-1].Time.Before(start) {
 			s.Rollups[i] = append(s.Rollups[i], Rollup{Time: start})
@@ -186,7 +186,7 @@ func (s *rolled) add(e *quant.Estimate, at int64) {
 		if len(s.Sums[i].Shares) != len(e.Prevalence) {
 			*last, s.Sums[i] = Rollup{Time: last.Time}, newPeriodSums(len(e.Prevalence))
 		}
-		last.take(e, at, &s.Sums[i])
+		last.addRecord(e, at, &s.Sums[i])
 	}
 }
 
@@ -236,7 +236,7 @@ func (s *rolled) complete(i int, now int64) (chunk rollupChunk, ok bool) {
 	if list[n-1].Time.UnixNano()+int64(row.period) > now {
 		n-- // the last one still takes records
 	}
-	end := begin(list[0].Time.UnixNano(), row.chunk) + int64(row.chunk)
+	end := periodStart(list[0].Time.UnixNano(), row.chunk) + int64(row.chunk)
 	if n == 0 || end > now && n*len(list[0].Last) < chunkSharesMax {
 		return chunk, false
 	}

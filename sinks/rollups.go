@@ -22,8 +22,8 @@ import (
 type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
-	Log     string // identity of the log in
-	Shelf   Shelf  // keeps the roll-ups that are in no stream yet
+	Log     string     // identity of the log in
+	State   StateStore // keeps the roll-ups that are in no stream yet
 }
 
 // Rollups is a follower that summarises published records by minute, hour and day of log time, and
@@ -51,9 +51,9 @@ type rollupState struct {
 	Series []*rolled // sorted by community and method
 }
 
-// StandBy leaves storing and saving to another worker of a group, or not. It must not be called
+// SetStandby leaves storing and saving to another worker of a group, or not. It must not be called
 // while the roll-ups follow.
-func (r *Rollups) StandBy(standby bool) { r.standby = standby }
+func (r *Rollups) SetStandby(standby bool) { r.standby = standby }
 
 // NewRollups returns a follower that is not open yet.
 func NewRollups(c RollupsConfig) *Rollups {
@@ -82,7 +82,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = rollupState{}
-	p, err := readShelf(ctx, r.config.Shelf, r.config.Log)
+	p, err := readState(ctx, r.config.State, r.config.Log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotOurs) {
 		return nil, Cursor{}, err // it is there, and cannot be read now
 	}
@@ -92,7 +92,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 		r.state = rollupState{} // the content of the output log is summarised again
 	}
 	if none && !r.standby { // before the first record, so that a start notices that it is lost
-		if err := writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log}); err != nil {
+		if err := writeState(ctx, r.config.State, progress{Log: r.config.Log}); err != nil {
 			return nil, Cursor{}, err
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 // advance returns the chunks that are complete, by resolution and in the order of community and
 // method.
 func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, err error) {
-	minute := begin(now, resolutions[0].period)
+	minute := periodStart(now, resolutions[0].period)
 	if minute < r.state.Minute {
 		r.setClock(now)
 	}
@@ -180,7 +180,7 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 // setClock follows log time to an earlier time, after a clock event: roll-ups of later periods that
 // are in no chunk yet are dropped.
 func (r *Rollups) setClock(now int64) {
-	r.state.Minute = begin(now, resolutions[0].period)
+	r.state.Minute = periodStart(now, resolutions[0].period)
 	for _, s := range r.state.Series {
 		s.setClock(now)
 	}
@@ -220,7 +220,7 @@ func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	state, err := json.Marshal(r.state)
 	r.mu.Unlock()
 	if err == nil {
-		err = writeShelf(ctx, r.config.Shelf,
+		err = writeState(ctx, r.config.State,
 			progress{Log: r.config.Log, Cursor: taken, State: state})
 	}
 	return taken, err

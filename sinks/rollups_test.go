@@ -150,7 +150,7 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 func (l *logOut) rollups(path string, d disk) *Rollups {
 	return NewRollups(RollupsConfig{
 		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log",
-		Shelf: fileShelf{path, d},
+		State: fileStore{path, d},
 	})
 }
 
@@ -573,8 +573,8 @@ func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
 	}
 }
 
-// unreadable is a shelf that cannot be read now.
-type unreadable struct{ Shelf }
+// unreadable is a state store that cannot be read now.
+type unreadable struct{ StateStore }
 
 func (unreadable) Read(context.Context) ([]byte, error) { return nil, errCrash }
 
@@ -588,12 +588,12 @@ func TestRollupsWaitForTheirState(t *testing.T) {
 	if err := fold(log, open, disk{}); err != nil {
 		t.Fatal(err)
 	}
-	shelf := r.config.Shelf
-	r.config.Shelf = unreadable{shelf}
+	stored := r.config.State
+	r.config.State = unreadable{stored}
 	if _, _, err := r.Open(t.Context()); !errors.Is(err, errCrash) {
 		t.Errorf("opened: %v", err)
 	}
-	r.config.Shelf = shelf
+	r.config.State = stored
 	if _, at, err := r.Open(t.Context()); err != nil || at != log[len(log)-1].Cursor {
 		t.Errorf("it goes on from %+v, %v", at, err)
 	}

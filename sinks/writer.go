@@ -233,7 +233,7 @@ func (w *Writer) attempt(
 	if w.known.place().Compare(m.place()) >= 0 {
 		return true, nil // a standby, or an earlier attempt, was first
 	}
-	if err := w.awaitRoom(ctx, batch); err != nil {
+	if err := w.awaitSpace(ctx, batch); err != nil {
 		return false, err
 	}
 	return w.send(ctx, m, batch)

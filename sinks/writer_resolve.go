@@ -123,9 +123,9 @@ const (
 	roomReserve = 16
 )
 
-// awaitRoom waits until the broker can store a batch without discarding records that the slowest
+// awaitSpace waits until the broker can store a batch without discarding records that the slowest
 // follower has not taken yet.
-func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
+func (w *Writer) awaitSpace(ctx context.Context, batch []*nats.Msg) error {
 	if w.config.Needed == nil {
 		return nil
 	}

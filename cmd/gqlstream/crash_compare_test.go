@@ -467,7 +467,7 @@ func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 	}
 	follower, _, err := sinks.NewRollups(sinks.RollupsConfig{
 		JS: js, Streams: sinks.StreamsConfig{Names: twinNames}, Log: broker.LogName(log),
-		Shelf: sinks.FileShelf(filepath.Join(r.t.TempDir(), "history.json")),
+		State: sinks.FileStore(filepath.Join(r.t.TempDir(), "history.json")),
 	}).Open(r.t.Context())
 	r.must(err)
 	return follower

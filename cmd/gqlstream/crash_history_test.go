@@ -110,7 +110,7 @@ func (r *crashRun) followHistory(
 	r.must(err)
 	rollups := sinks.NewRollups(sinks.RollupsConfig{
 		JS: js, Streams: sinks.StreamsConfig{Names: names}, Log: out.Log,
-		Shelf: sinks.FileShelf(state),
+		State: sinks.FileStore(state),
 	})
 	runner := sinks.NewRunner(
 		sinks.FollowConfig{Name: "history", JS: js, Reader: out, Open: rollups.Open},

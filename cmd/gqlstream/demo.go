@@ -108,7 +108,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
 		Out:      con.Out,
 		Log:      slog.New(slog.DiscardHandler),
-		Follow:   map[string]pipeline.Take{"screen": d.take},
+		Follow:   map[string]pipeline.Take{"screen": d.receive},
 		FreePort: true,
 	})
 	if err != nil {
@@ -205,8 +205,8 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	return err
 }
 
-// take takes published estimates over from the log out.
-func (d *demo) take(_ context.Context, e *sinks.Stored) error {
+// receive takes published estimates over from the log out.
+func (d *demo) receive(_ context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
 	d.mu.Lock()
 	defer d.mu.Unlock()

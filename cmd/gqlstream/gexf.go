@@ -61,8 +61,8 @@ func (g *gexf) token(t xml.Token) {
 	}
 }
 
-// begin opens an element with attributes, which come as pairs of a name and a value.
-func (g *gexf) begin(name string, pairs ...string) {
+// openElement opens an element with attributes, which come as pairs of a name and a value.
+func (g *gexf) openElement(name string, pairs ...string) {
 	start := xml.StartElement{Name: xml.Name{Local: name}}
 	for i := 0; i < len(pairs); i += 2 {
 		start.Attr = append(start.Attr, xml.Attr{
@@ -75,7 +75,7 @@ func (g *gexf) begin(name string, pairs ...string) {
 func (g *gexf) end(name string) { g.token(xml.EndElement{Name: xml.Name{Local: name}}) }
 
 func (g *gexf) empty(name string, pairs ...string) {
-	g.begin(name, pairs...)
+	g.openElement(name, pairs...)
 	g.end(name)
 }
 
@@ -91,19 +91,19 @@ func plainText(text string) string {
 
 func (g *gexf) write() {
 	g.token(xml.ProcInst{Target: "xml", Inst: []byte(`version="1.0" encoding="UTF-8"`)})
-	g.begin("gexf", "xmlns", "http://gexf.net/1.3", "version", "1.3")
-	g.begin("graph", "defaultedgetype", "undirected")
-	g.begin("attributes", "class", "node")
+	g.openElement("gexf", "xmlns", "http://gexf.net/1.3", "version", "1.3")
+	g.openElement("graph", "defaultedgetype", "undirected")
+	g.openElement("attributes", "class", "node")
 	for i, a := range gexfAttributes {
 		g.empty("attribute", "id", strconv.Itoa(i), "title", a[0], "type", a[1])
 	}
 	g.end("attributes")
-	g.begin("nodes")
+	g.openElement("nodes")
 	for v := range graphstore.Vertex(g.view.Vertices()) {
 		g.node(v)
 	}
 	g.end("nodes")
-	g.begin("edges")
+	g.openElement("edges")
 	for edge := range edgesOf(g.view) {
 		g.empty("edge", "id", strconv.Itoa(g.edges), "source", edge.Src, "target", edge.Dst,
 			"weight", strconv.FormatFloat(edge.Weight, 'g', -1, 64))
@@ -116,14 +116,14 @@ func (g *gexf) write() {
 
 // node writes a vertex, unless nothing is known of it.
 func (g *gexf) node(v graphstore.Vertex) {
-	values := g.known(v)
+	values := g.attributesOf(v)
 	if g.view.Degree(v) == 0 &&
 		!slices.ContainsFunc(values, func(x string) bool { return x != "" }) {
 		return
 	}
 	id := g.view.ID(v).String()
-	g.begin("node", "id", id, "label", id)
-	g.begin("attvalues")
+	g.openElement("node", "id", id, "label", id)
+	g.openElement("attvalues")
 	for i, value := range values {
 		if value != "" {
 			g.empty("attvalue", "for", strconv.Itoa(i), "value", value)
@@ -134,8 +134,8 @@ func (g *gexf) node(v graphstore.Vertex) {
 	g.vertices++
 }
 
-// known returns the values of gexfAttributes of a vertex; "" is not known.
-func (g *gexf) known(v graphstore.Vertex) []string {
+// attributesOf returns the values of gexfAttributes of a vertex; "" is not known.
+func (g *gexf) attributesOf(v graphstore.Vertex) []string {
 	values := make([]string, len(gexfAttributes))
 	if label := g.view.Label(v); label.Class != event.NoClass {
 		values[0] = g.classes.Name(label.Class)

@@ -61,7 +61,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	if p.kept, err = pipeline.Needed(ctx, p.broker.JS, p.dir, c.settings.NATS.Prefix); err != nil {
 		return fmt.Errorf("purge: %s: %w", state, err)
 	}
-	p.tellGraph()
+	p.printGraphNeed()
 	p.upTo = p.kept.From()
 	if err := p.questions(ctx); err != nil { // while the log still has the erasures
 		return err
@@ -79,12 +79,12 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	p.tellErased()
+	p.printErased()
 	return nil
 }
 
-// tellGraph says when a group needs more of the log than the checkpoints here.
-func (p *purge) tellGraph() {
+// printGraphNeed says when a group needs more of the log than the checkpoints here.
+func (p *purge) printGraphNeed() {
 	if upTo := p.kept.Checkpoints[1].Position; p.kept.From() < upTo {
 		fmt.Fprintf(
 			p.con.Out,
@@ -153,9 +153,9 @@ func (p *purge) deleted() string {
 	return "deleted"
 }
 
-// tellErased says whether the log still holds data that was erased, and which places that a purge
+// printErased says whether the log still holds data that was erased, and which places that a purge
 // does not reach hold it, until when.
-func (p *purge) tellErased() {
+func (p *purge) printErased() {
 	erased := p.kept.Checkpoints[0].Erased
 	switch {
 	case erased == 0:

@@ -67,7 +67,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	from, err := c.begin(r, settings.State, conf)
+	from, err := c.openCore(r, settings.State, conf)
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,8 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 	return r, nil
 }
 
-// begin makes the core: a fresh one, or that of a checkpoint.
-func (c *replayCmd) begin(
+// openCore makes the core: a fresh one, or that of a checkpoint.
+func (c *replayCmd) openCore(
 	r *replay,
 	state string,
 	conf incremental.Config,

@@ -101,7 +101,7 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Networ
 			return config.Usage(err)
 		}
 	}
-	return errors.Join(c.follow(ctx, con, s, log.Write), log.Close())
+	return errors.Join(c.writeSteps(ctx, con, s, log.Write), log.Close())
 }
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
@@ -121,16 +121,16 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 	}
 	defer writer.publisher.Close()
 	fmt.Fprintf(con.Err, "publishes to stream %s; Ctrl-C ends it\n", c.names.Log)
-	err = c.follow(ctx, con, s, func(b *event.Batch) error { return writer.write(ctx, b) })
+	err = c.writeSteps(ctx, con, s, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	return errors.Join(err, writer.publisher.Flush(ctx))
 }
 
-// follow hands every step of the simulation to write, and writes the truth that
+// writeSteps hands every step of the simulation to write, and writes the truth that
 // belongs to it.
-func (c *simulateCmd) follow(
+func (c *simulateCmd) writeSteps(
 	ctx context.Context, con console, s *simulate.Network, write func(*event.Batch) error,
 ) error {
 	meter := newMeter(con.Err, "events")

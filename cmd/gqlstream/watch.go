@@ -112,7 +112,7 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		w.token = strings.TrimSpace(string(token))
 	}
 	awaitStart(ctx, con.Err, "a page at "+w.base, func() bool { // run opens its page last
-		w.look(ctx)
+		w.refresh(ctx)
 		return errors.Is(w.problem, syscall.ECONNREFUSED)
 	})
 	if w.problem != nil { // later a page that is away is waited for
@@ -125,15 +125,15 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 	looked := 0
 	return showUntil(ctx, con.Out, c.Every, c.Every, nil, func() ([]string, bool) {
 		if looked > 0 {
-			w.look(ctx)
+			w.refresh(ctx)
 		}
 		looked++
 		return w.lines(), c.Count == 0 || looked < c.Count
 	})
 }
 
-// look reads the pipeline once more. After a problem the rows are those of before.
-func (w *watch) look(ctx context.Context) {
+// refresh reads the pipeline once more. After a problem the rows are those of before.
+func (w *watch) refresh(ctx context.Context) {
 	var seen watchData
 	if seen, w.problem = w.ask(ctx); w.problem == nil {
 		w.watchData = seen

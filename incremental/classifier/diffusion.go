@@ -50,9 +50,9 @@ func New(classes int, view graphstore.View) *Diffusion {
 	if err != nil {
 		panic(fmt.Sprintf("classifier: %v", err)) // K is out of range
 	}
-	d := begin(dual, view)
+	d := newDiffusion(dual, view)
 	for _, v := range d.pending {
-		d.follow(view, v)
+		d.updateSource(view, v)
 	}
 	dual.Solve(view, d.changes, Tolerance)
 	return d
@@ -62,8 +62,8 @@ func config(classes int) diffusion.Config {
 	return diffusion.Config{Alpha: Alpha, Tolerance: Tolerance, Functions: classes}
 }
 
-// begin returns a classifier that looks at every vertex at the next emission.
-func begin(dual *diffusion.Dual, view graphstore.View) *Diffusion {
+// newDiffusion returns a classifier that looks at every vertex at the next emission.
+func newDiffusion(dual *diffusion.Dual, view graphstore.View) *Diffusion {
 	k := dual.Functions()
 	d := &Diffusion{classes: k, dual: dual, one: make([]float64, k), shares: make([]float64, k)}
 	for v := range Vertex(view.Vertices()) {
@@ -76,7 +76,7 @@ func begin(dual *diffusion.Dual, view graphstore.View) *Diffusion {
 func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 	d.changes = d.changes[:0]
 	for _, l := range delta.Labels {
-		d.follow(view, l.V)
+		d.updateSource(view, l.V)
 		d.pending = append(d.pending, l.V)
 	}
 	for _, p := range delta.Predictions { // it may not be the classifier's any more, or be again
@@ -90,8 +90,8 @@ func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 	d.pending = append(d.pending, d.dual.Touched()...)
 }
 
-// follow makes v a source or none, by its present label.
-func (d *Diffusion) follow(view graphstore.View, v Vertex) {
+// updateSource makes v a source or none, by its present label.
+func (d *Diffusion) updateSource(view graphstore.View, v Vertex) {
 	var function []float64
 	if class := sourceClass(view, v); class != event.NoClass {
 		function = d.one
@@ -125,11 +125,11 @@ func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
 			continue // an erased vertex has no prediction, and an outside one wins
 		}
 		source := sourceClass(view, v) != event.NoClass
-		d.share(v)
+		d.writeShares(v)
 		switch {
 		case source && held != nil:
 			d.list = append(d.list, graphstore.Derived{V: v})
-		case !source && (held == nil || d.moved(held)):
+		case !source && (held == nil || d.differs(held)):
 			at := len(d.units)
 			d.units = d.units[:at+d.classes]
 			units := d.units[at : at+d.classes : at+d.classes]
@@ -143,8 +143,8 @@ func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
 	return d.list
 }
 
-// share writes the shares of v.
-func (d *Diffusion) share(v Vertex) {
+// writeShares writes the shares of v.
+func (d *Diffusion) writeShares(v Vertex) {
 	sum := Prior
 	for i, y := range d.dual.Values(v) {
 		y = max(y, 0) // an error within the tolerance may be negative
@@ -156,8 +156,8 @@ func (d *Diffusion) share(v Vertex) {
 	}
 }
 
-// moved reports whether the shares differ from a prediction by Lag or more.
-func (d *Diffusion) moved(units []uint32) bool {
+// differs reports whether the shares differ from a prediction by Lag or more.
+func (d *Diffusion) differs(units []uint32) bool {
 	for i, unit := range units {
 		if off := d.shares[i] - float64(unit)/event.One; cmp.Compare(max(off, -off), Lag) >= 0 {
 			return true
@@ -178,5 +178,5 @@ func Restore(classes int, view graphstore.View, parts []diffusion.DualState) (*D
 	if err != nil {
 		return nil, fmt.Errorf("classifier: %w", err)
 	}
-	return begin(dual, view), nil
+	return newDiffusion(dual, view), nil
 }

@@ -71,7 +71,7 @@ func (s *Sums) read(row []uint64) Votes {
 // with changed votes, once each, in no particular order. The result is valid until the next Update.
 // Net changes of nothing (an edge replaced by another to an equal prediction) may be listed.
 func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
-	s.begin(view)
+	s.resetChanges(view)
 
 	// First the edges, with the votes as they were; then the votes, over the edges as they are:
 	// together exactly the new sums.
@@ -82,11 +82,11 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 		}
 	}
 	for _, p := range delta.Predictions {
-		s.follow(view, delta, p.V)
+		s.replaceVote(view, delta, p.V)
 	}
 	for _, e := range delta.Evidence {
 		if predictionChange(delta, e.V) == nil {
-			s.follow(view, delta, e.V)
+			s.replaceVote(view, delta, e.V)
 		}
 	}
 	return s.changed
@@ -95,7 +95,7 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 // Age computes the mass of all evidence for another time, and returns the vertices with changed
 // votes, as Update does.
 func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
-	s.begin(view)
+	s.resetChanges(view)
 	then := s.at
 	s.at = at
 	for v := range Vertex(view.Vertices()) {
@@ -116,8 +116,8 @@ func (s *Sums) Age(view graphstore.View, at event.Time) []Vertex {
 // At returns the time of the masses of evidence.
 func (s *Sums) At() event.Time { return s.at }
 
-// begin clears the changes of the last Update.
-func (s *Sums) begin(view graphstore.View) {
+// resetChanges clears the changes of the last Update.
+func (s *Sums) resetChanges(view graphstore.View) {
 	s.grow(view.Vertices())
 	for _, v := range s.changed {
 		s.seen[v] = 0
@@ -149,8 +149,8 @@ func (s *Sums) voteBefore(view graphstore.View, delta *graphstore.Delta, v Verte
 	return vote{units, view.MassUnits(EvidenceBefore(view, delta, v), s.at)}
 }
 
-// follow replaces the vote that v had before delta.
-func (s *Sums) follow(view graphstore.View, delta *graphstore.Delta, v Vertex) {
+// replaceVote replaces the vote that v had before delta.
+func (s *Sums) replaceVote(view graphstore.View, delta *graphstore.Delta, v Vertex) {
 	before, after := s.voteBefore(view, delta, v), s.voteOf(view, v)
 	if before.mass != after.mass || !slices.Equal(before.units, after.units) {
 		s.replace(view, v, before, after)

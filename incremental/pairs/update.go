@@ -15,7 +15,7 @@ func (p *Pairs) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 	p.countEdges(delta)
 	p.changes, p.fresh, p.unfinished = p.changes[:0], p.fresh[:0], p.unfinished[:0]
 	for _, v := range p.collect(view, delta) {
-		p.follow(view, delta, sums, v)
+		p.updatePair(view, delta, sums, v)
 	}
 	p.touched = p.touched[:0]
 	for i, v := range p.unfinished {
@@ -67,8 +67,8 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 	return p.touched
 }
 
-// follow updates the pair of v, and the label counts of its neighbours.
-func (p *Pairs) follow(
+// updatePair updates the pair of v, and the label counts of its neighbours.
+func (p *Pairs) updatePair(
 	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) {
 	p.correct(view, delta, v)
@@ -118,8 +118,8 @@ func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	}
 }
 
-// passOver notes that the pair of a corrected label was not frozen by a prediction.
-func (p *Pairs) passOver(v Vertex) {
+// noteCorrection notes that the pair of a corrected label was not frozen by a prediction.
+func (p *Pairs) noteCorrection(v Vertex) {
 	if p.waits[v]--; p.waits[v] == 0 {
 		delete(p.waits, v)
 	}
@@ -156,7 +156,7 @@ func (p *Pairs) next(
 			return nil
 		}
 		if p.waits[v] > 0 {
-			p.passOver(v)
+			p.noteCorrection(v)
 			return nil
 		}
 		pair = p.freeze(view, delta, sums, v)

@@ -232,8 +232,8 @@ func (e *Embedded) WriteError() string {
 	return ""
 }
 
-// Room returns an error if the disk of the streams has little space left.
-func (e *Embedded) Room() error {
+// CheckSpace returns an error if the disk of the streams has little space left.
+func (e *Embedded) CheckSpace() error {
 	file, err := os.Create(e.scratch)
 	if err != nil {
 		return err

@@ -73,11 +73,11 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 	if reason := b.WriteError(); !strings.Contains(reason, "file too large") {
 		t.Errorf("the server says %q", reason)
 	}
-	if b.Room() == nil {
+	if b.CheckSpace() == nil {
 		t.Error("it has room on a full disk")
 	}
 	room()
-	if err := b.Room(); err != nil || b.WriteError() == "" {
+	if err := b.CheckSpace(); err != nil || b.WriteError() == "" {
 		t.Fatalf("it has no room, %v, or goes on without a start", err)
 	}
 	b.stop()

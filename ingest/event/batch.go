@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// take returns n more elements of a memory block. If the block is full it allocates another one;
-// pieces handed out earlier stay valid.
-func take[T any](memory *[]T, n, least int) []T {
+// allocate returns n more elements of a memory block. If the block is full it allocates another
+// one; pieces handed out earlier stay valid.
+func allocate[T any](memory *[]T, n, least int) []T {
 	at := len(*memory)
 	if at+n > cap(*memory) {
 		*memory, at = make([]T, 0, max(2*cap(*memory), n, least)), 0
@@ -20,7 +20,7 @@ func take[T any](memory *[]T, n, least int) []T {
 // Units returns a fresh slice of k units for a Prediction or a Post of this batch, all
 // zero. It is owned by the batch and valid until the next Reset.
 func (b *Batch) Units(k int) []uint32 {
-	units := take(&b.units, k, 1024)
+	units := allocate(&b.units, k, 1024)
 	clear(units)
 	return units
 }
@@ -31,7 +31,7 @@ func (b *Batch) Keep(s string) string {
 	if s == "" {
 		return ""
 	}
-	text := take(&b.text, len(s), 4096)
+	text := allocate(&b.text, len(s), 4096)
 	copy(text, s)
 	return unsafe.String(unsafe.SliceData(text), len(text))
 }
@@ -42,7 +42,7 @@ func (b *Batch) KeepAttributes(a []Attribute) []Attribute {
 	if len(a) == 0 {
 		return nil
 	}
-	kept := take(&b.attributes, len(a), 256)
+	kept := allocate(&b.attributes, len(a), 256)
 	copy(kept, a)
 	return kept
 }

@@ -167,7 +167,7 @@ func (c *columns) find(name string) int {
 		c.ignore(name)
 	}
 	if slot >= 0 && slot < c.base() && c.names[slot] == "" && name != c.known[slot].Names[0] {
-		c.take(slot, name, nil)
+		c.noteMatch(slot, name, nil)
 	}
 	if len(c.slots) < fileNamesMax {
 		name = strings.Clone(name)

@@ -183,7 +183,7 @@ func (t *csvTable) record() ([]string, error) {
 	if t.words != nil {
 		return t.nextWords()
 	}
-	t.rows.begin(t.reader.InputOffset())
+	t.rows.dropBefore(t.reader.InputOffset())
 	values, err := t.reader.Read()
 	var syntax *csv.ParseError
 	if errors.As(err, &syntax) {
@@ -237,8 +237,8 @@ type rowText struct {
 	from int64  // its place in the file
 }
 
-// begin drops the bytes before a place.
-func (r *rowText) begin(at int64) {
+// dropBefore drops the bytes before a place.
+func (r *rowText) dropBefore(at int64) {
 	r.text = r.text[at-r.from:]
 	r.from = at
 }

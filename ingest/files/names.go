@@ -46,7 +46,7 @@ func (c *columns) chooseAliases(names []string) {
 			c.aliased[strings.Clone(found[0])] = ours
 		}
 		if len(found) > 0 {
-			c.take(c.slot(ours), found[0], found[1:])
+			c.noteMatch(c.slot(ours), found[0], found[1:])
 		}
 	}
 }
@@ -100,8 +100,8 @@ func (c *columns) unwanted(ours string) bool {
 	return ok && slices.Contains(strings.Split(to, ","), ours)
 }
 
-// take records that a column was matched to a field.
-func (c *columns) take(slot int, name string, others []string) {
+// noteMatch records that a column was matched to a field.
+func (c *columns) noteMatch(slot int, name string, others []string) {
 	if _, given := c.rename[name]; given {
 		return // the user has named it
 	}

@@ -247,7 +247,7 @@ func (s *Source) taken(in *fileStream, b *event.Batch, before event.Mark) {
 		if e.kind == event.KindEdge && s.sums != nil {
 			s.addUp(&b.Edges[b.Count(e.kind)-1])
 		}
-		s.survey.note(b, e.kind)
+		s.survey.addLast(b, e.kind)
 	}
 	in.count(b.Refused[before.Refused:])
 }

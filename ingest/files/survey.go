@@ -21,8 +21,8 @@ const (
 	sampleLarge = 1 << 15
 )
 
-// said summarises the rows about one element.
-type said struct {
+// rowSummary summarises the rows about one element.
+type rowSummary struct {
 	last  uint64 // hash of the last row's content
 	class event.Class
 	again uint32 // rows that repeated the row before
@@ -32,10 +32,10 @@ type said struct {
 // sample holds elements by the hash of their names.
 type sample struct {
 	shift uint
-	of    map[uint64]said
+	of    map[uint64]rowSummary
 }
 
-func newSample() sample { return sample{of: map[uint64]said{}} }
+func newSample() sample { return sample{of: map[uint64]rowSummary{}} }
 
 // scale returns how many elements each one in the sample represents.
 func (s *sample) scale() int { return 1 << s.shift }
@@ -76,7 +76,7 @@ func (s *sample) shrink() {
 			}
 		}
 	}
-	kept := make(map[uint64]said, n)
+	kept := make(map[uint64]rowSummary, n)
 	for key, x := range s.of {
 		if s.keeps(key) {
 			kept[key] = x
@@ -85,8 +85,8 @@ func (s *sample) shrink() {
 	s.of = kept
 }
 
-// mark adds properties to an element.
-func (s *sample) mark(key, what uint64) {
+// addProperties adds properties to an element.
+func (s *sample) addProperties(key, what uint64) {
 	if !s.keeps(key) {
 		return
 	}
@@ -164,15 +164,15 @@ func keyOf(id event.ID) uint64 {
 	return mix(id.Number, 1)
 }
 
-// note adds the last event of a kind in a batch.
-func (s *survey) note(b *event.Batch, kind event.Kind) {
+// addLast adds the last event of a kind in a batch.
+func (s *survey) addLast(b *event.Batch, kind event.Kind) {
 	switch at := b.Count(kind) - 1; kind {
 	case event.KindEdge:
 		s.noteEdge(&b.Edges[at])
 	case event.KindLabel:
 		e := &b.Labels[at]
 		key := keyOf(e.Vertex)
-		s.mark(e.Vertex, key, hasLabel)
+		s.addProperties(e.Vertex, key, hasLabel)
 		s.labels.say(key, uint64(e.Class+2), e.Class)
 	case event.KindPrediction:
 		e := &b.Predictions[at]
@@ -180,14 +180,14 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 		for _, units := range e.Units {
 			what = mix(what, uint64(units))
 		}
-		s.mark(e.Vertex, key, hasPrediction)
+		s.addProperties(e.Vertex, key, hasPrediction)
 		s.predicts.say(key, what, 0)
 	case event.KindPost:
 		s.notePost(&b.Posts[at])
 	case event.KindMember:
 		e := &b.Members[at]
 		key := keyOf(e.Vertex)
-		s.mark(e.Vertex, key, isMember)
+		s.addProperties(e.Vertex, key, isMember)
 		s.members.say(mix(key, xxhash.Sum64String(e.Community)), uint64(e.Multiplicity), 0)
 		if len(s.communities) < sampleMax && !s.communities[e.Community] {
 			s.communities[string([]byte(e.Community))] = true
@@ -195,16 +195,16 @@ func (s *survey) note(b *event.Batch, kind event.Kind) {
 	case event.KindVertex:
 		e := &b.Vertices[at]
 		key := keyOf(e.Vertex)
-		s.mark(e.Vertex, key, hasRow)
+		s.addProperties(e.Vertex, key, hasRow)
 		for _, a := range e.Attributes {
 			s.attributes.say(mix(key, xxhash.Sum64String(a.Key)), hashOf(a.Value), 0)
 		}
 	}
 }
 
-// mark adds properties to a vertex.
-func (s *survey) mark(id event.ID, key, what uint64) {
-	s.vertices.mark(key, what)
+// addProperties adds properties to a vertex.
+func (s *survey) addProperties(id event.ID, key, what uint64) {
+	s.vertices.addProperties(key, what)
 	s.fold(id, key, what)
 }
 
@@ -222,8 +222,8 @@ func (s *survey) noteEdge(e *event.Edge) {
 	s.see(e.Src)
 	s.see(e.Dst)
 	if !e.Remove {
-		s.mark(e.Src, a, hasEdge)
-		s.mark(e.Dst, b, hasEdge)
+		s.addProperties(e.Src, a, hasEdge)
+		s.addProperties(e.Dst, b, hasEdge)
 		s.hubs.see(e.Src, e.Dst, a, b)
 	}
 	s.edges.say(mix(min(a, b), max(a, b)), floatBits(e.Weight), 0)
@@ -233,7 +233,7 @@ func (s *survey) notePost(e *event.Post) {
 	author := keyOf(e.Author)
 	s.posts++
 	s.see(e.Author)
-	s.mark(e.Author, author, hasPrediction|isAuthor)
+	s.addProperties(e.Author, author, hasPrediction|isAuthor)
 	for i, other := range []event.Reference{e.ReplyTo, e.RepostOf} {
 		if !other.Given {
 			continue
@@ -247,8 +247,8 @@ func (s *survey) notePost(e *event.Post) {
 		if _, is := s.postIDs.of[key]; is {
 			s.postNames += s.postIDs.scale()
 		}
-		s.mark(e.Author, author, hasEdge)
-		s.mark(other.ID, key, hasEdge)
+		s.addProperties(e.Author, author, hasEdge)
+		s.addProperties(other.ID, key, hasEdge)
 		s.hubs.see(e.Author, other.ID, author, key)
 		s.edges.say(mix(min(author, key), max(author, key)), floatBits(e.Weight), 0)
 	}

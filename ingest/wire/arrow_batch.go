@@ -153,8 +153,8 @@ func (t *table) readDictionary(b *block) *event.Problem {
 	return nil
 }
 
-// take returns the next struct of a vector of structs of two words.
-func (b *block) take(vector *[]byte) (first, second uint64) {
+// nextPair returns the next struct of a vector of structs of two words.
+func (b *block) nextPair(vector *[]byte) (first, second uint64) {
 	if len(*vector) < 16 {
 		b.fail("fewer nodes or buffers than columns")
 		return 0, 0
@@ -166,7 +166,7 @@ func (b *block) take(vector *[]byte) (first, second uint64) {
 
 // node reads the next node, which must have that many rows, and reports whether some are null.
 func (b *block) node(rows int) (nulls bool) {
-	length, count := b.take(&b.nodes)
+	length, count := b.nextPair(&b.nodes)
 	if length != uint64(rows) || count > length {
 		b.fail("a node with a length or a number of nulls that cannot be")
 	}
@@ -175,7 +175,7 @@ func (b *block) node(rows int) (nulls bool) {
 
 // buffer reads the next buffer, which has at least need bytes.
 func (b *block) buffer(need int) []byte {
-	at, size := b.take(&b.buffers)
+	at, size := b.nextPair(&b.buffers)
 	data, ok := slice(b.body, at, size)
 	if !ok || len(data) < need {
 		b.fail("a buffer outside the body, or too short for the rows")

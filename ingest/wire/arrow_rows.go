@@ -73,7 +73,7 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem {
 	t := &d.table
 	for row := range rows {
-		r, index := d.begin(m.Kind), t.before+row
+		r, index := d.appendEvent(m.Kind), t.before+row
 		for i := range t.columns {
 			if c := &t.columns[i]; !c.numbered && !d.readID(r, c, row) {
 				d.readCell(r, c, row)
@@ -83,7 +83,7 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 			d.value = Cell{List: d.probabilities[:0]}
 			t.readClasses(row, &d.value)
 			d.probabilities = d.value.List
-			d.take(arrowForm, specOf(r.kind, fieldProbabilities), r, &d.value)
+			d.storeCell(arrowForm, specOf(r.kind, fieldProbabilities), r, &d.value)
 		}
 		p := d.finish(m, r, index)
 		if p == nil {
@@ -125,7 +125,7 @@ func (d *Decoder) readCell(r *record, c *column, row int) {
 	*v = Cell{List: d.probabilities[:0]}
 	c.value(row, v)
 	if d.probabilities = v.List; c.spec.field != fieldAttributes {
-		d.take(arrowForm, c.spec, r, v)
+		d.storeCell(arrowForm, c.spec, r, v)
 	} else if v.Kind != NullCell { // a null is no attribute: a table cannot remove one
 		r.refuse(d.attribute(r, arrowForm, c.name, v))
 	}

@@ -85,11 +85,11 @@ func (c *Cell) setText(kind CellKind, s string) {
 // Copy appends event i of a kind in src to dst, with a copy of the text in it.
 func Copy(dst *event.Batch, src *event.Batch, kind event.Kind, i int) {
 	dst.Copy(kind, src, i)
-	keep(dst, kind, dst.Count(kind)-1)
+	copyLists(dst, kind, dst.Count(kind)-1)
 }
 
-// keep copies the texts and lists of event i of a kind into the batch's memory.
-func keep(b *event.Batch, kind event.Kind, i int) {
+// copyLists copies the texts and lists of event i of a kind into the batch's memory.
+func copyLists(b *event.Batch, kind event.Kind, i int) {
 	for _, s := range fields[kind] {
 		switch v := s.value(b, i).(type) {
 		case *event.ID:

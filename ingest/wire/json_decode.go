@@ -63,7 +63,7 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Proble
 		return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message",
 			index, reader.before+start, most)
 	}
-	r := d.begin(m.Kind)
+	r := d.appendEvent(m.Kind)
 	if !d.jsonMembers(m, r) {
 		return d.badEvent(index)
 	}
@@ -95,7 +95,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 		if d.cell = (Cell{}); !reader.cell(&d.cell) {
 			return false
 		}
-		d.take(jsonForm, s, r, &d.cell)
+		d.storeCell(jsonForm, s, r, &d.cell)
 		return true
 	})
 }

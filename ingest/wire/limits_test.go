@@ -304,11 +304,11 @@ func TestConfigNamesEveryMistake(t *testing.T) {
 		{event.ClassSet{Count: 2}, nil},
 		{event.ClassSet{Names: []string{"a", "b"}}, nil},
 		{event.ClassSet{Names: []string{"0", "1"}}, nil},
-		{event.ClassSet{}, []string{"0 classes"}},
-		{event.ClassSet{Count: event.ClassesMax + 1}, []string{"4097 classes"}},
+		{event.ClassSet{}, []string{"classes: 0"}},
+		{event.ClassSet{Count: event.ClassesMax + 1}, []string{"classes: 4097"}},
 		{
 			event.ClassSet{Count: 3, Names: []string{"a", "a"}},
-			[]string{"2 class names for 3", `both named "a"`},
+			[]string{"2 names for 3", `both named "a"`},
 		},
 		{event.ClassSet{Names: []string{"1", ""}}, []string{
 			`named "1", which is an index`,

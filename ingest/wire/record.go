@@ -32,16 +32,16 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
-// take stores the value of a cell in the record. A null is ignored, except for a class, which it
-// withdraws.
-func (d *Decoder) take(f form, s *fieldSpec, r *record, c *Cell) {
+// storeCell stores the value of a cell in the record. A null is ignored, except for a class,
+// which it withdraws.
+func (d *Decoder) storeCell(f form, s *fieldSpec, r *record, c *Cell) {
 	if c.Kind != NullCell || s.holds.accepts[f].holds(NullCell) {
 		r.refuse(d.set(f, s, r, c))
 	}
 }
 
-// begin appends an event with default values to the batch, and returns its record.
-func (d *Decoder) begin(kind event.Kind) *record {
+// appendEvent appends an event with default values to the batch, and returns its record.
+func (d *Decoder) appendEvent(kind event.Kind) *record {
 	b, r := d.batch, &d.record
 	*r = record{kind: kind, at: b.Count(kind), attributes: r.attributes[:0]}
 	b.Extend(kind)

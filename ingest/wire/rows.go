@@ -63,7 +63,7 @@ func (d *Decoder) DecodeRow(
 ) (event.Time, int, *event.Problem) {
 	d.batch = b
 	m := Message{Kind: row.Kind}
-	r := d.begin(row.Kind)
+	r := d.appendEvent(row.Kind)
 	column, p := d.row(row, r, cells, names)
 	if p == nil {
 		p = d.finish(&m, r, 0)
@@ -72,7 +72,7 @@ func (d *Decoder) DecodeRow(
 		b.Cut(row.Kind, r.at)
 		return 0, column, p
 	}
-	keep(b, row.Kind, r.at)
+	copyLists(b, row.Kind, r.at)
 	_, at := b.Stamp(row.Kind, r.at)
 	return at, NoColumn, nil
 }

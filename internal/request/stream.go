@@ -52,7 +52,7 @@ func EnsureStream(
 		}
 	}
 	if NoSpace(err) {
-		err = noRoom(err, c.MaxBytes)
+		err = spaceError(err, c.MaxBytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", c.Name, explained(js, err))
@@ -60,8 +60,9 @@ func EnsureStream(
 	return stream, nil
 }
 
-// noRoom says how a server can make room for a stream of so many bytes, the least that was tried.
-func noRoom(err error, size int64) error {
+// spaceError says how a server can make room for a stream of so many bytes, the least that was
+// tried.
+func spaceError(err error, size int64) error {
 	reserve := "the stream"
 	if size > 0 {
 		reserve = fmt.Sprintf("the %d bytes that the stream may take, the least that was tried",

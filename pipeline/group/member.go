@@ -73,12 +73,12 @@ type Member struct {
 
 	mu       sync.Mutex
 	self     Presence
-	workers  map[string]*heard
+	workers  map[string]*latestEntry
 	renewals uint64 // own renewals that came back
 }
 
-// heard is the newest entry of a worker.
-type heard struct {
+// latestEntry is the newest entry of a worker.
+type latestEntry struct {
 	Presence
 	at uint64 // own renewals when the entry came
 }
@@ -102,7 +102,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		kv:        kv,
 		self:      c.Self,
 		Disagreed: make(chan error, 1),
-		workers:   map[string]*heard{},
+		workers:   map[string]*latestEntry{},
 	}
 	if err = m.admit(ctx); err != nil {
 		return nil, err
@@ -162,9 +162,9 @@ func (m *Member) admit(ctx context.Context) error {
 			if namesake && time.Since(begun) < 2*presenceTTL || p.Build != m.self.Build {
 				other = p
 			}
-			m.workers[p.Worker] = &heard{Presence: *p}
+			m.workers[p.Worker] = &latestEntry{Presence: *p}
 		}
-		m.workers[m.self.Worker] = &heard{Presence: m.self}
+		m.workers[m.self.Worker] = &latestEntry{Presence: m.self}
 		if other == nil {
 			return nil
 		}
@@ -272,7 +272,7 @@ func (m *Member) watch(ctx context.Context) {
 				heard = false
 			}
 			if entry != nil {
-				m.hear(entry)
+				m.processEntry(entry)
 			}
 		}
 		if err == nil {
@@ -285,30 +285,30 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// hear processes one renewal, or the departure of a worker.
-func (m *Member) hear(entry jetstream.KeyValueEntry) {
+// processEntry processes one renewal, or the departure of a worker.
+func (m *Member) processEntry(entry jetstream.KeyValueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var p Presence
 	switch {
 	case entry.Key() == disagreementKey:
-		m.hearDisagreement(entry.Value())
+		m.endIfNamed(entry.Value())
 	case entry.Key() == drainKey(m.self.Worker):
 		m.self.Drains = m.self.Drains || bytes.Equal(entry.Value(), drainRequest(m.self.Since))
 	case entry.Operation() != jetstream.KeyValuePut:
-		maps.DeleteFunc(m.workers, func(name string, _ *heard) bool {
+		maps.DeleteFunc(m.workers, func(name string, _ *latestEntry) bool {
 			return key(name) == entry.Key() && name != m.self.Worker
 		})
 	case json.Unmarshal(entry.Value(), &p) != nil || p.Worker == "":
 		return
 	case p.Worker == m.self.Worker:
 		m.renewals++
-		maps.DeleteFunc(m.workers, func(name string, w *heard) bool {
+		maps.DeleteFunc(m.workers, func(name string, w *latestEntry) bool {
 			return name != m.self.Worker && m.renewals >= w.at+renewalsMax
 		})
 	case p.Config == m.self.Config && p.Arch == m.self.Arch:
 		// an incompatible worker is refused at its start
-		m.workers[p.Worker] = &heard{Presence: p, at: m.renewals}
+		m.workers[p.Worker] = &latestEntry{Presence: p, at: m.renewals}
 	}
 }
 

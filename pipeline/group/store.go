@@ -89,8 +89,8 @@ type disagreement struct {
 	Text    string    `json:"text"`
 }
 
-// hearDisagreement ends this worker if a disagreement names it.
-func (m *Member) hearDisagreement(data []byte) {
+// endIfNamed ends this worker if a disagreement names it.
+func (m *Member) endIfNamed(data []byte) {
 	var d disagreement
 	if json.Unmarshal(data, &d) == nil && slices.Contains(d.Workers[:], m.self.Worker) {
 		select {
@@ -136,7 +136,7 @@ func (s *Store) Compare(
 		)
 		data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
 		if err == nil {
-			s.member.hearDisagreement(data)
+			s.member.endIfNamed(data)
 			_, err = s.member.kv.Put(ctx, disagreementKey, data)
 		}
 		return errors.Join(found, err)
@@ -345,17 +345,19 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// Shelf stores the state of a follower for the worker that takes it over.
-type Shelf struct {
+// StateStore stores the state of a follower for the worker that takes it over.
+type StateStore struct {
 	store *Store
 	name  string
 }
 
-// Shelf returns the shelf of a follower.
-func (s *Store) Shelf(follower string) Shelf { return Shelf{s, "follower/" + follower} }
+// StateStore returns the storage of a follower.
+func (s *Store) StateStore(follower string) StateStore {
+	return StateStore{s, "follower/" + follower}
+}
 
 // Read returns the newest contents; if there are none, the error is os.ErrNotExist.
-func (s Shelf) Read(ctx context.Context) ([]byte, error) {
+func (s StateStore) Read(ctx context.Context) ([]byte, error) {
 	data, err := s.store.get(ctx, s.name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return nil, os.ErrNotExist
@@ -364,10 +366,10 @@ func (s Shelf) Read(ctx context.Context) ([]byte, error) {
 }
 
 // Write replaces the contents.
-func (s Shelf) Write(ctx context.Context, data []byte) error {
+func (s StateStore) Write(ctx context.Context, data []byte) error {
 	_, err := s.store.objects.PutBytes(ctx, s.name, data)
 	return err
 }
 
-// String names the shelf.
-func (s Shelf) String() string { return "object " + s.name + " of the group" }
+// String names the storage.
+func (s StateStore) String() string { return "object " + s.name + " of the group" }

@@ -13,7 +13,7 @@ type LabelShare struct{}
 // Answer returns the shares of the labels. Their variances are those of a plain mean and say
 // nothing of bias.
 func (LabelShare) Answer(s *stats.Statistics, _ stats.Scaling) *stats.Answer {
-	ans, p, n := stats.StandIn(s).WithVariances(), s.LabelShares(), solve.Sum(s.ClassN)
+	ans, p, n := stats.Fallback(s).WithVariances(), s.LabelShares(), solve.Sum(s.ClassN)
 	copy(ans.Free, p)
 	ans.Exact = true
 	for a := range s.K {
@@ -33,7 +33,7 @@ type Count struct{ Hard bool }
 // nothing of bias.
 func (c Count) Answer(s *stats.Statistics, by stats.Scaling) *stats.Answer {
 	kind, p := stats.Kind{Hard: c.Hard}, s.Cells(stats.Kind{Hard: c.Hard}).P
-	ans, n := stats.StandIn(s).WithVariances(), s.Sample()
+	ans, n := stats.Fallback(s).WithVariances(), s.Sample()
 	ans.Counts, ans.Exact = true, c.Hard || s.OwnVariance != nil
 	copy(ans.Share, p)
 	copy(ans.Free, p)

@@ -63,7 +63,7 @@ func (r Solve) variances(ans *solution, s *stats.Statistics, m *confusion, q []f
 	}
 	ans.Exact = r.Hard || m.rows != nil
 	ans.addUnseen(m, p, s.LabelShares())
-	ans.addUntold(m, pull)
+	ans.addUnidentified(m, pull)
 }
 
 // sensitivity returns H, k x z, H c_i in row i of a k x k matrix, and e A, k x k: the part of the
@@ -137,16 +137,16 @@ func (ans *solution) addUnseen(m *confusion, p, shares []float64) {
 	}
 }
 
-// addUntold adds the variance of shares that the profiles cannot tell apart. Row a of E = e A says
-// how far each class would move the share of class a if its own share were not known, so the share
-// has at most the standard deviation
+// addUnidentified adds the variance of shares that the profiles cannot tell apart. Row a of E =
+// e A says how far each class would move the share of class a if its own share were not known,
+// so the share has at most the standard deviation
 //
 //	WorstDeviation (max_b E_ab - min_b E_ab).
 //
 // E vanishes where the classes have different profiles. Where all have the same one the deviation
 // is WorstDeviation, as where nothing is known. Without this term the variance would be zero
 // there: profiles that do not react to the shares do not spread them either.
-func (ans *solution) addUntold(m *confusion, pull []float64) {
+func (ans *solution) addUnidentified(m *confusion, pull []float64) {
 	for a, i := range m.class {
 		row := pull[a*m.K : (a+1)*m.K]
 		ans.V[i] += solve.Square(stats.WorstDeviation * (slices.Max(row) - slices.Min(row)))

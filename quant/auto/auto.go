@@ -32,14 +32,14 @@ type Quantifier struct {
 
 // estimate is an estimate that is being made. Vectors have K entries.
 type estimate struct {
-	ans       *stats.Answer
-	reading   *reading
-	residual  []float64 // d
-	variance  []float64 // of residual
-	apart     []float64 // variance of the distance between both readings
-	ownWeight float64   // of the members' own labels in residual
-	lean      float64   // weight of the labels' own shares
-	error     stats.CoefficientError
+	ans         *stats.Answer
+	reading     *reading
+	residual    []float64 // d
+	variance    []float64 // of residual
+	apart       []float64 // variance of the distance between both readings
+	ownWeight   float64   // of the members' own labels in residual
+	labelWeight float64   // weight of the labels' own shares
+	error       stats.CoefficientError
 }
 
 // Answer returns auto, combined with the audit labels where there are enough: the tempered mean of
@@ -74,7 +74,7 @@ func (x *Quantifier) estimate(s *stats.Statistics, weights stats.Weighting) *est
 	copy(ans.Free, e.reading.tempered)
 	solve.Axpy(ans.Free, 1-e.reading.gamma, e.residual)
 	solve.ProjectSimplex(ans.Share, ans.Free)
-	e.leanOnLabels(s)
+	e.mixLabels(s)
 	copy(ans.Free, ans.Share) // intervals centre on the shares themselves
 	effectiveLabels(ans.NEff, s, weights)
 	ans.Lambda, ans.Exact = weights.Lambda, true
@@ -87,7 +87,7 @@ func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 	rest := 1 - e.ans.AuditWeight
 	return &stats.Memory{
 		Posterior: uint64(p.Version), Gamma: r.gamma, Likely: r.likely, Residual: e.residual,
-		Lean: (1 - e.lean) * rest, ToLabels: e.lean * rest, Flow: x.flow(p, r),
+		Lean: (1 - e.labelWeight) * rest, ToLabels: e.labelWeight * rest, Flow: x.flow(p, r),
 		Counted: slices.Clone(s.ClassN), Stale: p.Stale,
 		Evidence: r.evidence, Seen: r.seen, Error: e.error,
 	}

@@ -69,7 +69,7 @@ func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 		var fresh [2][]*quant.Estimate
 		for i := range records {
 			for side, name := range []string{a, b} {
-				if e := &records[i]; e.Community == name && p.take(side, e) {
+				if e := &records[i]; e.Community == name && p.setSide(side, e) {
 					fresh[side] = append(fresh[side], e)
 				}
 			}
@@ -81,9 +81,9 @@ func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 	return out
 }
 
-// take makes a record the newest of a side, unless its method is configured twice and the first was
-// taken. A suppressed record has no method and stands for all.
-func (p *Pair) take(side int, e *quant.Estimate) bool {
+// setSide makes a record the newest of a side, unless its method is configured twice and the
+// first was taken. A suppressed record has no method and stands for all.
+func (p *Pair) setSide(side int, e *quant.Estimate) bool {
 	again := func(had quant.Estimate) bool {
 		return had.Position == e.Position && had.Method == e.Method
 	}

@@ -58,9 +58,9 @@ func (a *Answer) WithVariances() *Answer {
 	return a
 }
 
-// StandIn returns the answer where a method cannot answer: the shares of the calibration labels,
+// Fallback returns the answer where a method cannot answer: the shares of the calibration labels,
 // with their effective number in each class.
-func StandIn(s *Statistics) *Answer {
+func Fallback(s *Statistics) *Answer {
 	a := newShares(s.K)
 	copy(a.Share, s.LabelShares())
 	copy(a.NEff, s.ClassN)

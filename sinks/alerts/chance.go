@@ -186,7 +186,7 @@ func (d *detector) lookBack(r *Rule, t *tail, threshold float64, firing bool, no
 			t.evidenceOf(i).learn(bin, 1)
 		}
 	}
-	t.look(1)
+	t.countPart(1)
 	d.watch(t, r.shape(), d.Found.Score, threshold)
 }
 
@@ -200,7 +200,7 @@ func (d *detector) lookOver(r *Rule, t *tail, threshold float64, firing, fresh b
 		return
 	}
 	if part = min(part, 1); d.Looked > 0 {
-		t.look(part)
+		t.countPart(part)
 		d.watch(t, r.shape(), d.Found.Score, threshold)
 	}
 	if !firing && d.Found.Score <= threshold {

@@ -277,7 +277,7 @@ func (d *detector) evaluateChange(r *Rule, t *tail, firing, fresh bool, now int6
 	threshold := math.Abs(ratio(r.When.Value, d.scale(variance)))
 	if part := float64(now-d.Looked) / float64(r.Over); fresh && part >= 1./changeCells {
 		if part = min(part, 1); d.Looked > 0 {
-			t.look(part)
+			t.countPart(part)
 			d.watch(t, r.shape(), height, threshold)
 		}
 		d.Spread.learn(moved, variance, part, changeMemory)
@@ -310,7 +310,7 @@ func (d *detector) evaluateCUSUM(r *Rule, t *tail, firing, fresh bool, now int64
 			z := ratio(moved, d.scale(variance))
 			d.Up.add(z-r.Drift, 2*r.Threshold, then)
 			d.Down.add(-z-r.Drift, 2*r.Threshold, then)
-			t.look(1)
+			t.countPart(1)
 			d.watch(t, r.shape(), max(d.Up.S, d.Down.S), r.Threshold)
 		}
 		d.Spread.learn(moved, variance, 1, cusumMemory)

@@ -92,7 +92,7 @@ func (e *Engine) Configure(c Config) error {
 	e.index()
 	for i := range rules {
 		for _, community := range rules[i].literals() {
-			e.known(community)
+			e.alertsOf(community)
 		}
 	}
 	e.due = 0
@@ -188,7 +188,7 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 	}
 	e.now = m.Time
 	for _, text := range m.Notes {
-		e.note(text, m.Time)
+		e.applyNote(text, m.Time)
 	}
 	if list := e.differences.Take(estimates); len(list) > 0 {
 		estimates = slices.Concat(estimates, list)
@@ -199,7 +199,7 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 		for n < len(estimates) && estimates[n].Community == estimates[0].Community {
 			n++
 		}
-		for _, a := range e.known(estimates[0].Community) {
+		for _, a := range e.alertsOf(estimates[0].Community) {
 			if record := a.pick(estimates[:n]); record != nil {
 				a.Method = record.Method
 				a.Detector.observe(a.rule, record, a.Class, m.Time)
@@ -232,8 +232,8 @@ func (a *alert) pick(estimates []quant.Estimate) *quant.Estimate {
 	return nil
 }
 
-// known returns the alerts of a community, which it makes the first time.
-func (e *Engine) known(community string) []*alert {
+// alertsOf returns the alerts of a community, which it makes the first time.
+func (e *Engine) alertsOf(community string) []*alert {
 	if list, ok := e.of[community]; ok {
 		return list
 	}

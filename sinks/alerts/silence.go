@@ -82,9 +82,9 @@ func (q *Quieting) about(a *alert, class string) bool {
 	return Matches(q.Rule, a.Rule) && Matches(q.Community, a.Community) && Matches(q.Class, class)
 }
 
-// note takes a note of the log. A decision replaces an earlier one of its kind about the same
+// applyNote takes a note of the log. A decision replaces an earlier one of its kind about the same
 // patterns; one that has already ended cancels it.
-func (e *Engine) note(text string, now int64) {
+func (e *Engine) applyNote(text string, now int64) {
 	q, ok := ParseQuieting(text)
 	if !ok {
 		return

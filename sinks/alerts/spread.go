@@ -218,8 +218,8 @@ func (t *tail) often(s shape, height float64) float64 {
 	return rate * math.Exp(-max(0, height-s.level)/mean)
 }
 
-// look counts a part of a window of a series.
-func (t *tail) look(part float64) { t.Looks += part }
+// countPart counts a part of a window of a series.
+func (t *tail) countPart(part float64) { t.Looks += part }
 
 // peak counts a peak that rang nothing.
 func (t *tail) peak(s shape, height float64) {

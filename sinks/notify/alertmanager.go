@@ -35,7 +35,7 @@ type posted struct {
 }
 
 // told is a firing alert, as it began, or one that ended recently, as it ended.
-type told struct {
+type posting struct {
 	alerts.Transition
 	ended time.Time // by the wall clock; zero: it fires
 }
@@ -50,13 +50,14 @@ type manager struct {
 	target
 
 	resendEvery time.Duration
-	told        map[string]told // by alert; guarded by mu
+	postings    map[string]posting // by alert; guarded by mu
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
 	out := &manager{
-		config: m, wake: make(chan struct{}, 1), resendEvery: resendEvery, told: map[string]told{},
-		target: target{name: "alertmanager/" + m.Name, link: link, client: newClient(), log: log},
+		config: m, wake: make(chan struct{}, 1), resendEvery: resendEvery,
+		postings: map[string]posting{},
+		target:   target{name: "alertmanager/" + m.Name, link: link, client: newClient(), log: log},
 	}
 	if m.TokenFile != "" {
 		token, err := sinks.ReadSecret(m.TokenFile, secretBytesMin)
@@ -76,9 +77,9 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 	changed, fires := false, map[string]bool{}
 	for _, a := range active {
 		if a.State == alerts.Firing && (len(m.config.Rules) == 0 || m.config.Rules.Match(a.Rule)) {
-			before, known := m.told[a.Alert]
+			before, known := m.postings[a.Alert]
 			changed = changed || !known || !before.ended.IsZero()
-			m.told[a.Alert] = told{Transition: a.Transition}
+			m.postings[a.Alert] = posting{Transition: a.Transition}
 			fires[a.Alert] = true
 		}
 	}
@@ -86,15 +87,15 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 	for i := range ended {
 		ends[ended[i].Alert] = &ended[i]
 	}
-	for key, a := range m.told {
+	for key, a := range m.postings {
 		if a.ended.IsZero() && !fires[key] {
 			if end := ends[key]; end != nil {
 				a.Transition = *end
 			}
-			changed, m.told[key] = true, told{a.Transition, now}
+			changed, m.postings[key] = true, posting{a.Transition, now}
 		}
 	}
-	m.depth.Store(uint64(len(m.told)))
+	m.depth.Store(uint64(len(m.postings)))
 	if changed {
 		select {
 		case m.wake <- struct{}{}:
@@ -103,19 +104,19 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 	}
 }
 
-// take returns the alerts to post, and removes those that ended long ago.
-func (m *manager) take(now time.Time) (out []posted) {
+// due returns the alerts to post, and removes those that ended long ago.
+func (m *manager) due(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key, a := range m.told {
+	for key, a := range m.postings {
 		ends := cmp.Or(a.ended, now.Add(endsAfter*m.resendEvery))
 		if now.Sub(ends) > resolvedKept {
-			delete(m.told, key)
+			delete(m.postings, key)
 			continue
 		}
 		out = append(out, m.describe(&a.Transition, now, ends))
 	}
-	m.depth.Store(uint64(len(m.told)))
+	m.depth.Store(uint64(len(m.postings)))
 	return out
 }
 
@@ -187,7 +188,7 @@ func (m *manager) run(ctx context.Context) {
 
 // post posts everything once.
 func (m *manager) post(ctx context.Context) error {
-	list := m.take(time.Now())
+	list := m.due(time.Now())
 	for len(list) > 0 {
 		n := min(len(list), batchMax)
 		body, err := json.Marshal(list[:n])

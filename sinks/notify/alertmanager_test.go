@@ -174,7 +174,7 @@ func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	}
 	end := active(3)
 	end.Alert, end.Since = "end", "2999-01-01T00:00:00Z"
-	targets.managers[0].told["end"] = told{end.Transition, time.Now()}
+	targets.managers[0].postings["end"] = posting{end.Transition, time.Now()}
 	targets.Set(list, nil)
 	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
 		t.Errorf("%d and %d alerts in the requests", a, b)
@@ -189,8 +189,8 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	m.set([]alerts.Alert{active(1)}, nil, now)
 	m.set(nil, nil, now)
-	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 ||
-		len(m.told) != 0 {
+	if len(m.due(now.Add(resolvedKept))) != 1 || len(m.due(now.Add(resolvedKept+1))) != 0 ||
+		len(m.postings) != 0 {
 		t.Error("an end is told for too short or too long")
 	}
 }
@@ -203,7 +203,7 @@ func TestWhatIsNotListedHasEnded(t *testing.T) {
 	}
 	now := time.Now()
 	firing := func() (n int) {
-		for _, p := range m.take(now) {
+		for _, p := range m.due(now) {
 			if p.EndsAt.After(now) {
 				n++
 			}
@@ -221,7 +221,7 @@ func TestWhatIsNotListedHasEnded(t *testing.T) {
 		{func() { m.set(nil, nil, now) }, [2]int{0, 1}},
 	} {
 		step.do()
-		if got := [2]int{firing(), len(m.take(now))}; got != step.want {
+		if got := [2]int{firing(), len(m.due(now))}; got != step.want {
 			t.Errorf("after step %d: %v are told, want %v", i, got, step.want)
 		}
 	}

@@ -136,8 +136,8 @@ func (h *hook) open(ctx context.Context) error {
 	return nil
 }
 
-// look measures the queue, and recreates it if its settings were changed.
-func (h *hook) look(ctx context.Context) {
+// measure measures the queue, and recreates it if its settings were changed.
+func (h *hook) measure(ctx context.Context) {
 	info, err := h.consumer.Info(ctx)
 	switch {
 	case err != nil: // the next attempt to read reports it
@@ -168,7 +168,7 @@ func (h *hook) run(ctx context.Context) {
 			// the stream may have been replaced; otherwise the next look fails again
 			_ = h.open(ctx)
 		}
-		h.look(ctx)
+		h.measure(ctx)
 	}
 }
 

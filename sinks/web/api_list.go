@@ -154,7 +154,7 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 		if !ser.evident.IsZero() {
 			row.Evident = new(ser.evident.UTC())
 		}
-		if m, ok := ser.moved(q.class); ok && !row.Estimate.Suppressed {
+		if m, ok := ser.dayChange(q.class); ok && !row.Estimate.Suppressed {
 			row.Change, row.Moved, row.Since = &m.Change, &m.Moved, new(m.Since.UTC())
 			if m.Error > 0 {
 				row.MovedSE = &m.Error
@@ -262,10 +262,10 @@ func (s *series) sortValue(q listOrder) (float64, bool) {
 	case "updated":
 		return float64(s.evident.UnixNano()), true
 	case "change":
-		m, ok := s.moved(q.class)
+		m, ok := s.dayChange(q.class)
 		return math.Abs(m.Change), ok
 	case "movement":
-		m, ok := s.moved(q.class)
+		m, ok := s.dayChange(q.class)
 		return math.Abs(m.Moved) / m.Error, ok && m.Error > 0
 	case "share":
 		if q.class < len(e.Prevalence) {

@@ -26,8 +26,8 @@ type classifierLog struct {
 	every uint64            // labels between two judgements of a version
 }
 
-// take adds the accuracies of a status, as far as labels were judged since.
-func (l *classifierLog) take(s *Status, classes []string) {
+// update adds the accuracies of a status, as far as labels were judged since.
+func (l *classifierLog) update(s *Status, classes []string) {
 	if l.last == nil {
 		l.last, l.every = map[string]uint64{}, 1
 	}

@@ -35,8 +35,8 @@ type pace struct {
 	position uint64
 }
 
-// follow notes that a status came now.
-func (p *pace) follow(s *Status, now time.Time) {
+// noteStatus notes that a status came now.
+func (p *pace) noteStatus(s *Status, now time.Time) {
 	switch {
 	case s.State != "replaying":
 		*p = pace{}

@@ -98,14 +98,14 @@ func TestTimeLeftOfHistory(t *testing.T) {
 	begun := time.Now()
 	var p pace
 	s := Status{State: "replaying", Position: 1000, End: 11_000}
-	p.follow(&s, begun)
+	p.noteStatus(&s, begun)
 	s.Position = 3000
-	p.follow(&s, begun.Add(10*time.Second))
+	p.noteStatus(&s, begun.Add(10*time.Second))
 	if left := p.left(&s, begun.Add(10*time.Second)); left != 40*time.Second {
 		t.Errorf("left %v, want 40s", left)
 	}
 	s.State = "running"
-	p.follow(&s, begun.Add(20*time.Second))
+	p.noteStatus(&s, begun.Add(20*time.Second))
 	if left := p.left(&s, begun.Add(20*time.Second)); left != 0 {
 		t.Errorf("left %v of no history", left)
 	}

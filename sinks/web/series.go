@@ -106,7 +106,7 @@ func (s *series) add(r *record, limit int) {
 		}
 	}
 	s.latest = r
-	s.keep(
+	s.addPoint(
 		point{
 			at:     r.at,
 			cell:   int64(e.Position) * 1e9,
@@ -142,9 +142,9 @@ func (s *series) lastNews() []news {
 	return s.past[len(s.past)-1].news
 }
 
-// keep adds a point in place of one a step before, and makes the steps longer where there are too
-// many.
-func (s *series) keep(p point, limit int) {
+// addPoint adds a point in place of one a step before, and makes the steps longer where there
+// are too many.
+func (s *series) addPoint(p point, limit int) {
 	if !p.at.IsZero() {
 		p.cell = p.at.UnixNano()
 		for n := len(s.past); n > 0 && s.past[n-1].at.After(p.at); n-- {
@@ -198,11 +198,11 @@ func (p *point) settled(now *point, class int) bool {
 	return class >= len(p.se) || class >= len(now.se) || p.se[class] <= 2*now.se[class]
 }
 
-// moved compares the share of a class with that a day of log time before, or with the oldest that
-// is kept, rests on a label and is settled; false where there is nothing to compare. Where records
-// do not divide their changes, the errors of both count as independent, so that Error is not too
-// small.
-func (s *series) moved(class int) (m movement, ok bool) {
+// dayChange compares the share of a class with that a day of log time before, or with the
+// oldest that is kept, rests on a label and is settled; false where there is nothing to
+// compare. Where records do not divide their changes, the errors of both count as independent,
+// so that Error is not too small.
+func (s *series) dayChange(class int) (m movement, ok bool) {
 	now := &s.past[len(s.past)-1]
 	first := slices.IndexFunc(s.past,
 		func(p point) bool { return p.rests && p.settled(now, class) })

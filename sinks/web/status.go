@@ -140,8 +140,8 @@ func (j *journal) Status(status Status) {
 		}
 	}
 	j.status, j.at = status, time.Now()
-	j.pace.follow(&status, j.at)
-	j.judgements.take(&status, j.classes)
+	j.pace.noteStatus(&status, j.at)
+	j.judgements.update(&status, j.classes)
 }
 
 // Progress reports a long step in one line, "" when it has ended, and the end of the stream, 0

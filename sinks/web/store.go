@@ -116,7 +116,7 @@ func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 	ser.past = nil
 	for i := range rollups {
 		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
-			ser.keep(
+			ser.addPoint(
 				point{
 					at:     r.Until,
 					shares: r.Last,
