@@ -72,7 +72,7 @@ func TestPatternsThatWouldHoldAStepAreRefused(t *testing.T) {
 		func(i int) string { return fmt.Sprintf(`a matches "%s%d"`, strings.Repeat(".?", 200), i) },
 	)
 	for want, rules := range map[string][]Rule{
-		"instructions":                    one,
+		"instructions":                  one,
 		"steps of evaluating all rules": many,
 	} {
 		var before, after runtime.MemStats
