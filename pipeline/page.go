@@ -32,20 +32,22 @@ import (
 func (p *Pipeline) openPage(freePort bool) error {
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
-		HTTP:       p.settings.HTTP,
-		Pipeline:   p.settings.Pipeline,
-		Version:    p.version,
-		Classes:    p.settings.Classes,
-		Logger:     p.log,
-		Explain:    p.Explain,
-		Sinks:      p.states,
-		Records:    p.history.Read,
-		Rollups:    p.rollups.Read,
-		Quarantine: p.newestRefusals,
-		Display:    p.settings.Display,
-		State:      p.settings.State,
-		NATS:       p.serverForCommands(),
-		Quiet:      p.Config.Emit.AtLeastEvery,
+		HTTP:     p.settings.HTTP,
+		Pipeline: p.settings.Pipeline,
+		Version:  p.version,
+		Classes:  p.settings.Classes,
+		Logger:   p.log,
+		Questions: web.Questions{
+			Records:    p.history.Read,
+			Rollups:    p.rollups.Read,
+			Explain:    p.Explain,
+			Quarantine: p.newestRefusals,
+		},
+		Sinks:   p.states,
+		Display: p.settings.Display,
+		State:   p.settings.State,
+		NATS:    p.serverForCommands(),
+		Quiet:   p.Config.Emit.AtLeastEvery,
 	}
 	conf.Deployment = p.deployment
 	for kind := range event.Kind(event.Kinds) {

@@ -74,13 +74,14 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 	t.Helper()
 	log := &webtest.Log{}
 	page, err := web.New(web.Config{
-		HTTP: web.HTTP{
-			Listen: listen,
-		}, Classes: []string{"left", "right"}, Records: log.Read, InForce: log.InForce,
-		Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer,
-			error,
-		) {
-			return sinks.RollupAnswer{}, nil
+		HTTP:    web.HTTP{Listen: listen},
+		Classes: []string{"left", "right"},
+		Questions: web.Questions{
+			Records: log.Read,
+			InForce: log.InForce,
+			Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) {
+				return sinks.RollupAnswer{}, nil
+			},
 		},
 	})
 	if err != nil {

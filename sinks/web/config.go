@@ -59,7 +59,7 @@ const (
 )
 
 // Config configures a Server. The comment of a field gives the meaning of its zero value. Classes
-// has none, and neither have the functions that answer questions.
+// has none.
 type Config struct {
 	HTTP
 
@@ -80,6 +80,27 @@ type Config struct {
 	// of log time until the smallest change is published; 0: each emission
 	Quiet time.Duration
 
+	Questions
+
+	State string // directory of the state, for commands shown
+	NATS  string // address of the server, without secrets, for commands shown; "" is not known
+
+	// Sinks returns the states of the sinks, for /readyz, the status and the metrics. Any
+	// goroutine calls it. Nil: nothing is known.
+	Sinks func() []request.State
+
+	// Deployment returns how the run is deployed, for the metrics. Any goroutine calls it. Nil:
+	// nothing is known.
+	Deployment func() Deployment
+
+	Kinds, Reasons []string // of events, and of their refusal: metrics count them from 0 on
+
+	Logger *slog.Logger // nil is silent
+}
+
+// Questions has the functions that answer the questions of readers. A page needs those that it
+// asks.
+type Questions struct {
 	// Records returns the newest that were published of a community by a method, oldest first.
 	// Unless whole is set, there are older ones.
 	Records func(context.Context, sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error)
@@ -100,21 +121,6 @@ type Config struct {
 	// Quarantine returns the newest entries of the quarantine, newest first, at most limit, and
 	// only those with the reason unless it is empty.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)
-
-	State string // directory of the state, for commands shown
-	NATS  string // address of the server, without secrets, for commands shown; "" is not known
-
-	// Sinks returns the states of the sinks, for /readyz, the status and the metrics. Any
-	// goroutine calls it. Nil: nothing is known.
-	Sinks func() []request.State
-
-	// Deployment returns how the run is deployed, for the metrics. Any goroutine calls it. Nil:
-	// nothing is known.
-	Deployment func() Deployment
-
-	Kinds, Reasons []string // of events, and of their refusal: metrics count them from 0 on
-
-	Logger *slog.Logger // nil is silent
 }
 
 const tokenBytesMin = 32

@@ -49,7 +49,10 @@ func TestWhomToLabelIsShownAndSaved(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := serve(
 		t,
-		web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Ask: drawnTwice},
+		web.Config{
+			Pipeline: "opinion", Classes: d.classes, Version: "test",
+			Questions: web.Questions{Ask: drawnTwice},
+		},
 	)
 	for range 20 {
 		write(t, s, d)

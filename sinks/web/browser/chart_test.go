@@ -124,7 +124,7 @@ func TestASinglePointIsDrawn(t *testing.T) {
 // is about the largest change, or the last alert.
 func TestClickedPointsAreExplained(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
-	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
+	s := serve(t, web.Config{Classes: d.classes, Questions: web.Questions{Explain: explained}})
 	d.at = time.Now().Add(-120 * d.step)
 	for range 120 {
 		write(t, s, d)
@@ -182,7 +182,7 @@ func TestClickedPointsAreExplained(t *testing.T) {
 // The card begins at the largest change of the class shown, and at an alert if there
 // was one, although a larger change came later.
 func TestWhyBeginsWhereSomethingHappened(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Explain: explained}})
 	for i := range uint64(100) {
 		share := 0.2
 		if i >= 30 {

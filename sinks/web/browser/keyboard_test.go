@@ -110,10 +110,9 @@ func TestEveryStateInEveryLook(t *testing.T) {
 	s := serve(
 		t,
 		web.Config{
-			Classes:    d.classes,
-			Explain:    explained,
-			Quarantine: refusedEntries,
-			NATS:       "nats://127.0.0.1:4222",
+			Classes:   d.classes,
+			Questions: web.Questions{Explain: explained, Quarantine: refusedEntries},
+			NATS:      "nats://127.0.0.1:4222",
 		},
 	)
 	d.at = time.Now().Add(-60 * d.step)

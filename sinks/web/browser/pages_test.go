@@ -43,7 +43,7 @@ func TestTheHeadlineIsOnEveryPage(t *testing.T) {
 // to explain.
 func TestTheKeyboardWorksInAChart(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
-	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
+	s := serve(t, web.Config{Classes: d.classes, Questions: web.Questions{Explain: explained}})
 	d.at = time.Now().Add(-120 * d.step)
 	for range 120 {
 		write(t, s, d)

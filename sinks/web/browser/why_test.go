@@ -68,7 +68,7 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 // Where the first estimates of a log rest on no label, nothing has moved since them: neither the
 // head of the page nor the two points that are offered for an explanation begin there.
 func TestNothingMovesFromAGuess(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Explain: explained}})
 	guess := one("alpha", 1, 0.5)
 	guess.Flags = []string{quant.FlagNoLabels}
 	put(t, s, guess)
@@ -93,7 +93,7 @@ func TestNothingMovesFromAGuess(t *testing.T) {
 // visible part. The card must start where the alert says that the change began. Revisions must not
 // count as news. The card must not propose the warm-up.
 func TestChangesOnAPageAgree(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Explain: explained}})
 	shares := map[int]float64{0: 0.5, 10: 0.3, 40: 0.42, 41: 0.54, 70: 0.5, 90: 0.52}
 	share, before := 0.5, 0.5
 	for i := range 100 {
@@ -145,7 +145,7 @@ func TestWhyItMoved(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
 	s := serve(t, web.Config{
 		Pipeline: "opinion", Classes: d.classes, Version: "test",
-		Explain: explained,
+		Questions: web.Questions{Explain: explained},
 	})
 	d.at = time.Now().Add(-120 * d.step)
 	for range 120 {
@@ -216,8 +216,11 @@ func TestWhyRefused(t *testing.T) {
 	d := newDemo(6, fiveClasses, 15*time.Second)
 	s := serve(t, web.Config{
 		Pipeline: "opinion", Classes: d.classes, Version: "test",
-		Explain: func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
-			return nil, &web.Refusal{Code: 409, Message: "the log before position 40 was deleted"}
+		Questions: web.Questions{
+			Explain: func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
+				return nil,
+					&web.Refusal{Code: 409, Message: "the log before position 40 was deleted"}
+			},
 		},
 	})
 	write(t, s, d)

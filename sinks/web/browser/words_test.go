@@ -192,7 +192,7 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 			0.2,
 		), true, nil // memory is thinned there
 	}
-	s := serve(t, web.Config{Classes: twoClasses, Explain: explained, InForce: before})
+	s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Explain: explained, InForce: before}})
 	for i := range uint64(1000) {
 		share := 0.2
 		if i >= 400 {
@@ -320,7 +320,10 @@ func refusedEntries(context.Context, string, int) ([]web.QuarantineEntry, error)
 func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
 	s := serve(
 		t,
-		web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222", Quarantine: refusedEntries},
+		web.Config{
+			Classes: twoClasses, NATS: "nats://127.0.0.1:4222",
+			Questions: web.Questions{Quarantine: refusedEntries},
+		},
 	)
 	status := running(1)
 	status.Refused = map[string]uint64{"bad-class": 1, "malformed": 1}
