@@ -23,7 +23,9 @@ func fullConfig() Config {
 				Value: event.Value{Kind: event.StringValue, Text: "de"},
 			},
 		},
-		Estimates:  []quant.Options{{Method: quant.Auto, Confidence: 0.9}, {Method: "sis", Lambda: 0.5}},
+		Estimates: []quant.Options{
+			{Method: quant.Auto, Confidence: 0.9}, {Method: "sis", Lambda: 0.5},
+		},
 		SelectedBy: map[string]stats.Selection{"german": stats.ByClass},
 		Emit:       Emit{Threshold: 0.25, AtLeastEvery: 10 * time.Second},
 		Models:     Models{SwitchAt: 0.7, LapseAfter: time.Hour},

@@ -43,13 +43,13 @@ func (p *Pipeline) openPage(freePort bool) error {
 			Explain:    p.Explain,
 			Quarantine: p.newestRefusals,
 		},
-		Sinks:   p.states,
-		Display: p.settings.Display,
-		State:   p.settings.State,
-		NATS:    p.serverForCommands(),
-		Quiet:   p.Config.Emit.AtLeastEvery,
+		Sinks:      p.states,
+		Deployment: p.deployment,
+		Display:    p.settings.Display,
+		State:      p.settings.State,
+		NATS:       p.serverForCommands(),
+		Quiet:      p.Config.Emit.AtLeastEvery,
 	}
-	conf.Deployment = p.deployment
 	for kind := range event.Kind(event.Kinds) {
 		conf.Kinds = append(conf.Kinds, kind.String())
 	}

@@ -73,7 +73,9 @@ func TestChartsReachMonthsBack(t *testing.T) {
 	}{{"light", "light", 1200, 900}, {"phone-dark", "dark", 400, 860}} {
 		t.Run(look.name, func(t *testing.T) {
 			h := &past{}
-			s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Rollups: h.read}})
+			s := serve(t, web.Config{
+				Classes: twoClasses, Questions: web.Questions{Rollups: h.read},
+			})
 			latest := one("alpha", 1, 0.5)
 			latest.Position, latest.Time = uint64(pastEnd.Unix()), pastEnd.Format(time.RFC3339)
 			put(t, s, latest)

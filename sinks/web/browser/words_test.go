@@ -192,7 +192,10 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 			0.2,
 		), true, nil // memory is thinned there
 	}
-	s := serve(t, web.Config{Classes: twoClasses, Questions: web.Questions{Explain: explained, InForce: before}})
+	s := serve(t, web.Config{
+		Classes:   twoClasses,
+		Questions: web.Questions{Explain: explained, InForce: before},
+	})
 	for i := range uint64(1000) {
 		share := 0.2
 		if i >= 400 {
