@@ -33,10 +33,9 @@ func (p *Pipeline) openPage(freePort bool) error {
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
 		HTTP:     p.settings.HTTP,
-		Pipeline: p.settings.Pipeline,
-		Version:  p.version,
-		Classes:  p.settings.Classes,
-		Logger:   p.log,
+		Pipeline: p.settings.Pipeline, Version: p.version,
+		Classes: p.settings.Classes,
+		Logger:  p.log,
 		Questions: web.Questions{
 			Records:    p.history.Read,
 			Rollups:    p.rollups.Read,
