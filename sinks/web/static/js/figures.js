@@ -3,17 +3,10 @@
 
 import { h, setText } from "./dom.js";
 import {
-  percent,
-  points,
-  interval,
-  count,
-  compact,
-  small,
-  time,
-  duration,
-  none,
+  compact, count, duration, interval, none, percent, points, small, time,
 } from "./format.js";
 import { cards } from "./flags.js";
+import { facts } from "./facts.js";
 import { bar } from "./marks.js";
 import { colour } from "./palette.js";
 
@@ -45,140 +38,120 @@ const fresh = (e) => [
 const columns = ["Class", "Share", "Interval", "News", "Std. error", "Labels", "Plain count"];
 const titles = columns.map((c) => meanings[c]);
 
-export function figures(info) {
-  const share = h("strong", { class: "share" }),
-    named = h("span", { class: "of" }),
-    range = h("span", { class: "range" }),
-    moved = h("span", { class: "moved" });
-  const shares = bar(info), facts = h("dl", { class: "facts" }), more = h("dl", { class: "facts" });
-  const body = h("tbody"), flags = h("div", { class: "flags" });
-  const head = h(
-    "div",
-    { class: "card head-card" },
+// terms lists the meanings.
+const terms = () => h("dl", { class: "terms" }, Object.entries(meanings).map(([term, text]) =>
+  h("div", {}, h("dt", {}, term), h("dd", {}, text))));
+
+// mainFacts and moreFacts are the figures of a record, beside its shares.
+function mainFacts(e) {
+  const shown = (value) => (e.suppressed ? none : value);
+  return [
+    ["Members", shown(count(e.members))],
+    ["Labelled", shown(count(e.labelled))],
+    ["Predicted", shown(percent(e.coverage))],
+    ...fresh(e),
+    ["Log time", e.time ? time(e.time) : none],
+  ];
+}
+
+function moreFacts(e) {
+  const shown = (value) => (e.suppressed ? none : value);
+  const incoming = `${e.model_incoming}, covers ${percent(e.model_incoming_coverage)}`;
+  return [
+    ["Certificate", shown(small(e.certificate))],
+    ["λ", shown((e.lambda ?? 0).toFixed(2))],
+    ["Model", e.model_version || none],
+    ["Incoming model", e.model_incoming ? incoming : none],
+    ["Position", count(e.position)],
+  ];
+}
+
+// headCard is the share of a class in large type, with the evidence behind it.
+function headCard(info) {
+  const share = h("strong", { class: "share" }), named = h("span", { class: "of" });
+  const range = h("span", { class: "range" }), moved = h("span", { class: "moved" });
+  const shares = bar(info), main = facts(meanings), more = facts(meanings);
+  const el = h("div", { class: "card head-card" },
     h("p", { class: "hero" }, share, h("span", { class: "words" }, named, range, moved)),
     shares.el,
-    facts,
-    h(
-      "details",
-      { class: "meanings" },
-      h("summary", {}, "More figures and their meaning"),
-      more,
-      h(
-        "dl",
-        { class: "terms" },
-        Object.entries(meanings).map(([term, text]) =>
-          h("div", {}, h("dt", {}, term), h("dd", {}, text)),
-        ),
-      ),
-    ),
-  );
-  const table = h(
-    "div",
-    { class: "card scroll" },
-    h(
-      "table",
-      { class: "figures" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)),
-        ),
-      ),
-      body,
-    ),
-  );
+    main.el,
+    h("details", { class: "meanings" },
+      h("summary", {}, "More figures and their meaning"), more.el, terms()));
 
-  function pairs(list, rows) {
-    if (list.children.length === 0)
-      list.append(
-        ...rows.map(([term]) => h("div", { title: meanings[term] }, h("dt", {}, term), h("dd"))),
-      );
-    rows.forEach(([, value], i) => setText(list.children[i].lastChild, value));
-  }
-
-  function drawHead(e, k, day) {
+  function set(e, k, day) {
     const known = !e.suppressed && Number.isFinite(e.prevalence?.[k]);
     setText(share, known ? percent(e.prevalence[k]) : "not published");
     setText(named, known ? info.labels[k] : "below the privacy floor");
     const bounds = known && interval(e.low?.[k], e.high?.[k]);
     const confidence = Math.round(100 * (e.confidence || 0.9));
     setText(range, bounds ? `${confidence} % interval ${bounds} %` : "");
-    setText(
-      moved,
-      known && day && Number.isFinite(day.change)
-        ? `news moved it ${points(day.change)} points in ${duration(day.seconds)}`
-        : "",
-    );
+    const news = known && day && Number.isFinite(day.change);
+    setText(moved,
+      news ? `news moved it ${points(day.change)} points in ${duration(day.seconds)}` : "");
     shares.set(e.prevalence);
-    const shown = (value) => (e.suppressed ? none : value);
-    pairs(facts, [
-      ["Members", shown(count(e.members))],
-      ["Labelled", shown(count(e.labelled))],
-      ["Predicted", shown(percent(e.coverage))],
-      ...fresh(e),
-      ["Log time", e.time ? time(e.time) : none],
-    ]);
-    pairs(more, [
-      ["Certificate", shown(small(e.certificate))],
-      ["λ", shown((e.lambda ?? 0).toFixed(2))],
-      ["Model", e.model_version || none],
-      [
-        "Incoming model",
-        e.model_incoming
-          ? `${e.model_incoming}, covers ${percent(e.model_incoming_coverage)}`
-          : none,
-      ],
-      ["Position", count(e.position)],
-    ]);
+    main.set(mainFacts(e));
+    more.set(moreFacts(e));
+  }
+  return { el, set };
+}
+
+// classTable has a row of figures for each class.
+function classTable(info) {
+  const headings = columns.map((c, i) => h("th", { scope: "col", title: titles[i] }, c));
+  const body = h("tbody");
+  const row = (label, i) => h("tr", {},
+    h("th", { scope: "row" }, h("i", { class: `dot ${colour(info.slots[i])}` }), label),
+    columns.slice(1).map((c) => h("td", { "data-head": c })));
+  const el = h("div", { class: "card scroll" },
+    h("table", { class: "figures" }, h("thead", {}, h("tr", {}, headings)), body));
+
+  // news is the change of a class since the record before, with its error.
+  function news(e, before, i) {
+    const change = e.moved?.[i] ?? (before ? e.prevalence?.[i] - before.prevalence?.[i] : NaN);
+    const error = e.se_change?.[i];
+    const both = Number.isFinite(change) && Number.isFinite(error);
+    return points(change) + (both ? ` ± ${(100 * error).toFixed(1)}` : "");
   }
 
-  function drawTable(e, before, pcc) {
-    while (body.children.length < info.classes.length) {
-      const i = body.children.length;
-      body.append(
-        h(
-          "tr",
-          {},
-          h(
-            "th",
-            { scope: "row" },
-            h("i", { class: `dot ${colour(info.slots[i])}` }),
-            info.labels[i],
-          ),
-          columns.slice(1).map((c) => h("td", { "data-head": c })),
-        ),
-      );
-    }
-    info.classes.forEach((_, i) => {
-      const change = e.moved?.[i] ?? (before ? e.prevalence?.[i] - before.prevalence?.[i] : NaN);
-      const error = e.se_change?.[i];
+  function set(e, before, plain) {
+    if (body.children.length === 0) body.append(...info.labels.map(row));
+    [...body.children].forEach((line, i) => {
       const values = [
         percent(e.prevalence?.[i]),
         interval(e.low?.[i], e.high?.[i]) || none,
-        points(change) +
-          (Number.isFinite(change) && Number.isFinite(error)
-            ? ` ± ${(100 * error).toFixed(1)}`
-            : ""),
+        news(e, before, i),
         percent(e.se?.[i]),
         compact(e.n_eff?.[i]),
-        pcc ? percent(pcc.prevalence?.[i]) : none,
+        plain ? percent(plain.prevalence?.[i]) : none,
       ];
-      values.forEach((v, c) => setText(body.children[i].children[c + 1], v));
+      values.forEach((v, c) => setText(line.children[c + 1], v));
     });
   }
+  return { el, set };
+}
 
-  let flagsShown = null;
-  function drawFlags(e) {
-    const key = (e.flags || []).join(" ");
-    if (key !== flagsShown) flags.replaceChildren(...cards(e.flags, info));
-    flagsShown = key;
+// flagCards lists what the flags of a record mean.
+function flagCards(info) {
+  const el = h("div", { class: "flags" });
+  let shown = null;
+  function set(e) {
+    const wanted = (e.flags || []).join(" ");
+    if (wanted !== shown) el.replaceChildren(...cards(e.flags, info));
+    shown = wanted;
   }
+  return { el, set };
+}
 
+// figures returns the card of a community's head, the table of its classes and its flags. set gets
+// the newest record, the one before it, the plain count, the class and the change of a day.
+export function figures(info) {
+  const head = headCard(info), table = classTable(info), flags = flagCards(info);
   return {
-    head, table, flags,
-    set(e, before, pcc, k, day) { drawHead(e, k, day); drawTable(e, before, pcc); drawFlags(e); },
+    head: head.el, table: table.el, flags: flags.el,
+    set(e, before, plain, k, day) {
+      head.set(e, k, day);
+      table.set(e, before, plain);
+      flags.set(e);
+    },
   };
 }

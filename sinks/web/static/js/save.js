@@ -27,6 +27,33 @@ async function csvOf(lines, span) {
   return new Blob(rows, { type: "text/csv" });
 }
 
+// embedding returns a text and the code by which another site embeds a chart. draw gets what is
+// shown and the texts of the form.
+function embedding(info) {
+  const code = h("textarea", { class: "command", readonly: true, rows: 3,
+    "aria-label": "Code to embed the chart" });
+  const el = h("div", { class: "embed-code", hidden: true });
+
+  function draw(s, title, note, source) {
+    el.hidden = false;
+    if (!info.public.includes(s.name)) {
+      el.replaceChildren(h("p", { class: "quiet" },
+        "To embed this chart in another page, list the community in ",
+        h("code", {}, "http.public"), " of the configuration."));
+      return;
+    }
+    const url = apiURL(`/embed/${encodeURIComponent(s.name)}`);
+    for (const [key, value] of Object.entries({ class: s.classes, title, note, source }))
+      if (value) url.searchParams.set(key, value);
+    code.value = `<iframe src="${url}" width="720" height="440" style="border:0" ` +
+      `title="${(title || s.title).replaceAll('"', "&quot;")}"></iframe>`;
+    el.replaceChildren(h("p", { class: "quiet" },
+      "Code to embed the chart. The page around it must come from a web server, not from a file:"),
+    code);
+  }
+  return { el, draw };
+}
+
 // saver returns a button and a form. shown() returns {lines, span, chart, name, title, source}:
 // lines are {name, method}, span the time parameters of the history, chart the options of a
 // picture.
@@ -34,16 +61,16 @@ export function saver(info, shown) {
   const field = (label) => h("input", { type: "text", "aria-label": label, maxlength: 200 });
   const title = field("Title"), note = field("Note"), source = field("Source");
   const state = h("span", { class: "quiet", role: "status" });
-  const frame = h("textarea", { class: "command", readonly: true, rows: 3,
-    "aria-label": "Code to embed the chart" });
-  const framed = h("div", { class: "embed-code", hidden: true });
+  const embed = embedding(info);
   const form = h("form", { class: "save-form", hidden: true, onsubmit: (e) => e.preventDefault() },
     h("label", {}, "Title", title), h("label", {}, "Note", note), h("label", {}, "Source", source),
     ["CSV", "PNG", "SVG"].map((kind) => h("button", { type: "button", class: "plain",
       title: `Save the chart as ${kind}`, onclick: () => save(kind) }, kind)),
-    state, framed);
+    state, embed.el);
   const open = h("button", { type: "button", class: "plain", "aria-expanded": "false",
     onclick: () => show(form.hidden) }, "Save and share");
+  const draw = (s) => embed.draw(s, title.value, note.value, source.value);
+  form.addEventListener("input", () => draw(shown()));
 
   function show(on) {
     form.hidden = !on;
@@ -52,34 +79,9 @@ export function saver(info, shown) {
     const s = shown();
     title.placeholder = s.title;
     source.placeholder = s.source;
-    drawFrame(s);
+    draw(s);
     title.focus();
   }
-
-  // drawFrame says how another site embeds the chart, or why it cannot.
-  function drawFrame(s) {
-    framed.hidden = false;
-    if (!info.public.includes(s.name)) {
-      framed.replaceChildren(
-        h(
-          "p",
-          { class: "quiet" },
-          "To embed this chart in another page, list ",
-          "the community in ",
-          h("code", {}, "http.public"),
-          " of the configuration.",
-        ),
-      );
-      return;
-    }
-    const url = apiURL(`/embed/${encodeURIComponent(s.name)}`);
-    const texts = { class: s.classes, title: title.value, note: note.value, source: source.value };
-    for (const [key, value] of Object.entries(texts)) if (value) url.searchParams.set(key, value);
-    frame.value = `<iframe src="${url}" width="720" height="440" style="border:0" ` +
-      `title="${(title.value || s.title).replaceAll('"', "&quot;")}"></iframe>`;
-    framed.replaceChildren(h("p", { class: "quiet" }, "Code to embed the chart:"), frame);
-  }
-  form.addEventListener("input", () => drawFrame(shown()));
 
   async function save(kind) {
     const s = shown();
