@@ -26,7 +26,8 @@ import (
 const answersAtOnce = 1024
 
 // publishAnswers publishes labels that a reader of the page uploaded as CSV, and returns their
-// number. Rows without a label are skipped. If a row cannot be read, nothing is published.
+// number. Rows without a label are skipped. If a row cannot be read, nothing is published. A flush
+// follows, so that estimates with the labels are published at once, at the same log time.
 func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error) {
 	filled, err := answered(text)
 	if err != nil {
@@ -94,7 +95,12 @@ func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n i
 			return 0, err
 		}
 	}
-	return n, publisher.Flush(ctx)
+	if err := publisher.Flush(ctx); err != nil {
+		return n, err
+	}
+	// Labels move no log time, so with times of events they would wait for a later event.
+	_, err = publishControl(ctx, p.Broker.JS, p.names.In.Log, event.Flush)
+	return n, err
 }
 
 // answered returns the rows of a table of labels that have a label.
