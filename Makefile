@@ -13,13 +13,17 @@ CASES     := coraml citeseer musae_twitch icwsm_political
 # Python with the packages of its examples run where these are; a line says so where
 # they are not. Name the TAGS to insist: make test TAGS="data browser python" fails without them.
 DATA      := $(or $(GQLSTREAM_DATA),$(wildcard ../shared/data))
-CHROMIUM  := $(or $(CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
+CHROMIUM  := $(or $(CHROMIUM),$(shell command -v chromium || \
+	command -v chromium-browser || command -v google-chrome))
 PYTHON    ?= python3
 export PYTHON
-PYTHONS   := $(shell $(PYTHON) -c 'import importlib.util as u; all(map(u.find_spec, "nats pyarrow pandas nbclient ipykernel".split())) and print("yes")' 2>/dev/null)
+PACKAGES  := nats pyarrow pandas nbclient ipykernel
+PYTHONS   := $(shell $(PYTHON) -c 'import importlib.util as u; \
+	all(map(u.find_spec, "$(PACKAGES)".split())) and print("yes")' 2>/dev/null)
 TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser) $(if $(PYTHONS),python)
 
-.PHONY: build install dist image image-test units-test test race announce check tools demo bench fuzz faults load soak cases clean
+.PHONY: build install dist image image-test units-test test race announce check tools demo bench
+.PHONY: fuzz faults load soak cases clean
 
 # The version is the tag of the checkout, or its commit.
 VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),devel)
@@ -58,8 +62,9 @@ units-test: build
 # RERUN=1 runs up to three failed tests once more by themselves and says which: for
 # machines that stall. A data race fails at once.
 GOTESTSUM := 1.13.0
-run_tests = $(if $(RERUN),$(TOOLS)/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 \
-	--rerun-fails-abort-on-data-race --packages="$(1)" -- $(2),$(GO) test $(2) $(1))
+run_tests = $(if $(RERUN),$(TOOLS)/gotestsum --format pkgname --rerun-fails=1 \
+	--rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race --packages="$(1)" -- $(2),\
+	$(GO) test $(2) $(1))
 
 test: announce
 	$(call run_tests,./...,-tags "$(TAGS)" -timeout 20m)
@@ -67,16 +72,20 @@ test: announce
 # The race detector makes everything ten times slower. It runs the packages that start
 # goroutines, without the tests on real graphs, in a browser and of Python, which would
 # wait for numbers and other programs.
-RACED     := ./cmd/... ./examples/bluesky ./pipeline/group ./incremental ./ingest ./ingest/broker ./pipeline ./sinks/...
+RACED     := ./cmd/... ./examples/bluesky ./pipeline/group ./incremental ./ingest \
+	./ingest/broker ./pipeline ./sinks/...
 
-# Tests of whole simulated networks are left out: they take minutes there, and run what the tests of small histories do.
+# Tests of whole simulated networks are left out: they take minutes there, and run the same code as
+# the tests of small histories.
 race:
 	$(call run_tests,$(RACED),-race -timeout 45m -skip OfNetworks)
 
 announce:
-	@$(if $(filter data,$(TAGS)),,echo "without the tests on real graphs: set GQLSTREAM_DATA to their folder")
+	@$(if $(filter data,$(TAGS)),,\
+		echo "without the tests on real graphs: set GQLSTREAM_DATA to their folder")
 	@$(if $(filter browser,$(TAGS)),,echo "without the tests in a browser: install Chromium")
-	@$(if $(filter python,$(TAGS)),,echo "without the tests of the Python examples: pip install nats-py pyarrow pandas nbclient ipykernel; PYTHON names the interpreter")
+	@$(if $(filter python,$(TAGS)),,echo "without the tests of the Python examples: pip install" \
+		"nats-py pyarrow pandas nbclient ipykernel; PYTHON names the interpreter")
 
 # Formatting, vet and staticcheck; fails on the first thing found.
 check: tools
@@ -96,7 +105,8 @@ tools:
 demo: build
 	bin/gqlstream demo $(DEMO)
 
-# Those of ./lab/bench make networks of millions of edges: some minutes, 4 GB of memory, 2 GB of disk.
+# Those of ./lab/bench make networks of millions of edges: some minutes, 4 GB of memory, 2 GB of
+# disk.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 4h ./...
 
@@ -109,12 +119,12 @@ fuzz:
 		done; \
 	done
 
-# The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a
-# cluster of three servers with clocks that can be bent and a run on it; GROUPFAULTS of such a cluster and a group; WORKERLOGS
-# that one, two and four workers follow; RUBBISH megabytes of it; broken
-# HISTORIES of each kind; DAMAGES of stored files; FULLDISKS under a live run; POWERCUTS
-# on the file system LAZYFS, a program that .ci/lazyfs builds; SOURCEFAULTS are runs of a broker that does what it may; events of the soak
-# of the core, and seconds of that of a run.
+# The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a cluster of
+# three servers with clocks that can be bent and a run on it; GROUPFAULTS of such a cluster and a
+# group; WORKERLOGS that one, two and four workers read; RUBBISH in megabytes; broken HISTORIES of
+# each kind; DAMAGES of stored files; FULLDISKS under a live run; POWERCUTS on the file system
+# LAZYFS, a program that .ci/lazyfs builds; SOURCEFAULTS are runs of a broker with random faults;
+# SOAK is the number of events of the soak of the core, SOAKSECONDS the length of that of a run.
 KILLS     ?= 300
 FAULTS    ?= 300
 GROUPFAULTS ?= 540
@@ -129,25 +139,40 @@ SOURCEFAULTS ?= 100000
 SOAK      ?= 10000000
 SOAKSECONDS ?= 7200
 
+CAMPAIGNS := TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish
+CAMPAIGNS := $(CAMPAIGNS)|TestBrokenHistories|TestDamages|TestADamagedHeader|TestMissingMiddle
+CAMPAIGNS := $(CAMPAIGNS)|TestRunOutlivesAFullDisk
+
 faults:
 	.ci/clock-test
-	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json -count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
-	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
-		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestDamages|TestADamagedHeader|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
-	GQLSTREAM_LAZYFS=$(LAZYFS) GQLSTREAM_POWERCUTS=$(POWERCUTS) $(GO) test -count 1 -timeout 6h -v -run TestPowerCuts ./cmd/gqlstream
-	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
-	GQLSTREAM_RESTARTS=1000 $(GO) test -count 1 -timeout 4h -v -run TestRestartsOfNetworks ./incremental
+	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json \
+		-count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
+	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) \
+		GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) \
+		GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) \
+		GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
+		-run '$(CAMPAIGNS)' ./cmd/gqlstream ./ingest
+	GQLSTREAM_LAZYFS=$(LAZYFS) GQLSTREAM_POWERCUTS=$(POWERCUTS) \
+		$(GO) test -count 1 -timeout 6h -v -run TestPowerCuts ./cmd/gqlstream
+	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) \
+		$(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
+	GQLSTREAM_RESTARTS=1000 \
+		$(GO) test -count 1 -timeout 4h -v -run TestRestartsOfNetworks ./incremental
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./internal/checkpoint
 
 # Rubbish beside 1,000 pages and 10,000 communities, behind docs/api.md.
 load:
-	GQLSTREAM_CAMPAIGN=5m $(GO) test -count 1 -timeout 30m -v -run TestServerOutlivesRubbish ./sinks/web
+	GQLSTREAM_CAMPAIGN=5m \
+		$(GO) test -count 1 -timeout 30m -v -run TestServerOutlivesRubbish ./sinks/web
 
 soak:
-	GQLSTREAM_SOAK_SECONDS=$(SOAKSECONDS) $(GO) test -count 1 -timeout 4h -v -run TestSoakOfARun ./cmd/gqlstream
-	GQLSTREAM_SOAK=$(SOAK) $(GO) test -count 1 -timeout 4h -v -run TestSoakDoesNotGrow ./incremental
-	GQLSTREAM_POSTERIORS=1000 $(GO) test -count 1 -timeout 1h -v -run TestPosteriorsAndEstimates ./incremental
+	GQLSTREAM_SOAK_SECONDS=$(SOAKSECONDS) \
+		$(GO) test -count 1 -timeout 4h -v -run TestSoakOfARun ./cmd/gqlstream
+	GQLSTREAM_SOAK=$(SOAK) \
+		$(GO) test -count 1 -timeout 4h -v -run TestSoakDoesNotGrow ./incremental
+	GQLSTREAM_POSTERIORS=1000 \
+		$(GO) test -count 1 -timeout 1h -v -run TestPosteriorsAndEstimates ./incremental
 
 # The reference cases, where they lie beside the project.
 cases: build
