@@ -136,7 +136,7 @@ var mayImport = map[string][]string{
 
 	"ingest/event/eventtest": {"ingest/event"},   // makes events for tests, which alone import it
 	"lab/campaign":           {},                 // how large a test shall be
-	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the log out in tests of the page
+	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the output log in tests of the page
 	"sinks/web/browser":      {},                 // tests only
 	"lab/bench":              {},                 // benchmarks only
 	"lab/alarms":             {},                 // tests only

@@ -10,7 +10,7 @@ import (
 	"gqlstream/graphstore"
 )
 
-// shardsMax bounds the shards of a group: each has a mark of its own in the log out.
+// shardsMax bounds the shards of a group: each has a mark of its own in the output log.
 const shardsMax = 256
 
 // ShardOf returns the shard, of so many, that a community belongs to.

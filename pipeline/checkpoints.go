@@ -172,7 +172,7 @@ const checkpointLineEvery = 30 * time.Second // a history being loaded makes sev
 
 // errBehind is matched if the output log is behind its position in a saved state: the broker has
 // lost its end.
-var errBehind = errors.New("the log out is behind it")
+var errBehind = errors.New("the output log is behind it")
 
 // restore returns the core of the newest usable state and its place, or a fresh core at the
 // beginning of the log if there is none: the log is then read again from its start.

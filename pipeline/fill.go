@@ -20,8 +20,9 @@ import (
 	"gqlstream/sinks"
 )
 
-// Fill computes the records that the log out lacks again from the log in, and rebuilds the log out
-// with them. It returns the number of emissions that it computed. No run may publish meanwhile.
+// Fill computes the records that the output log lacks again from the input log, and rebuilds
+// the output log with them. It returns the number of emissions that it computed. No run may
+// publish meanwhile.
 func Fill(
 	ctx context.Context, b *broker.Broker, settings config.Settings, log *slog.Logger,
 ) (emissions int, err error) {
@@ -76,7 +77,7 @@ func publishedTo(state, log string, shard int) (to uint64) {
 	return to
 }
 
-// LostEnds returns an error for each shard whose last published records the log out has lost.
+// LostEnds returns an error for each shard whose last published records the output log has lost.
 func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) ([]error, error) {
 	in, out, err := settings.Names()
 	if err != nil {
@@ -98,7 +99,7 @@ func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) (
 	return faults, err
 }
 
-// filling is a replay of the part of the log in that gives the missing records.
+// filling is a replay of the part of the input log that gives the missing records.
 type filling struct {
 	settings config.Settings
 	broker   *broker.Broker
@@ -153,7 +154,7 @@ func (f *filling) replay(ctx context.Context, first uint64) error {
 	}
 }
 
-// openCore returns the core that the replay starts with, and the place in the log in where it
+// openCore returns the core that the replay starts with, and the place in the log where it
 // starts.
 func (f *filling) openCore(
 	from, first uint64,
@@ -183,7 +184,7 @@ func (f *filling) openCore(
 	return core, c, err
 }
 
-// keepMissing keeps the parts of an emission that the log out lacks.
+// keepMissing keeps the parts of an emission that the output log lacks.
 func (f *filling) keepMissing(e *sinks.Emission) error {
 	for shard, part := range divide(e, max(f.settings.Group.Shards, 1)) {
 		lacks := slices.ContainsFunc(f.rebuild.Gaps,

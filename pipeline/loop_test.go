@@ -163,8 +163,8 @@ func TestANewAddressIsTriedOnce(t *testing.T) {
 	}
 }
 
-// A run must say that the log out has begun to drop records, and end with the name of a setting of
-// the log in that could drop events, also when either comes under the run.
+// A run must say that the output log has begun to drop records, and end with the name of a
+// setting of the input log that could drop events, also when either comes under the run.
 func TestStreamsAreAuditedUnderARun(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}

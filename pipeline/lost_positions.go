@@ -34,9 +34,9 @@ func (p *Pipeline) reportLostPositions(ctx context.Context) {
 	}
 }
 
-// lostPositions returns an error for each follower whose state is missing although the log out has
-// records of this log, and for a damaged history. A damaged state of alerts ends the run. Both
-// followers write their state before the first record.
+// lostPositions returns an error for each follower whose state is missing although the output
+// log has records of this log, and for a damaged history. A damaged state of alerts ends the
+// run. Both followers write their state before the first record.
 func (p *Pipeline) lostPositions(ctx context.Context) (lost []error) {
 	alerts := p.stateStore("alerts", "alerting.json")
 	history := p.stateStore("history", "history.json")
@@ -64,7 +64,7 @@ func (p *Pipeline) historyAgain() string {
 		p.names.Out.Estimates)
 }
 
-// hasPublished reports whether the log out has records of this log.
+// hasPublished reports whether the output log has records of this log.
 func (p *Pipeline) hasPublished(ctx context.Context) bool {
 	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out) // the writers report what is wrong
 	for _, m := range marks {

@@ -278,7 +278,7 @@ func (o *outlets) close(log *slog.Logger) {
 			continue
 		}
 		if err := one.writer.Close(context.Background()); err != nil {
-			log.Debug("the end of the run is not in the log out", "error", err)
+			log.Debug("the end of the run is not in the output log", "error", err)
 		}
 	}
 }

@@ -253,7 +253,7 @@ func (p *Pipeline) streams() sinks.StreamsConfig {
 	}
 }
 
-// openFollowers opens the page and starts the followers of the log out.
+// openFollowers opens the page and starts the followers of the output log.
 func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	p.closers = append(p.closers, p.finish)
 	if err := p.openPage(o.FreePort); err != nil {

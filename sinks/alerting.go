@@ -13,12 +13,12 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// AlertingConfig configures the follower that makes alerts from the log out.
+// AlertingConfig configures the follower that makes alerts from the output log.
 type AlertingConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
 	Shards  int
-	Log     string     // identity of the log in
+	Log     string     // identity of the input log
 	State   StateStore // keeps the state
 	Rules   alerts.Config
 }

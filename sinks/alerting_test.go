@@ -38,7 +38,7 @@ func highRule(t *testing.T, value string) alerts.Config {
 	}
 }
 
-// restless is a log out with shares that go up and down.
+// restless is an output log with shares that go up and down.
 func restless(seed uint64, n int) (list []Emission) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	for p := range n {
@@ -221,8 +221,8 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	}
 }
 
-// Alerts without a stored state must start at the end of the log out, not evaluate all of it. This
-// must also hold if the first attempt to read the state failed.
+// Alerts without a stored state must start at the end of the output log, not evaluate all of
+// it. This must also hold if the first attempt to read the state failed.
 func TestAlertsBeginWhereTheLogIsAfterAFailedLook(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), restless(2, 30)...)

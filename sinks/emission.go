@@ -11,10 +11,10 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// Emission holds everything that a worker publishes at one position of the log in.
+// Emission holds everything that a worker publishes at one position of the input log.
 type Emission struct {
 	Position  uint64
-	Digest    string           // of the log in up to the position; see ingest.Digest
+	Digest    string           // of the input log up to the position; see ingest.Digest
 	Time      int64            // log time, nanoseconds since 1970; 0: the log has none
 	Estimates []quant.Estimate // sorted by community and then in the order of the methods
 	Cut       bool             // the log asks followers to write here the rows that they hold back
@@ -64,10 +64,10 @@ type Cursor struct {
 	Place
 	Sequence uint64 `json:"sequence"`
 	Stamp    int64  `json:"stamp"`
-	Digest   string `json:"digest,omitempty"` // of the log in up to the position; "": not known
+	Digest   string `json:"digest,omitempty"` // of the input log up to the position; "": not known
 }
 
-// Stored is an emission as a reader found it in the log out.
+// Stored is an emission as a reader found it in the output log.
 type Stored struct {
 	Position uint64
 	Time     int64    // log time, nanoseconds since 1970; 0: the log has none

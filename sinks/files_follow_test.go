@@ -42,7 +42,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// recordedLog is a log out with emissions at uneven times, some of them far apart,
+// recordedLog is an output log with emissions at uneven times, some of them far apart,
 // some without records, one with a community that is suppressed.
 func recordedLog(t *testing.T, seed uint64, emissions int) (log []*Stored) {
 	t.Helper()

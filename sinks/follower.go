@@ -19,7 +19,7 @@ const (
 	followSyncEvery = time.Second
 	// and to make durable takes at most one part in so many of the time
 	followSyncShare = 50
-	// but this is waited at most: where the log out is full, the worker waits too
+	// but this is waited at most: where the output log is full, the worker waits too
 	followSyncWaitMax  = time.Minute
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
@@ -44,7 +44,7 @@ type Follower interface {
 	Close() error
 }
 
-// FollowConfig configures a Runner: which follower reads which log out.
+// FollowConfig configures a Runner: which follower reads which output log.
 type FollowConfig struct {
 	Name   string // for people and metrics
 	JS     jetstream.JetStream

@@ -345,8 +345,8 @@ func (l *logOut) stored(c ReaderConfig, n int) (all []*Stored) {
 	return all
 }
 
-// Syncs must take a small part of the time. But after one slow sync, a worker with a full log out
-// must not wait many times as long for the next sync.
+// Syncs must take a small part of the time. But after one slow sync, a worker with a full
+// output log must not wait many times as long for the next sync.
 func TestAStallIsNotWaitedForManyTimes(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		time.Millisecond: time.Second, 100 * time.Millisecond: 5 * time.Second,

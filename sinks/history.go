@@ -27,7 +27,7 @@ const recordsMax = 10_000
 type History struct {
 	js    jetstream.JetStream
 	names Names
-	log   string // identity of the log in
+	log   string // identity of the input log
 }
 
 // NewHistory returns a reader of published records.
@@ -174,7 +174,7 @@ func inForce(
 type reading[T any] struct {
 	js       jetstream.JetStream
 	stream   string
-	log      string // identity of the log in
+	log      string // identity of the input log
 	subjects []string
 }
 

@@ -138,7 +138,7 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 // A broker that comes back without acknowledged messages must be noticed by the next
 // emission or, without one, by the next audit. Records that a run then publishes again from
 // a checkpoint must be read once, also by readers of the lost ones.
-func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
+func TestLostEndOfTheOutputLogIsNoticed(t *testing.T) {
 	for name, ask := range map[string]func(w *Writer) error{
 		"publish": func(w *Writer) error {
 			return w.Publish(context.Background(),

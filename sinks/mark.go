@@ -46,14 +46,14 @@ func (i Identity) Equal(o Identity) bool {
 type shardMark struct {
 	Writer   Identity `json:"writer"`
 	Position uint64   `json:"position"`
-	Digest   string   `json:"digest,omitempty"` // of the log in up to the position
+	Digest   string   `json:"digest,omitempty"` // of the input log up to the position
 	Time     string   `json:"time,omitempty"`   // log time, RFC 3339
 	Part     int      `json:"part"`             // 1 to Parts
 	Parts    int      `json:"parts"`
 	Records  int      `json:"records"` // of this part, which follow the mark directly
 	Config   string   `json:"config"`  // digest of the configuration
 	Classes  []string `json:"classes,omitempty"`
-	Log      string   `json:"log"`           // identity of the log in
+	Log      string   `json:"log"`           // identity of the input log
 	Cut      bool     `json:"cut,omitempty"` // as Emission has it
 	// as Emission has them; with the first part of shard 0
 	Notes  []string `json:"notes,omitempty"`

@@ -14,7 +14,7 @@ import (
 )
 
 // Place orders the parts of the emissions of a shard, and the messages that follow from the
-// log out: the ordinal is that among those of the position, from 1.
+// output log: the ordinal is that among those of the position, from 1.
 type Place struct {
 	Position uint64 `json:"position"`
 	// as earlier builds wrote it: files of alerts go on behind the same one
@@ -118,7 +118,7 @@ const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.Batch
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
 
-// headerDigest names the header for the digest of the log in up to that position.
+// headerDigest names the header for the digest of the input log up to that position.
 const headerDigest = "Gqlstream-Digest"
 
 // newMessage returns a message of a log.

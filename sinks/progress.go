@@ -17,7 +17,7 @@ import (
 // output is durable. The output is synced before it is written, and cut back to it when it is
 // opened, so that the output holds each record once.
 type progress struct {
-	Log    string          `json:"log"` // identity of the log in
+	Log    string          `json:"log"` // identity of the input log
 	Cursor Cursor          `json:"cursor"`
 	Bytes  int64           `json:"bytes,omitempty"` // of the file that is appended to
 	From   uint64          `json:"from,omitempty"`  // the next part begins after this position

@@ -14,7 +14,7 @@ import (
 	"gqlstream/internal/request"
 )
 
-// ReaderConfig configures a reader: the log out, its shards and where to begin.
+// ReaderConfig configures a reader: the output log, its shards and where to begin.
 type ReaderConfig struct {
 	Names  Names
 	Shards int          // of the group; 0: 1
@@ -83,7 +83,7 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 		most:   heldMessagesMax,
 	}
 	r.reload = request.Feed{JS: js, Stream: c.Names.Estimates, Trouble: func(err error) error {
-		c.Report.Warn("the log out cannot be read", "error", err)
+		c.Report.Warn("the output log cannot be read", "error", err)
 		return nil
 	}}
 	if r.feed = r.reload; c.Alerts {
@@ -134,7 +134,7 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 	}
 	if missed {
 		r.missed = true
-		r.config.Report.Warn("messages of the log out were discarded before they were read",
+		r.config.Report.Warn("messages of the output log were discarded before they were read",
 			"after", from, "until", to-1)
 	}
 }
@@ -180,7 +180,7 @@ func (r *logReader) reportIgnored(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
-	r.config.Report.Warn("messages in the log out are ignored", "messages", r.passed, "newest",
+	r.config.Report.Warn("messages in the output log are ignored", "messages", r.passed, "newest",
 		m.Sequence, "subject", m.Subject(), "because", why)
 	r.passed, r.reported = 0, time.Now()
 }

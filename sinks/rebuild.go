@@ -19,8 +19,8 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// Gap is a range of emissions of one shard that the log out lacks: after From and before To. In an
-// inclusive gap the emission at To is missing as well, if it has records.
+// Gap is a range of emissions of one shard that the output log lacks: after From and before To.
+// In an inclusive gap the emission at To is missing as well, if it has records.
 type Gap struct {
 	Shard     int
 	From, To  uint64
@@ -32,9 +32,9 @@ func (g *Gap) Lacks(position uint64) bool {
 	return position > g.From && (position < g.To || g.Inclusive && position == g.To)
 }
 
-// Rebuild makes the log out again with the emissions that it lacks. Sequences after a hole change,
-// and so do the times of storage: readers find their places by position. No run may publish
-// meanwhile.
+// Rebuild makes the output log again with the emissions that it lacks. Sequences after a hole
+// change, and so do the times of storage: readers find their places by position. No run may
+// publish meanwhile.
 type Rebuild struct {
 	Gaps []Gap
 
@@ -43,7 +43,7 @@ type Rebuild struct {
 	log   string
 	torn  map[shardPosition]bool // emissions that lack some of their parts
 	marks map[int]shardMark      // by shard, the newest that is left
-	first uint64                 // first sequence of the log out
+	first uint64                 // first sequence of the output log
 }
 
 type shardPosition struct {
@@ -51,7 +51,7 @@ type shardPosition struct {
 	position uint64
 }
 
-// storedBatch is a batch of the log out that is left whole.
+// storedBatch is a batch of the output log that is left whole.
 type storedBatch struct {
 	shard    int
 	mark     shardMark
@@ -64,8 +64,8 @@ type rebuiltMessage struct {
 	Data         []byte
 }
 
-// FindGaps looks for the emissions that the log out lacks. until returns the last published
-// position of a shard: if the log out ends before it, the rest is a gap.
+// FindGaps looks for the emissions that the output log lacks. until returns the last published
+// position of a shard: if the output log ends before it, the rest is a gap.
 func FindGaps(
 	ctx context.Context, js jetstream.JetStream, names Names, log string,
 	until func(shard int) uint64,
@@ -115,7 +115,7 @@ func FindGaps(
 	return r, nil
 }
 
-// batches visits the whole batches of the log out, and calls hole where messages are gone or
+// batches visits the whole batches of the output log, and calls hole where messages are gone or
 // damaged.
 func (r *Rebuild) batches(ctx context.Context, hole func(), visit func(*storedBatch) error) error {
 	_, info, err := leader(ctx, r.js, r.names.Estimates)
@@ -161,7 +161,7 @@ func (r *Rebuild) batches(ctx context.Context, hole func(), visit func(*storedBa
 	return err
 }
 
-// Made returns the batches of an emission of one shard that the log out lacks.
+// Made returns the batches of an emission of one shard that the output log lacks.
 func (r *Rebuild) Made(shard int, e *Emission) (batches [][]rebuiltMessage, err error) {
 	mark, known := r.marks[shard]
 	if !known {
@@ -191,8 +191,8 @@ type Emitted struct {
 	Batches  [][]rebuiltMessage
 }
 
-// Write writes the whole content of the log out to a file, with the emissions that were made again
-// in their places, for Replace.
+// Write writes the whole content of the output log to a file, with the emissions that were made
+// again in their places, for Replace.
 func (r *Rebuild) Write(ctx context.Context, path string, made []Emitted) error {
 	stream, err := r.js.Stream(ctx, r.names.Estimates)
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *Rebuild) Write(ctx context.Context, path string, made []Emitted) error 
 	return err
 }
 
-// Replace deletes the log out, creates it again with the content of a file of Write, and removes
+// Replace deletes the output log, creates it again with the content of a file of Write, and removes
 // the file. If it is interrupted, call it again.
 func Replace(ctx context.Context, js jetstream.JetStream, names Names, path string) error {
 	file, err := os.Open(path)

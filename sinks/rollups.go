@@ -18,11 +18,11 @@ import (
 	"gqlstream/quant"
 )
 
-// RollupsConfig configures the follower that makes roll-ups of a log out.
+// RollupsConfig configures the follower that makes roll-ups of an output log.
 type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
-	Log     string     // identity of the log in
+	Log     string     // identity of the input log
 	State   StateStore // keeps the roll-ups that are in no stream yet
 }
 

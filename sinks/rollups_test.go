@@ -20,7 +20,7 @@ import (
 	"gqlstream/sinks/alerts"
 )
 
-// longLog is a log out over days, with nights without a record, of three communities. One
+// longLog is an output log over days, with nights without a record, of three communities. One
 // has no intervals and one has a method twice.
 func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 	t.Helper()
@@ -157,7 +157,7 @@ func (l *logOut) rollups(path string, d disk) *Rollups {
 // near allows for sums that were added in another order: hours are sums of minutes.
 var near = cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) < 1.5e-6 })
 
-// Roll-ups of every resolution must equal a recount of the log out, whatever the step at
+// Roll-ups of every resolution must equal a recount of the output log, whatever the step at
 // which the follower dies, and although an equal one writes at the same time: the stream
 // has each once.
 func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
@@ -579,7 +579,7 @@ type unreadable struct{ StateStore }
 func (unreadable) Read(context.Context) ([]byte, error) { return nil, errCrash }
 
 // While the state of roll-ups cannot be read, the follower must wait: roll-ups from the
-// remaining log out would lack the discarded records.
+// remaining output log would lack the discarded records.
 func TestRollupsWaitForTheirState(t *testing.T) {
 	l := startLogOut(t)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})

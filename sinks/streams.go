@@ -23,7 +23,7 @@ const (
 	derivedBytesMax = 256 << 20
 )
 
-// StreamsConfig configures the streams of the log out and of its followers.
+// StreamsConfig configures the streams of the output log and of its followers.
 type StreamsConfig struct {
 	Names    Names
 	Bytes    int64 // of the estimates; oldest are discarded; 0: EstimatesBytesDefault
@@ -41,7 +41,7 @@ func tooOld(version string) bool {
 }
 
 // ensureStreams creates the stream of estimates, that of alerts and the bucket of
-// latest values where they do not exist, and brings the settings on which the log out
+// latest values where they do not exist, and brings the settings on which the output log
 // depends up to date where they do. The bucket is a copy that the broker keeps of the
 // newest message of each subject; nobody else writes it.
 func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
@@ -194,7 +194,7 @@ const prefixDefault = "gql"
 // prefixBytesMax keeps the names of streams and buckets within the limits of brokers.
 const prefixBytesMax = 64
 
-// Names are the streams, the bucket and the subjects of one pipeline's log out. All of
+// Names are the streams, the bucket and the subjects of one pipeline's output log. All of
 // them hang on one prefix, so that several pipelines share a server.
 type Names struct {
 	Estimates string // stream: marks and records

@@ -25,7 +25,7 @@ type WriterConfig struct {
 	Writer  Identity
 	Config  string // digest of the configuration
 	Classes []string
-	Log     string // identity of the log in
+	Log     string // identity of the input log
 
 	// Needed returns the follower that has taken least and the sequence that it has
 	// taken. Nothing is published that would make the broker discard messages which that
@@ -151,7 +151,7 @@ func (w *Writer) adopt(found Mark) {
 // leaves them out.
 func (w *Writer) Published() uint64 { return w.known.complete() }
 
-// Sequence returns the sequence of the newest message of the log out that this writer knows.
+// Sequence returns the sequence of the newest message of the output log that this writer knows.
 // A follower that has taken it has taken everything published. Any goroutine may ask.
 func (w *Writer) Sequence() uint64 { return w.end.Load() }
 
@@ -268,7 +268,7 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 	return nil
 }
 
-// Close says in the log out that this writer has ended, so that another configuration
+// Close says in the output log that this writer has ended, so that another configuration
 // may begin at once. It leaves the connection open.
 func (w *Writer) Close(ctx context.Context) error {
 	m := w.known.shardMark

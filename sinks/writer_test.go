@@ -220,7 +220,7 @@ func TestHeartbeatsAreASecondApart(t *testing.T) {
 }
 
 // A run that is killed anywhere, also between the parts of an emission, and begins again
-// before its last records, must leave each emission in the log out once.
+// before its last records, must leave each emission in the output log once.
 func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
 	want := []Emission{emissionAt(1, 2), emissionAt(2, 2*partRecordsMax+5), emissionAt(4, 1)}
 	for parts := range 6 {
@@ -270,7 +270,7 @@ func TestLostAcknowledgementIsAskedFor(t *testing.T) {
 }
 
 // An acknowledgement that does not come must be given up within seconds and the emission be sent
-// again, and be in the log out once in the end.
+// again, and be in the output log once in the end.
 func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
 	// the answer is waited for for three; the first edition waited for fifteen
 	const againMax = 12 * time.Second
@@ -721,7 +721,7 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 	following.Wait()
 }
 
-// A new reader of a log out without its beginning must get an error: parts would claim to
+// A new reader of an output log without its beginning must get an error: parts would claim to
 // hold the beginning.
 func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	l := startLogOut(t)
@@ -973,8 +973,8 @@ func TestAnIdleLogOutWritesLittle(t *testing.T) {
 	}
 }
 
-// Records must have the same bytes in the log out, in files and in a replay, for any characters in
-// a name: <, > and & are not escaped.
+// Records must have the same bytes in the output log, in files and in a replay, for any
+// characters in a name: <, > and & are not escaped.
 func TestRecordsHaveTheBytesOfAReplay(t *testing.T) {
 	e := quant.Estimate{Community: "a<b>&c", Method: "auto", Flags: []string{}}
 	list, err := (&Writer{config: run("one")}).records([]quant.Estimate{e})

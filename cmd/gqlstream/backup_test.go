@@ -166,7 +166,7 @@ func (d *drill) backUp(copied string, hot bool) {
 	}
 }
 
-// goesOn runs over more events and compares the log out with a replay.
+// goesOn runs over more events and compares the output log with a replay.
 func (d *drill) goesOn(purged bool) {
 	d.t.Helper()
 	d.publishMore(30)

@@ -84,7 +84,7 @@ func (r *crashRun) differ(format string, args ...any) {
 	}
 }
 
-// eachMessage visits a stream in order, but for the marks of the log out.
+// eachMessage visits a stream in order, but for the marks of the output log.
 func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(jetstream.Msg)) {
 	r.t.Helper()
 	for read, begun := uint64(0), time.Now(); ; pause(r.t.Context(), 100*time.Millisecond) {

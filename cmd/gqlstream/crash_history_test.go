@@ -34,10 +34,10 @@ privacy: {min_members: 3}
 http: {listen: "off"}
 `
 
-// However often the process is killed, the finished roll-ups must be those of the log out
+// However often the process is killed, the finished roll-ups must be those of the output log
 // from its beginning, each once and in the same order. The unfinished ones must agree as
 // well.
-func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
+func TestKilledRunsHaveTheHistoryOfTheOutputLog(t *testing.T) {
 	kills := campaign.Size(t, "GQLSTREAM_KILLS", 3)
 	for seed := campaign.Seed(t, 1); kills > 0; kills, seed = kills-crashKillsOfLog, seed+1 {
 		r := newCrashRun(t, seed)
@@ -52,7 +52,7 @@ func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
 }
 
 // compareHistory compares the streams of roll-ups, byte for byte, with those of a follower
-// that starts at the beginning of the log out; the unfinished ones too.
+// that starts at the beginning of the output log; the unfinished ones too.
 func (r *crashRun) compareHistory(js jetstream.JetStream) {
 	names, err := sinks.NewNames("again")
 	r.must(err)
@@ -96,7 +96,7 @@ func (r *crashRun) compareHistory(js jetstream.JetStream) {
 	}
 }
 
-// followHistory returns roll-ups with a state in a file that have taken the whole log out.
+// followHistory returns roll-ups with a state in a file that have taken the whole output log.
 func (r *crashRun) followHistory(
 	js jetstream.JetStream,
 	names sinks.Names,

@@ -21,7 +21,7 @@ var skipNamed = regexp.MustCompile(`run --skip (\d+(?:-\d+)?)`)
 // compares the records with those of a replay of the remaining log. Call it after the first
 // start.
 //
-// A damaged log in has lost messages below the newest checkpoint, or the broker delivers
+// A damaged input log has lost messages below the newest checkpoint, or the broker delivers
 // them changed. Then only a replay from that checkpoint gives the records of the run.
 func (d *damaging) compareWithReplay(what, state string, code int, said string) {
 	d.t.Helper()
@@ -103,7 +103,7 @@ func (d *damaging) moveOutputsAway(state, said string) {
 	}
 }
 
-// fill makes records again that the log out lacks.
+// fill makes records again that the output log lacks.
 func (d *damaging) fill(what, state, said string) {
 	d.t.Helper()
 	if strings.Contains(said, "earlier records are gone") {

@@ -21,8 +21,8 @@ import (
 // damageTargets name the stored data to damage, by a part of the path in the state
 // directory.
 var damageTargets = []struct{ name, part string }{
-	{"log in", "/streams/GQL/msgs/"},
-	{"log out", "/streams/GQL_ESTIMATES/msgs/"},
+	{"input log", "/streams/GQL/msgs/"},
+	{"output log", "/streams/GQL_ESTIMATES/msgs/"},
 	{"checkpoint", "/checkpoints/"},
 	{"position file", ""},
 }

@@ -205,7 +205,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	return err
 }
 
-// receive takes published estimates over from the log out.
+// receive takes published estimates over from the output log.
 func (d *demo) receive(_ context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
 	d.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// records returns the records of the log out and the marks with notes, without sequences and times.
+// records returns the records of the output log and the marks with notes, without sequences and
+// times.
 func (d *damaging) records() (list []string) {
 	withBroker(d.t, d.dir, func(js jetstream.JetStream) {
 		s, err := js.Stream(d.t.Context(), defaultNames().Estimates)
@@ -30,7 +31,7 @@ func (d *damaging) records() (list []string) {
 	return list
 }
 
-// lose removes messages in the middle of the log out, as an operator or a broken disk can.
+// lose removes messages in the middle of the output log, as an operator or a broken disk can.
 func (d *damaging) lose(from, to float64) {
 	withBroker(d.t, d.dir, func(js jetstream.JetStream) {
 		s, err := js.Stream(d.t.Context(), defaultNames().Estimates)
@@ -46,7 +47,7 @@ func (d *damaging) lose(from, to float64) {
 	})
 }
 
-// loseRecord deletes a message with a record from the middle of the log out.
+// loseRecord deletes a message with a record from the middle of the output log.
 func (d *damaging) loseRecord() {
 	withBroker(d.t, d.dir, func(js jetstream.JetStream) {
 		s, err := js.Stream(d.t.Context(), defaultNames().Estimates)
@@ -69,7 +70,8 @@ func (d *damaging) loseRecord() {
 	})
 }
 
-// damageBlock sets a byte of a record in the middle of the log out to another one, as after a kill.
+// damageBlock sets a byte of a record in the middle of the output log to another one, as after
+// a kill.
 func (d *damaging) damageBlock() {
 	dir := filepath.Join(d.dir, "nats/jetstream/$G/streams/GQL_ESTIMATES/msgs")
 	path := filepath.Join(dir, "1.blk")
@@ -87,9 +89,9 @@ func (d *damaging) damageBlock() {
 	}
 }
 
-// Holes of the log out are filled from the log: afterwards it has the records that it had, and a
+// Holes of the output log are filled from the log: afterwards it has the records that it had, and a
 // run, its output file and a replay go on.
-func TestHolesOfTheLogOutAreFilled(t *testing.T) {
+func TestHolesOfTheOutputLogAreFilled(t *testing.T) {
 	for name, damage := range map[string]func(*damaging){
 		"two holes":       func(d *damaging) { d.lose(.2, .22); d.lose(.7, .9) },
 		"one message":     (*damaging).loseRecord,
@@ -125,7 +127,7 @@ func TestHolesOfTheLogOutAreFilled(t *testing.T) {
 			replayed, _ := mustRun(t, "replay", "--config", d.config, "--state", d.dir)
 			if replayed != string(text) {
 				t.Errorf(
-					"the log out has %d records, and a replay %d",
+					"the output log has %d records, and a replay %d",
 					strings.Count(string(text), "\n"),
 					strings.Count(replayed, "\n"),
 				)
@@ -134,7 +136,7 @@ func TestHolesOfTheLogOutAreFilled(t *testing.T) {
 	}
 }
 
-// A repair that is interrupted between the removal of the log out and its end is finished by the
+// A repair that is interrupted between the removal of the output log and its end is finished by the
 // next one.
 func TestAnInterruptedRepairIsFinished(t *testing.T) {
 	d := newDamaging(t, 52)

@@ -256,7 +256,7 @@ func (h *history) drainTo(settings config.Settings, text string) (said string, e
 }
 
 // Files that cannot be written for a while, also those of parts and alerts, must neither
-// stop the run nor end it. The log out keeps the records that they miss, also through
+// stop the run nor end it. The output log keeps the records that they miss, also through
 // restarts, and in the end each file has every record once, byte for byte.
 func TestRunOutlivesItsFiles(t *testing.T) {
 	for seed := range uint64(2) {

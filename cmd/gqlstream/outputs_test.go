@@ -105,7 +105,7 @@ func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 }
 
 // Values that the bucket has lost must be there after the next start: the broker copies
-// them from the log out.
+// them from the output log.
 func TestLostLatestAreMended(t *testing.T) {
 	for seed := range uint64(2) {
 		h := newHistory(t, rand.NewPCG(seed, 24), oneCheckpointARun)

@@ -72,7 +72,7 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 }
 
 // A group of two workers on the three servers by TLS must keep its streams on all of them and
-// publish estimates, and go on when a worker is dead and the server gone that leads the log out.
+// publish estimates, and go on when a worker is dead and the server gone that leads the output log.
 func TestRunOnThreeServers(t *testing.T) {
 	servers, ca := startCluster(t)
 	var urls []string

@@ -292,8 +292,8 @@ func recordsOf(t *testing.T, url string) (records []string, foreign int) {
 }
 
 // Hostile producers and readers and a faulty program of an operator send messages, queries and
-// reply subjects. The pipeline must go on. Its log out must hold exactly the records that a replay
-// of the log publishes.
+// reply subjects. The pipeline must go on. Its output log must hold exactly the records that a
+// replay of the log publishes.
 func TestHostileClientsChangeNothingOfTheHistory(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()
@@ -365,7 +365,7 @@ http: {listen: "127.0.0.1:0"}
 	})
 	if from := len(estimates) - len(kept); from < 0 || !slices.Equal(kept, estimates[from:]) {
 		t.Errorf(
-			"the log out holds %d records, the file %d, and they differ",
+			"the output log holds %d records, the file %d, and they differ",
 			len(kept),
 			len(estimates),
 		)

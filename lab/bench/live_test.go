@@ -50,7 +50,7 @@ func membersRow(members int) liveCase {
 	return liveCase{10, 12, 12 * members, liveEmitEvery}
 }
 
-// liveRun feeds a core and a log out from a simulated network, and reports the time of each
+// liveRun feeds a core and an output log from a simulated network, and reports the time of each
 // part.
 type liveRun struct {
 	network *simulate.Network
@@ -102,7 +102,7 @@ func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 	return r
 }
 
-// step takes the next batch of the network through decoder, core and log out. The
+// step takes the next batch of the network through decoder, core and output log. The
 // network's own work, and encoding, are not measured.
 func (r *liveRun) step(tb testing.TB) {
 	tb.Helper()

@@ -77,7 +77,7 @@ func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 	return out, err
 }
 
-// reachesBack reports whether records begin where roll-ups do: not if the log out has discarded
+// reachesBack reports whether records begin where roll-ups do: not if the output log has discarded
 // the first tenth.
 func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 	begin := rollups[0].Until
@@ -154,7 +154,7 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 const rollupsBack = 7 * 24 * time.Hour
 
 // inForce returns the record of a community that was in force at a log time, or the latest one
-// at none: that of the log out, or a roll-up if the log out does not reach back so far.
+// at none: that of the output log, or a roll-up if the output log does not reach back so far.
 func inForce(
 	ctx context.Context, s *Server, q *params, name string, at time.Time,
 ) (e quant.Estimate, err error) {

@@ -263,8 +263,8 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 	}
 }
 
-// The answer must say that records are missing, but not why the log out cannot be read.
-func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
+// The answer must say that records are missing, but not why the output log cannot be read.
+func TestRecordsOfTheOutputLogMayBeMissing(t *testing.T) {
 	var asked sinks.RecordsQuery
 	var fails error
 	other := estimate("x", "auto", 4, 0.5)

@@ -88,7 +88,7 @@ func TestDifferencesAreAnswered(t *testing.T) {
 }
 
 // For times before those in memory, the difference of a community must use the record in
-// the log out, and for still earlier times the last roll-up before, with the error from its
+// the output log, and for still earlier times the last roll-up before, with the error from its
 // interval.
 func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 	old := estimate("a", "auto", 1, 0.3)

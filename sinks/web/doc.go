@@ -5,7 +5,7 @@
 // and the last Status that the run loop pushed. Its sources are Write (it is a sink like the
 // others) and Status; it asks the pipeline for nothing, so a slow reader can never hold up a step.
 // Write copies and returns; a reader asks for the changes after a position, which costs O(changes).
-// Records of the past are read from the log out, by Config.Records.
+// Records of the past are read from the output log, by Config.Records.
 //
 // Invariants. Readers see whole records: a stored record is never changed, only
 // replaced. The position of the page never decreases.

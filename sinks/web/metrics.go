@@ -209,7 +209,7 @@ func (x *collection) collectSinks() {
 		x.count("sink_retries_total", "Failed attempts of the sink; each is repeated.", s.Retries,
 			of...)
 		if s.Follows {
-			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; "+
+			x.gauge("sink_behind", "Messages of the output log that the follower has not taken; "+
 				"absent for other sinks, like the next one.", float64(s.Behind), of...)
 			x.gauge("sink_position",
 				"Position of the log up to which the output of the follower is durable.",

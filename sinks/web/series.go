@@ -51,13 +51,13 @@ func newRecord(e quant.Estimate, received time.Time) *record {
 	return &record{e, at, received}
 }
 
-// fits reports whether an estimate has K shares, or none because it is suppressed: the log out may
-// have records of other classes. All numbers are finite, or they would not be in JSON.
+// fits reports whether an estimate has K shares, or none because it is suppressed: the output
+// log may have records of other classes. All numbers are finite, or they would not be in JSON.
 func fits(e *quant.Estimate, k int) bool {
 	return len(e.Prevalence) == k || e.Suppressed && len(e.Prevalence) == 0
 }
 
-// series holds the list's figures of one community by one method. Charts read the log out.
+// series holds the list's figures of one community by one method. Charts read the output log.
 type series struct {
 	method  string
 	latest  *record

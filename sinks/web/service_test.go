@@ -200,7 +200,7 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 	}
 }
 
-// A short time must be answered with roll-ups if the log out has none of its records any
+// A short time must be answered with roll-ups if the output log has none of its records any
 // more, or only the last ones. Roll-ups are kept for longer.
 func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 	begin := logStart.Add(-10 * 24 * time.Hour).UTC()

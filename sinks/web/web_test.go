@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var logStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// logs are the logs out of the servers of serve.
+// logs are the output logs of the servers of serve.
 var logs sync.Map
 
 // serve starts a server with two classes on a free port; it ends with the test.

@@ -17,7 +17,7 @@ import (
 
 var fiveClasses = []string{"left", "centre-left", "centre", "centre-right", "right"}
 
-// logs are the logs out of the servers of serve.
+// logs are the output logs of the servers of serve.
 var logs sync.Map
 
 // publish writes estimates, and keeps them for charts.
@@ -29,7 +29,7 @@ func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
 	s.Write(list)
 }
 
-// answering returns a configuration that answers the remaining questions from a log out, or
+// answering returns a configuration that answers the remaining questions from an output log, or
 // with nothing.
 func answering(c web.Config, log *webtest.Log) web.Config {
 	if c.Listen == "" {

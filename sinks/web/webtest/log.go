@@ -1,4 +1,4 @@
-// Package webtest stands for the log out in tests of the page.
+// Package webtest stands for the output log in tests of the page.
 package webtest
 
 import (
