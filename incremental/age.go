@@ -62,7 +62,7 @@ func (p *posteriors) age(
 		return false
 	}
 	changed = p.state.Age(view, at)
-	p.follow(view, nothing, votes)
+	p.applyChange(view, nothing, votes)
 	return changed
 }
 

@@ -84,8 +84,8 @@ func (c *Core) Coefficients() *posterior.Epoch {
 	return c.posteriors.state.Epoch()
 }
 
-// follow lets the posteriors follow a change of the graph.
-func (p *posteriors) follow(
+// applyChange updates the posteriors after a change of the graph.
+func (p *posteriors) applyChange(
 	view graphstore.View,
 	delta *graphstore.Delta,
 	votes []graphstore.Vertex,

@@ -42,7 +42,7 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 	c.pairs.Update(view, delta, c.sums)
 	if c.warm() {
 		c.tallies.Update(view, delta, c.sums, votes)
-		c.posteriors.follow(view, delta, votes)
+		c.posteriors.applyChange(view, delta, votes)
 	}
 }
 

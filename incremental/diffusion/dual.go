@@ -105,7 +105,7 @@ func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []Va
 	var moved []Vertex
 	if g.sums.current {
 		if delta != nil {
-			g.sums.follow(g, view, delta)
+			g.sums.moveSources(g, view, delta)
 		}
 		moved = g.sums.moved(delta, values)
 	}

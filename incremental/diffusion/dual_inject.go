@@ -9,7 +9,7 @@ import (
 
 // begin clears the list of touched vertices and extends the vectors to the view's vertices.
 func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
-	g.follow(view, delta, len(g.rows))
+	g.resetTouched(view, delta, len(g.rows))
 	g.grow(view.Vertices())
 }
 

@@ -99,8 +99,8 @@ func (s *sums) count(g *Dual, v Vertex, sign float64) {
 	}
 }
 
-// follow has vertices count as sources of other communities where delta says that they are.
-func (s *sums) follow(g *Dual, view graphstore.View, delta *graphstore.Delta) {
+// moveSources has vertices count as sources of other communities where delta says that they are.
+func (s *sums) moveSources(g *Dual, view graphstore.View, delta *graphstore.Delta) {
 	s.extend(g, view)
 	move := func(v Vertex) {
 		if now := s.setOf(view, v); now != s.set[v] {

@@ -13,9 +13,9 @@ type following struct {
 	touchedSet bitmap
 }
 
-// follow clears the list of touched vertices. It compares the number of vertices and the sum of
-// degrees with those seen before, to detect a missed delta.
-func (t *following) follow(view graphstore.View, delta *graphstore.Delta, seen int) {
+// resetTouched clears the list of touched vertices. It compares the number of vertices and the
+// sum of degrees with those seen before, to detect a missed delta.
+func (t *following) resetTouched(view graphstore.View, delta *graphstore.Delta, seen int) {
 	for _, v := range t.touched {
 		t.touchedSet.drop(v)
 	}

@@ -14,7 +14,7 @@ const bulkShare = 32
 
 // begin clears the list of touched vertices and extends the vectors to the view's vertices.
 func (f *Field) begin(view graphstore.View, delta *graphstore.Delta) {
-	f.follow(view, delta, len(f.z))
+	f.resetTouched(view, delta, len(f.z))
 	f.grow(view.Vertices())
 }
 

@@ -54,8 +54,9 @@ func (t *Tallies) Untold(id CommunityID, told []float64) (left Progress) {
 	return left
 }
 
-// follow notes by how much one member moves the count of a community, and reports whether it does.
-func (t *Tallies) follow(c *community, s shift, before, after *state) bool {
+// noteMovement notes by how much one member moves the count of a community, and reports whether
+// it does.
+func (t *Tallies) noteMovement(c *community, s shift, before, after *state) bool {
 	was, is := before.profile.own, after.profile.own
 	if s.before == 0 {
 		was = nil

@@ -159,7 +159,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 			t.status[s.community] = touched
 		}
 	}
-	if t.follow(c, s, before, after) {
+	if t.noteMovement(c, s, before, after) {
 		t.status[s.community] = touched
 	}
 	c.noteDropped(s, after)
