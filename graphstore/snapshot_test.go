@@ -163,7 +163,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 
 // The tables of vertices and adjacency are written while the run goes on. Batches that are applied
 // meanwhile must not appear in them.
-func TestLargeTablesAreWrittenBesideTheRun(t *testing.T) {
+func TestLargeTablesAreWrittenDuringTheRun(t *testing.T) {
 	for seed := range uint64(6) {
 		s := newTestStore(
 			t,

@@ -23,7 +23,7 @@ const configureAll = `{"communities":[
 
 // Events that are refused next to a configure event must stay refused. A refused configure
 // event must keep its place in its message and be ready to be published again.
-func TestRefusalsBesideAConfigureEvent(t *testing.T) {
+func TestRefusalsInTheStepOfAConfigureEvent(t *testing.T) {
 	core := newCore(t, allMethods(2))
 	defer core.Close()
 	configure := func(index uint32, config string) event.Control {

@@ -241,7 +241,7 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 }
 
 // The sums that a dual keeps over a community must be the sums over its members up to rounding.
-func TestSumsOfCommunitiesAreThoseOfTheMembers(t *testing.T) {
+func TestSumsOfCommunitiesEqualThoseOfMembers(t *testing.T) {
 	core, compared := newCore(t, Config{Classes: 3, Engine: EngineDual}), 0
 	for b := range simulatedSteps(t, 3, 2000, 40, .01, 3*time.Second, 2*time.Second) {
 		core.Step(b)
@@ -301,7 +301,7 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 // A change that moves all communities after the last emission before a checkpoint must survive a
 // restart. In these histories labels come or go at that point. Some communities are published for
 // this reason alone.
-func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
+func TestCommonMovementSurvivesARestart(t *testing.T) {
 	for _, seed := range []uint64{20, 101, 222, 353} {
 		stream := eventtest.New(
 			seed,

@@ -250,7 +250,7 @@ func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 
 // A label changes the mean residual of all labels. After a small change, communities that the label
 // does not touch must be left alone. After a large change, all communities must be checked.
-func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
+func TestALabelUpdatesAllWhenItMatters(t *testing.T) {
 	const many = 400
 	core := newCore(
 		t,

@@ -90,7 +90,7 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 // New coefficients must be said once. Where nothing moves afterwards the record stands for
 // Emit.AtLeastEvery, so that alerts are blind no longer than that, and then for good, also after a
 // restart.
-func TestNewCoefficientsAreSaidOnce(t *testing.T) {
+func TestNewCoefficientsAreFlaggedOnce(t *testing.T) {
 	const many = 40
 	for _, engine := range []string{EnginePrimal, EngineDual} {
 		config := Config{

@@ -37,7 +37,7 @@ func crowd(position event.Position, communities int) *event.Batch {
 
 // One dual must keep the kernel masses where no method weighs cells, however many communities there
 // are; fields must where one does, and where the kernel is another one.
-func TestTheConfigurationDecidesWhoKeepsTheMasses(t *testing.T) {
+func TestTheConfigurationDecidesTheEngine(t *testing.T) {
 	for _, c := range []struct {
 		method quant.Method
 		kernel string

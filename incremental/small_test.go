@@ -13,7 +13,7 @@ import (
 // auto must work with few members, labels, predictions or classes. Shares are a
 // distribution, intervals contain them and lie between 0 and 1, and nothing is NaN. An
 // interval has a width if its standard error is positive or its share was estimated.
-func TestAutoBearsWhatIsScarce(t *testing.T) {
+func TestAutoWorksWithLittleData(t *testing.T) {
 	labels := map[string]func(v int) bool{
 		"none": func(int) bool { return false }, "all": func(int) bool { return true },
 		"20": func(v int) bool { return v%15 == 0 }, "a half": func(v int) bool { return v%2 == 0 },

@@ -15,7 +15,7 @@ import (
 
 // A core restored from a checkpoint anywhere in a history must go on with the same
 // estimates, bit for bit, as one that never stopped, and save the same bytes.
-func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
+func TestRestoredCoreContinuesBitForBit(t *testing.T) {
 	kernels := []string{"ppr", "ppr", "ppr", "truncated", "constant", "lazy"}
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{

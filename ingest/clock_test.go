@@ -130,7 +130,7 @@ func TestLogTimeOutlivesRestarts(t *testing.T) {
 
 // In event time an event within late.ahead moves the log's time there, and nothing ends before
 // others come as far: the source must say so, before a step does.
-func TestAnEventWithinTheBoundIsSaidToBeAhead(t *testing.T) {
+func TestAnEventAheadWithinTheBoundIsReported(t *testing.T) {
 	b := startBroker(t, "")
 	now := time.Now()
 	b.publish(

@@ -111,7 +111,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 
 // A source that ends at a position must deliver exactly the log up to it, and one
 // that is beyond it already, nothing.
-func TestSourceEndsWhereItIsTold(t *testing.T) {
+func TestSourceEndsAtTheGivenPosition(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 20)
 	s := b.open(JetStreamConfig{Until: 7})

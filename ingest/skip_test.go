@@ -17,7 +17,7 @@ import (
 
 // A message that is recorded as skipped must be refused by every source that is opened
 // afterwards, wherever that begins, and everything else be as before.
-func TestASkippedMessageIsPassedOver(t *testing.T) {
+func TestASkippedMessageIsRefused(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
 	before := drain(t, b.open(JetStreamConfig{UntilLast: true, Step: singles}))
@@ -47,7 +47,7 @@ func TestASkippedMessageIsPassedOver(t *testing.T) {
 
 // A hole that is recorded as skipped must be passed, also by a reader that begins at one of
 // its messages. A position behind it must be compared by its message alone.
-func TestASkippedHoleIsPassed(t *testing.T) {
+func TestASkippedHoleIsReadOver(t *testing.T) {
 	b := bareBroker(t, broker.EmbeddedConfig{})
 	log := b.unsafeLog()
 	b.edges(1, 9)

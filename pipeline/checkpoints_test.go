@@ -14,7 +14,7 @@ import (
 // Sharing a state with other workers may take minutes. Neither the next checkpoint nor a takeover
 // of shards may wait for it. A state that is saved meanwhile is not shared. At the end of a run the
 // other workers get a few seconds to receive the state.
-func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
+func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 
 // The result of a checkpoint must be shown with the step after it, not with the next
 // checkpoint.
-func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
+func TestACheckpointIsShownAtTheNextStep(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

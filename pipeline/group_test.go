@@ -179,7 +179,7 @@ func joinAlone(t *testing.T) *membership {
 // A prepared fold must not be started again when this worker gets more shards than the fold has.
 // Otherwise a worker that announces itself late would delay the shards of a dead worker again and
 // again.
-func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
+func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	m := joinAlone(t)
 	p := foldOf(m, 0)
 	p.shards = 3
@@ -237,7 +237,7 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 // A worker without memory for two folds stands still until the next fold has caught up. It must
 // announce that it estimates no shards. Otherwise a worker that holds one of these shards only
 // until another worker publishes it would drop the shard.
-func TestAWorkerThatStandsStillSaysThatItEstimatesNothing(t *testing.T) {
+func TestAWorkerWithoutMemoryReportsThatItEstimatesNothing(t *testing.T) {
 	m := joinAlone(t)
 	member := m.member
 	p := foldOf(m, 0, 1)

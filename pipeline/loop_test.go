@@ -212,7 +212,7 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 }
 
 // A run must say that a stream has lost copies under it, and go on.
-func TestALostCopyIsSaidAndEndsNothing(t *testing.T) {
+func TestALostCopyIsReportedAndEndsNothing(t *testing.T) {
 	settings := config.Settings{
 		Classes:     config.Classes{"a", "b"},
 		Communities: []config.Community{{Name: "all", Everyone: true}},

@@ -13,7 +13,7 @@ import (
 
 // Messages outside log.keep must be removed, unless the two newest checkpoints need them. The
 // removed messages must not count as lost.
-func TestWhatIsNotKeptIsRemoved(t *testing.T) {
+func TestOldDataIsRemoved(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})

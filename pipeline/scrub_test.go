@@ -15,7 +15,7 @@ import (
 
 // The scrub of a run must find nothing on intact data, also after the log's beginning was
 // removed, and must name a damaged checkpoint and a damaged record.
-func TestTheScrubBesideARunFindsDamage(t *testing.T) {
+func TestTheScrubOfARunFindsDamage(t *testing.T) {
 	settings := settingsOfServer(t)
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})

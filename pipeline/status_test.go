@@ -33,7 +33,7 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 
 // That no event comes must be said after a while, of the newest of all kinds; a log without events
 // says nothing.
-func TestSilenceOfProducersIsSaid(t *testing.T) {
+func TestSilenceOfProducersIsReported(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	var d deployment
 	for _, c := range []struct {

@@ -179,7 +179,7 @@ func TestOneClassIsCertain(t *testing.T) {
 }
 
 // Fewer than ten labels, and labels that stand for another set of members, are not used.
-func TestAuditNeedsLabelsThatStandForTheMembers(t *testing.T) {
+func TestAuditNeedsRepresentativeLabels(t *testing.T) {
 	u := newPopulation(2, 300, rand.New(rand.NewPCG(5, 2)))
 	for _, test := range []struct {
 		labels int

@@ -9,7 +9,7 @@ import (
 )
 
 // Every situation raises its flag, with its detail, and only then.
-func TestFlagsSayWhatIsWrong(t *testing.T) {
+func TestFlagsNameTheMistake(t *testing.T) {
 	good := syntheticStatistics(3, 300, 300, 1)
 	if e := estimate(t, good, quant.Options{Method: quant.Auto}); len(e.Flags) != 0 {
 		t.Fatalf("nothing is wrong, yet %v", e.Flags)

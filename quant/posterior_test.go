@@ -270,7 +270,7 @@ func TestSelectionIsDeclared(t *testing.T) {
 // The community of everyone must have the shares of the labels, for any posteriors, with the error
 // of the distance between two samples of those sizes. A community of less than half of everyone
 // does not use them.
-func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
+func TestMostOfTheGraphUsesTheSharesOfLabels(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
 	s.Posterior.Vertices = 2 * s.Posterior.Distinct
 	alone := estimate(t, s, quant.Options{Method: quant.Auto})
@@ -342,7 +342,7 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 
 // If old labels have almost no weight, the newest one determines everything, and residuals have no
 // variance. The rounding error of this variance must not become an error that is not a number.
-func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
+func TestASingleLabelHasErrors(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		k := 2 + int(seed%6)

@@ -10,7 +10,7 @@ import (
 
 // Where the classifier says the same of every vertex, no count, plain or adjusted, may be more
 // certain than having no information: its interval holds nearly every share.
-func TestNothingToldIsNoInformation(t *testing.T) {
+func TestMissingInputIsNoInformation(t *testing.T) {
 	counts := slices.DeleteFunc(quant.Methods(), func(m quant.Method) bool {
 		return slices.Contains([]quant.Method{"mlpe", "diff", "auto", "audit"}, m)
 	})

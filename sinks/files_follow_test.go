@@ -503,7 +503,7 @@ func TestAnEmptyFileWithADamagedPositionIsRefused(t *testing.T) {
 
 // Parts abut where nothing was missed, and where the stream had discarded emissions
 // before they were read, no part claims to hold them, after a restart neither.
-func TestPartsShowWhatWasDiscarded(t *testing.T) {
+func TestPartsShowDiscardedRecords(t *testing.T) {
 	log, dir := recordedLog(t, 8, 40), t.TempDir()
 	log[20].Missed = true
 	open := outputs(5)["parquet"](dir)

@@ -345,7 +345,7 @@ func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 
 // The broker removes minutes by its own clock, whatever the time of the log. Hours must
 // answer for times before the remaining minutes.
-func TestWhatIsRemovedIsReadInACoarserResolution(t *testing.T) {
+func TestRemovedRollupsAreReadInACoarserResolution(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 3, 20)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
@@ -498,7 +498,7 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 
 // Messages of others among the roll-ups must be ignored, even if they look like roll-ups of
 // this log.
-func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
+func TestForeignMessagesAmongRollupsAreIgnored(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 7, 40)
 	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})

@@ -318,7 +318,7 @@ func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
 
 // Two runs of one configuration must publish each emission once between them, whoever is
 // first, and neither may end; also with a run that begins in between.
-func TestEqualRunsStandInForOneAnother(t *testing.T) {
+func TestEqualRunsReplaceOneAnother(t *testing.T) {
 	for seed := range uint64(5) {
 		l := startLogOut(t)
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -388,7 +388,7 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 
 // A run that ends must say so also when its last batch was stored and the answer did not reach it,
 // because the end cut the waiting off: another configuration would be refused for a minute.
-func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
+func TestTheEndIsRecordedAfterALostAnswer(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("one"))
 	l.publish(w, emissionAt(1, 1))
@@ -415,7 +415,7 @@ func TestFenceBehindIsTakenOver(t *testing.T) {
 }
 
 // Messages of others on our subjects must not be read as ours, nor end the run.
-func TestForeignMessagesArePassedOver(t *testing.T) {
+func TestForeignMessagesAreIgnored(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
 	foreign := func() {
@@ -513,7 +513,7 @@ func TestStreamDeletedUnderARunIsMadeAgain(t *testing.T) {
 
 // Runs that begin together on a new server must not take the bucket from one another, and a
 // bucket that copied an earlier stream must be made again.
-func TestBucketIsOfTheStreamThatIsThere(t *testing.T) {
+func TestBucketCopiesThePresentStream(t *testing.T) {
 	l := startLogOut(t)
 	c := run("a").Streams
 	created := func(stream string) time.Time {
@@ -649,7 +649,7 @@ func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 
 // A shard that was silent until the stream was full must find room: followers take nothing more
 // before it has published, so that to wait for them would be for ever.
-func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
+func TestAFullStreamTakesTheShardThatOthersAwait(t *testing.T) {
 	l := startLogOut(t)
 	var taken atomic.Pointer[Cursor]
 	taken.Store(new(Cursor))
@@ -723,7 +723,7 @@ func TestAFullStreamHasRoomForTheShardThatIsWaitedFor(t *testing.T) {
 
 // A new reader of an output log without its beginning must get an error: parts would claim to
 // hold the beginning.
-func TestANewReaderIsToldWhatItMissed(t *testing.T) {
+func TestANewReaderGetsAnErrorForMissedRecords(t *testing.T) {
 	l := startLogOut(t)
 	l.publish(l.writer(run("a")), emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
 	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
@@ -745,7 +745,7 @@ func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 
 // WatchMarks must report the marks of a stream that was deleted and created again, although the
 // sequences start again at 1.
-func TestMarksAreHeardWhereTheStreamIsMadeAnew(t *testing.T) {
+func TestMarksAreReadAfterTheStreamIsMadeAgain(t *testing.T) {
 	l := startLogOut(t)
 	heard := make(chan Mark, 16)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -173,7 +173,7 @@ func predictLeft(t *testing.T, p *pipeline.Pipeline, left int, first bool) {
 // A webhook, a real Alertmanager with a receiver of its own, and a real Prometheus must tell the
 // same of one alert when it begins and when it ends: share, interval, change, since when, and at
 // its end why.
-func TestOneAlertIsToldAlike(t *testing.T) {
+func TestOneAlertHasTheSameTextEverywhere(t *testing.T) {
 	for _, name := range []string{"prometheus", "prometheus-alertmanager"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("install the Debian package %s", name)

@@ -15,7 +15,7 @@ import (
 // its se_change. When opinions jump, the records of the ten seconds after must move together by
 // three times the error of their sum or more: people post one after the other. Moved and revised
 // add up to the change.
-func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
+func TestErrorsOfAChangeInAQuietNetwork(t *testing.T) {
 	const jumpAt, warm = 60 * time.Second, 20 * time.Second
 	dir := t.TempDir()
 	log, config := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "gqlstream.yaml")

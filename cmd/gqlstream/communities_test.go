@@ -115,7 +115,7 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 }
 
 // A refusal must say the reason and leave no file behind.
-func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
+func TestCommunitiesExplainsRefusals(t *testing.T) {
 	edges := plantedEdges(t)
 	for name, c := range map[string]struct {
 		code int
@@ -176,7 +176,7 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 }
 
 // An edge from a vertex to itself says nothing of communities: it is counted and fails nothing.
-func TestCommunitiesPassOverSelfLoops(t *testing.T) {
+func TestCommunitiesIgnoreSelfLoops(t *testing.T) {
 	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n1,3\n3,3\n")
 	out, said := mustRun(
 		t, "communities", "--edges", edges, "--min-size", "2", "--out",

@@ -286,7 +286,7 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 
 // check must name every unknown key and the communities without alerts under a rule, refuse
 // a receiver that the run would refuse later, and print the defaults.
-func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
+func TestCheckReportsTheProblemsOfARun(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	writeConfig(
 		t,

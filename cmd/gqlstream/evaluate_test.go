@@ -61,7 +61,7 @@ func evaluateFiles(t *testing.T) []string {
 
 // The command must report every requested protocol and method in each format, equal for
 // equal seeds, write pictures, and print nothing but the report to standard output.
-func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
+func TestEvaluateReportsTheRequestedRows(t *testing.T) {
 	dir := t.TempDir()
 	args := append([]string{
 		"evaluate", "--protocol", "pps,rw,members,group:language", "--method", "mlpe,sis,auto",

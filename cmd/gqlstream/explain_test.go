@@ -152,7 +152,7 @@ func sameExplanation(t *testing.T, a, b quant.Explanation) {
 }
 
 // The answer to an invalid question must name the mistake.
-func TestExplainSaysWhatIsWrong(t *testing.T) {
+func TestExplainNamesTheMistake(t *testing.T) {
 	const seed = 7
 	state, conf, lines := savedState(t, seed)
 	records := recordsOf(t, lines, "everyone", "auto")

@@ -492,7 +492,7 @@ func groupRound(random *rand.Rand) (round []groupFault) {
 // group must publish the records and alerts of a single core over the log, once. Lasting
 // faults overlap with others. GQLSTREAM_GROUP_FAULTS sets the number of faults; every
 // second log has copies: 2.
-func TestGroupPublishesWhatOneWorkerDoes(t *testing.T) {
+func TestGroupPublishesTheRecordsOfOneWorker(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_GROUP_FAULTS", groupFaultsShort)
 	seed := campaign.Seed(t, 1)
 	times := recoveries{}

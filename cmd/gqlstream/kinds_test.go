@@ -84,7 +84,7 @@ func TestEstimatesOfFilesAsPeopleHaveThem(t *testing.T) {
 
 // A file of another kind than its name or flag says must be refused or reported, with
 // advice.
-func TestWhatIsSaidOfFiles(t *testing.T) {
+func TestMislabelledFilesAreReported(t *testing.T) {
 	labels, edges := exampleText(t, "labels"), exampleText(t, "edges")
 	vertices := "vertex,year,conv\n"
 	hub := edges

@@ -117,7 +117,7 @@ func TestMCPToolsAskTheAPI(t *testing.T) {
 }
 
 // A mistake is told to the model, in the words of the API.
-func TestMCPTellsMistakes(t *testing.T) {
+func TestMCPReportsMistakes(t *testing.T) {
 	client := connectMCP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error": "no such community"}`, http.StatusNotFound)
 	}))

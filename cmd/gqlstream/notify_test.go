@@ -11,7 +11,7 @@ import (
 )
 
 // Every target of a configuration is told once, and one that refuses fails the command.
-func TestNotifyTellsEveryTarget(t *testing.T) {
+func TestNotifySendsToEveryTarget(t *testing.T) {
 	var got []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

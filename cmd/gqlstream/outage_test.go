@@ -302,7 +302,7 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 
 // Before the broker would discard records that an output has not written, the run must wait
 // and name the output. When the output works again, it must get every record, once.
-func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
+func TestRunWaitsBeforeRecordsAreDiscarded(t *testing.T) {
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
 	writeConfig(t, away, "a file, so that nothing can be in it")

@@ -138,7 +138,7 @@ func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 }
 
 // A log without events must be said to be empty: it may be another one than was meant.
-func TestAnEmptyLogIsSaidToBeEmpty(t *testing.T) {
+func TestAnEmptyLogIsReported(t *testing.T) {
 	state, empty := t.TempDir(), filepath.Join(t.TempDir(), "empty.ndjson")
 	writeConfig(t, empty, "")
 	for _, c := range []struct{ command, want string }{

@@ -165,7 +165,7 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 
 // The page must show the newest refusals with the refused events, and those of one reason
 // on request.
-func TestThePageShowsWhatWasRefused(t *testing.T) {
+func TestThePageShowsRefusedEvents(t *testing.T) {
 	for _, floor := range []int{0, 11} {
 		t.Run(fmt.Sprint("floor ", floor), func(t *testing.T) { showRefusals(t, floor) })
 	}

@@ -53,7 +53,7 @@ func TestSimulateWritesTheSameBytesForTheSameSeed(t *testing.T) {
 }
 
 // A replay of the log that simulate wrote must estimate every community in it.
-func TestReplayEstimatesWhatSimulateWrote(t *testing.T) {
+func TestReplayEstimatesASimulatedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.ndjson.zst")
 	mustRun(
 		t, "simulate", "--vertices", "500", "--communities", "3", "--duration", "3s", "--out", path,

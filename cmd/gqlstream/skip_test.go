@@ -11,7 +11,7 @@ import (
 // run --skip must skip a message that makes every start fail. The log records the decision,
 // and the replay skips the message too. A message that is already applied cannot be
 // skipped.
-func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
+func TestRunAndReplaySkipARecordedMessage(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
 	writeConfig(t, config, crashConfig)

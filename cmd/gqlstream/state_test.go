@@ -96,7 +96,7 @@ func publishRandom(t *testing.T, state string, events *crashEvents, messages int
 // A replay to a position, or to the time of a record, must end with exactly the
 // records that were published there, whether it begins with the log or with a
 // checkpoint.
-func TestReplayGivesBackWhatWasPublished(t *testing.T) {
+func TestReplayReturnsThePublishedRecords(t *testing.T) {
 	const seed = 3
 	state, conf, records := savedState(t, seed)
 	type published struct {

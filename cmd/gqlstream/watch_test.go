@@ -107,7 +107,7 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 
 // watch must show the present state at each interval, wait for a page that is not up yet or
 // goes away, and not let names control the terminal.
-func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
+func TestWatchShowsThePresentAndConnectsAgain(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
 	address := page.Addr().String()
 	page.Close()
@@ -139,7 +139,7 @@ func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 }
 
 // A page without an estimate must not look like one that does not answer.
-func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
+func TestWatchReportsMissingEstimates(t *testing.T) {
 	page, err := web.New(
 		web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"left", "right"}},
 	)
@@ -204,7 +204,7 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 
 // A missing page, a page of another program and a page that needs a token must each give an
 // error with advice.
-func TestWatchSaysWhatToDo(t *testing.T) {
+func TestWatchGivesAdvice(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int

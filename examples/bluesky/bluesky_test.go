@@ -270,7 +270,7 @@ func TestFollowerOutlivesItsServer(t *testing.T) {
 
 // The program must publish events that the decoder takes, keep its key and its cursor, and
 // continue there when it is started again.
-func TestProgramGoesOnWhereItWas(t *testing.T) {
+func TestProgramContinuesAtItsCursor(t *testing.T) {
 	server, js := startLog(t)
 	if err := broker.EnsureStreams(t.Context(), js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)

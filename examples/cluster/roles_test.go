@@ -366,7 +366,7 @@ func permissionsTable(t *testing.T) (roles []string, rows map[string][]bool) {
 
 // Each role must be allowed exactly the actions that the table of the page lists for it. The server
 // has the example accounts, and a pipeline runs on it.
-func TestRolesMayDoWhatTheTableSays(t *testing.T) {
+func TestRolesHaveTheRightsOfTheTable(t *testing.T) {
 	roles, rows := permissionsTable(t)
 	if want := []string{
 		"worker", "answers", "operator", "producer", "reader",

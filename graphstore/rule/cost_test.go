@@ -47,7 +47,7 @@ func TestLongTextsAreNotMatched(t *testing.T) {
 }
 
 // The steps must grow with the work of an evaluation.
-func TestStepsCountWhatAnEvaluationDoes(t *testing.T) {
+func TestStepsCountTheWorkOfAnEvaluation(t *testing.T) {
 	last := 0
 	for _, source := range []string{
 		`true`, `a > 1`, `a > 1 and b < 2 or c == 3`, `a in [` + strings.Repeat("1,", 200) + `2]`,

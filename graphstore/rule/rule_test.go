@@ -34,7 +34,7 @@ func match(t *testing.T, source string) Outcome {
 
 // Each operator must return the value that the package comment documents, also for missing
 // attributes and types that do not fit.
-func TestRulesGiveWhatTheirTextSays(t *testing.T) {
+func TestRulesHaveTheirDocumentedValues(t *testing.T) {
 	for source, want := range map[string]Outcome{
 		`language == "de" and age >= 18`:        Yes,
 		`language == "de" && age < 18`:          No,

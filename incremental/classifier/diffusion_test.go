@@ -47,7 +47,7 @@ func shareError(classes int) float64 {
 // At every emission of a random history the predictions must be the shares of a
 // dense solution within the lag and the error of the field, and there must be one
 // exactly where no event predicts and the vertex is no source.
-func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
+func TestDiffusionEqualsADenseSolution(t *testing.T) {
 	compared := 0
 	for seed := range uint64(80) {
 		w := newWorld(t, seed)

@@ -54,7 +54,7 @@ func TestAnExplanationHidesFewChanges(t *testing.T) {
 
 // Whatever the causes, no part of an answer may rest on fewer changes than the floor, and
 // the contributions must have the same sum.
-func TestNothingToldIsOfFewerThanTheFloor(t *testing.T) {
+func TestExplanationsRestOnTheFloorAtLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 7))
 	for range 5000 {
 		x, sum, floor := &quant.Explanation{}, make([]float64, 2), 2+r.IntN(12)

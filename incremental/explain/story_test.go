@@ -96,7 +96,7 @@ var stories = []struct {
 }
 
 // If only one thing happened, it must explain all of the change, for every method.
-func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
+func TestASingleCauseExplainsAllOfTheChange(t *testing.T) {
 	for _, method := range []quant.Method{
 		quant.Auto, quant.SISNACC, quant.PACC, quant.ML,
 		quant.Diff,
@@ -164,7 +164,7 @@ func TestEverythingAtOnce(t *testing.T) {
 
 // A vertex that appears with its prediction as it joins has joined, and has not had
 // its prediction changed; the largest effects must be exact and come first.
-func TestWhoJoinsBringsItsPrediction(t *testing.T) {
+func TestNewMembersHaveTheirPrediction(t *testing.T) {
 	var b event.Batch
 	for v := uint64(100); v < 110; v++ {
 		p := 0.6
@@ -292,7 +292,7 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 
 // A combination of causes must have the same value in whatever order its causes were
 // applied, although posteriors of a pipeline may lag behind small changes near them.
-func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
+func TestCombinationsOfCausesDoNotDependOnOrder(t *testing.T) {
 	options := quant.DefaultOptions()
 	config := incremental.Config{Classes: 2, Estimates: []quant.Options{options}}
 	graph := twin(t, config)

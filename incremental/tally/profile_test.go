@@ -23,7 +23,7 @@ func member(own float64, neighbors int, sum float64) *state {
 }
 
 // A member counts as another one by the square of the share of its profile that moves.
-func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
+func TestMembersCountByTheirMovedPart(t *testing.T) {
 	soft, pair := Families{}, Families{SoftPair: true}
 	reversion := member(0.7, 10, 6)
 	reversion.version = 1

@@ -41,7 +41,7 @@ func fileBytesMax(t *testing.T, n uint64) (undo func()) {
 
 // A server with a full disk must say so, and say when there is room again. After a restart
 // the log must have every acknowledged event once.
-func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
+func TestEmbeddedServerReportsFreeSpace(t *testing.T) {
 	ctx := testContext(t)
 	b := bareBroker(t, EmbeddedConfig{})
 	if err := EnsureStreams(ctx, b.js, DefaultStreamNames()); err != nil {

@@ -32,7 +32,7 @@ func TestUnknownProbabilitiesNameTheFlag(t *testing.T) {
 }
 
 // A format that is not read says how to make a file of it that is.
-func TestForeignFormatsHaveAWay(t *testing.T) {
+func TestForeignFormatsAreRefusedWithAdvice(t *testing.T) {
 	for file, want := range map[string]string{
 		"g.graphml": `networkx.to_pandas_edgelist(networkx.read_graphml('DIR/g.graphml'))`,
 		"g.GEXF":    `networkx.read_gexf('DIR/g.GEXF')).to_csv('DIR/g.csv',index=False)"`,
@@ -79,7 +79,7 @@ func TestPostsGivenAsEdges(t *testing.T) {
 }
 
 // A file with other lines before its columns is refused with advice.
-func TestWhatStandsBeforeTheColumns(t *testing.T) {
+func TestLinesBeforeTheColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"Exported on 2024-05-01\n\nsrc,dst\n1,2\n": "line 3 has the names of the columns",
 		"// x\nSource;Target\n1;2\n":               "line 2 has the names of the columns",

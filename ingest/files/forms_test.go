@@ -90,7 +90,7 @@ func TestHubsWithoutAnythingElseAreNamed(t *testing.T) {
 }
 
 // Attributes that rows of one vertex contradict are said; ids as floats are warned of.
-func TestAttributesThatAreNotWhatTheySeem(t *testing.T) {
+func TestAttributesOfUnexpectedTypes(t *testing.T) {
 	b, s := readTables(t, Config{}, map[string]string{
 		"vertex.csv": "vertex,country,conv\n1,DE,1234567890123456701.0\n1,FR,1.5E+18\n",
 	})

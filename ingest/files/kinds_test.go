@@ -211,7 +211,7 @@ func TestOtherSpacesWithinIDsAreRefused(t *testing.T) {
 }
 
 // A blank attribute says nothing in every form of a table: it takes none away, and is counted.
-func TestBlankAttributesSayNothing(t *testing.T) {
+func TestBlankAttributesAreIgnored(t *testing.T) {
 	for name, text := range map[string]string{
 		"vertex.csv": "vertex,city,age\na,Cork,31\na,,\na,NA,null\nb,,5\n",
 		"vertex.ndjson": `{"vertex":"a","city":"Cork","age":31}` + "\n" +

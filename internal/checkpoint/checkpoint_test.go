@@ -194,7 +194,7 @@ func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 
 // A checkpoint that a crash leaves in its place must stay at the next start, although others that
 // nobody goes on from lie further on.
-func TestACrashLeavesNoneBehindOthers(t *testing.T) {
+func TestACrashLeavesNoFollowerBehind(t *testing.T) {
 	placed := 0
 	for failAt := 1; ; failAt++ {
 		disk := newFaultyFS(uint64(failAt))

@@ -39,7 +39,7 @@ func openServer(t *testing.T, options *server.Options) (*server.Server, jetstrea
 }
 
 // An error of JetStream gives advice.
-func TestErrorsOfJetStreamSayWhatToDo(t *testing.T) {
+func TestErrorsOfJetStreamGiveAdvice(t *testing.T) {
 	want := jetstream.StreamConfig{Name: "GQL", Subjects: []string{"gql.>"}}
 	_, js := openServer(t, &server.Options{})
 	if _, err := EnsureStream(t.Context(), js, want); err == nil ||

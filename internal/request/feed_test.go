@@ -40,7 +40,7 @@ func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
 
 // Each visits every message that there is once and ends, also where the client lost some on the
 // way, and where the one before these was removed meanwhile.
-func TestEachVisitsWhatThereIsNow(t *testing.T) {
+func TestEachVisitsThePresentMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		feed  Feed
 		after uint64
@@ -99,7 +99,7 @@ func TestEachOfTheNewestOutlivesItsConsumer(t *testing.T) {
 
 // A feed must report messages that were discarded before it read them. When the stream is deleted
 // and created again, the feed must continue from the beginning of the new stream.
-func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
+func TestAFeedReportsDiscardedMessages(t *testing.T) {
 	js, stream := startStream(t, 9)
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
 		t.Fatal(err)

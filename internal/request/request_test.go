@@ -252,7 +252,7 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 
 // A sender must try again after those answers of a cluster that can change a moment later,
 // and not after the others.
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestTransientErrorsAreTriedAgain(t *testing.T) {
 	for code, want := range map[jetstream.APIError]bool{
 		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process
 		{Code: 429, ErrorCode: 10167}: true,  // too many requests

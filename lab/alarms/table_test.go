@@ -56,7 +56,7 @@ func TestFalseAlarmsAndDelays(t *testing.T) {
 
 // The whole product, with labels, coefficients and a roll-out, gives as few false alarms as its
 // count of predictions alone, and finds as many moves.
-func TestWholeProductIsAsItsCount(t *testing.T) {
+func TestWholeProductAgreesWithItsCount(t *testing.T) {
 	if os.Getenv("GQLSTREAM_ALARMS") == "" {
 		t.Skip("a measurement of ten minutes: set GQLSTREAM_ALARMS")
 	}

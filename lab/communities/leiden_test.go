@@ -224,7 +224,7 @@ func connected(view graphstore.View, members []graphstore.Vertex) bool {
 	return len(reached) == len(members)
 }
 
-func TestSearchRefusesWhatCannotBeSearched(t *testing.T) {
+func TestSearchRefusesInvalidQueries(t *testing.T) {
 	view := storeOf(t, []edge{{1, 2, 1}})
 	for _, resolution := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		if _, err := NewSearch(view, resolution, 0); err == nil {

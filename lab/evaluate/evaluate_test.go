@@ -146,7 +146,7 @@ func TestPerfectClassifierHasNoError(t *testing.T) {
 }
 
 // The constant kernel must turn sis into pacc, and another not; the communities must be the same.
-func TestKernelsDecideWhatUsesThem(t *testing.T) {
+func TestKernelsDecideTheMethodsThatUseThem(t *testing.T) {
 	w := &world{seed: 15, n: 300, k: 2}
 	ae := map[string]float64{}
 	for _, kernel := range []string{"ppr", "constant", "shortest-path"} {

@@ -403,7 +403,7 @@ func TestTruthCountsMultiplicities(t *testing.T) {
 
 // The shifts that break assumptions must fit their names: cov has Zipf shares of predicted
 // classes, one has one class, degree has more edges than all.
-func TestBreakingShiftsAreWhatTheyAreCalled(t *testing.T) {
+func TestBreakingShiftsFitTheirNames(t *testing.T) {
 	w := &world{seed: 6, n: 600, k: 3}
 	c := w.config("auto").WithDefaults()
 	c.Protocols, c.Size, c.PerClass = []string{cov, byDegree, one}, 55, 10

@@ -10,7 +10,7 @@ import (
 )
 
 // Values that YAML reads in a way that nobody means are refused with their place.
-func TestValuesThatAreNotWhatTheySeem(t *testing.T) {
+func TestValuesOfUnexpectedTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"communities: [{name: 007}]":                         "[1:22] 007 is the number 7 here",
 		"communities: [{name: a, where: {zip: 01234}}]":      "01234 is the number 668 here",

@@ -88,7 +88,7 @@ func wait(t *testing.T, what string, is func() bool) {
 
 // When a worker goes, only the shards for which it was first may get another first worker,
 // and the workers must have about equally many.
-func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
+func TestOrderMovesOnlyLostShards(t *testing.T) {
 	workers := []string{"a", "b", "c", "d"}
 	first := map[string]int{}
 	for i := range 4000 {
@@ -303,7 +303,7 @@ func TestOthersAreRefusedByName(t *testing.T) {
 
 // A silent worker must count as dead, even if its entry is still there. It must count as live again
 // once it renews its entry.
-func TestWhoIsSilentIsDeadAndMayLiveAgain(t *testing.T) {
+func TestSilentWorkersAreDeadUntilTheyAnswer(t *testing.T) {
 	const shards = 8
 	js := startServer(t)
 	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
@@ -358,7 +358,7 @@ func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 
 // The entry of a worker that was killed must not keep it from beginning again, even where a server
 // that elects does not remove it in time.
-func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {
+func TestAWorkerStartsAgainDespiteItsOldEntry(t *testing.T) {
 	js := startServer(t)
 	kv, err := js.CreateKeyValue(
 		t.Context(),
@@ -380,7 +380,7 @@ func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {
 }
 
 // Two workers with different states at a position must both come to know, with their names.
-func TestDisagreementIsToldToBoth(t *testing.T) {
+func TestDisagreementEndsBothWorkers(t *testing.T) {
 	js := startServer(t)
 	var members [3]*Member
 	var stores [3]*Store

@@ -76,7 +76,7 @@ func drawSelected(r *rand.Rand, by selection) (p *stats.Posterior, truth []float
 // The evidence must tell members selected by their predictions, or by the sureness of these, from
 // members selected by their classes. The shares of the first two kinds must then be near the mean
 // posterior, those of the third near the shares under prior shift.
-func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
+func TestSelectionByPredictionDiffersFromThatByClass(t *testing.T) {
 	const rounds = 200
 	for _, by := range []selection{selectedByClass, selectedByPrediction, selectedBySureness} {
 		var likely float64

@@ -86,7 +86,7 @@ func TestOnlyFlagsThatMakeAChangeMeaninglessSuppress(t *testing.T) {
 // For counts the time since the condition began to hold, including times without an
 // estimate: no flag, no silence and no time without data restarts it. An estimate that does
 // not meet the condition does.
-func TestForCountsWhileNothingIsSaid(t *testing.T) {
+func TestForCountsTimesWithoutEstimates(t *testing.T) {
 	for name, between := range map[string][]quant.Estimate{
 		"a flag that suppresses": one(record("x", 0.9, 0.01, 0, quant.FlagMixedModel)),
 		"new coefficients":       one(record("x", 0.9, 0.01, 0, quant.FlagNewPosterior)),
@@ -151,7 +151,7 @@ func TestSilenceIsNoData(t *testing.T) {
 }
 
 // An alert about a community below the privacy floor must have no figures.
-func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
+func TestAlertsOfASuppressedCommunityHaveNoFigures(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = noDataAlert }))
 	s.want(0, one(record("x", 0.123, 0.01, 0)))
 	s.want(1, one(quant.Estimate{Community: "x", Suppressed: true}), fires)
@@ -239,7 +239,7 @@ func (s *script) wander(seed uint64, seconds int64, share, sd float64) float64 {
 
 // A CUSUM must learn the usual movement of a series, be quiet while it goes on, and find a
 // jump of some ten times as much at once, whatever the standard errors.
-func TestCUSUMLearnsWhatIsUsual(t *testing.T) {
+func TestCUSUMLearnsTheUsualMovement(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, sd := range []float64{0.002, 0.005, 0.01} {
 			s := begin(t, rule(t, "cusum", func(r *Rule) { r.Every = time.Second }))
@@ -269,7 +269,7 @@ func TestCUSUMLearnsWhatIsUsual(t *testing.T) {
 // A change rule without a number gets its threshold from the alarm budget. It must be quiet during
 // usual changes of a series, fire at a jump in either direction, and end when the jump is older
 // than the window.
-func TestAChangeWithoutANumberRingsBeyondWhatIsUsual(t *testing.T) {
+func TestAChangeWithoutANumberFiresBeyondTheUsual(t *testing.T) {
 	for _, way := range []float64{1, -1} {
 		s := begin(t, rule(t, "change over 1m", nil))
 		share := s.wander(3, 3600, 0.3, 0.001)
@@ -345,7 +345,7 @@ func TestAMovementWhileACommunityWasHiddenIsNoChange(t *testing.T) {
 	}
 }
 
-func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
+func TestChangedRulesKeepTheirState(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(
 		0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires,
@@ -600,7 +600,7 @@ func TestAlertsOfCommunitiesThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAlertsWithoutRoomAreCountedOnce(t *testing.T) {
+func TestAlertsBeyondTheLimitAreCountedOnce(t *testing.T) {
 	const over = 10
 	r := rule(t, "point > 0.5", func(r *Rule) { r.Communities = nil })
 	s := begin(t, r)

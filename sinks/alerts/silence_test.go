@@ -66,7 +66,7 @@ func TestASilenceIsTakenBack(t *testing.T) {
 }
 
 // An acknowledged alert must fire on, with the name of the person who takes care of it.
-func TestAnAcknowledgedAlertSaysWhoSeesToIt(t *testing.T) {
+func TestAnAcknowledgedAlertNamesItsPerson(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(0, one(record("x", 0.9, 0.01, 0)), fires)
 	q := Quieting{

@@ -60,7 +60,7 @@ func active(n int) alerts.Alert {
 
 // A firing alert must be sent again while it fires, with an end in the future, and its end
 // must be sent.
-func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
+func TestFiringAlertsAreSentAgainUntilTheirEnd(t *testing.T) {
 	r := listen(t, func(n int, w http.ResponseWriter) {
 		if n == 1 {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -131,7 +131,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 
 // A webhook that has more to deliver than there is time for at the end must leave some for the
 // Alertmanagers.
-func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
+func TestAlertmanagersGetTheEndDespiteASlowWebhook(t *testing.T) {
 	nc, js := broker(t)
 	slow := listen(t, func(int, http.ResponseWriter) { time.Sleep(200 * time.Millisecond) })
 	r := listen(t, nil)
@@ -196,7 +196,7 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 }
 
 // An alert that is in no list any more has ended; an alert that fires again has not.
-func TestWhatIsNotListedHasEnded(t *testing.T) {
+func TestUnlistedAlertsHaveEnded(t *testing.T) {
 	m, err := openManager(Alertmanager{Name: "am", URL: "http://x"}, "", nil)
 	if err != nil {
 		t.Fatal(err)

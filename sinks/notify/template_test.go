@@ -119,7 +119,7 @@ func contains(value any, text string, found *bool) bool {
 
 // A trial reaches each target once, signed and as its template says, and tells how each
 // took it.
-func TestTrialTellsEveryTargetOnce(t *testing.T) {
+func TestTrialReachesEveryTargetOnce(t *testing.T) {
 	got := map[string]string{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

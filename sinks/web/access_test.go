@@ -72,7 +72,7 @@ func TestEstimatesAreReadAsCSV(t *testing.T) {
 }
 
 // Ten thousand rows come at once, and all of them where that is asked for.
-func TestLargePagesHoldWhatIsThere(t *testing.T) {
+func TestLargePagesAreComplete(t *testing.T) {
 	s := serve(t, nil)
 	var list []quant.Estimate
 	for i := range 10_100 {
@@ -257,7 +257,7 @@ func TestQuarantineIsShown(t *testing.T) {
 
 // A long step must report its task, must not count as stalled meanwhile, and must be
 // forgotten when the run loop reports again.
-func TestLongStepsSayWhatTheyDo(t *testing.T) {
+func TestLongStepsNameTheirTask(t *testing.T) {
 	s := serve(t, nil)
 	s.Progress("reading the checkpoint", 0)
 	if got := into[statusAnswer](t, s,

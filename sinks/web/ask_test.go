@@ -9,7 +9,7 @@ import (
 
 // The hook must get the question unchanged, and its answer must fit the schema. An
 // impossible draw must be refused with the reason.
-func TestWhomToLabelIsAnswered(t *testing.T) {
+func TestQuestionsForLabelsAreAnswered(t *testing.T) {
 	o := readOpenAPI(t)
 	var asked ask.Question
 	var fail error

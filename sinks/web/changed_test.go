@@ -130,7 +130,7 @@ func TestChangedNeverGoesBack(t *testing.T) {
 
 // The cost of a request must not grow with the communities that did not change: among ten
 // thousand it takes about as long as among ten.
-func TestAskCostsWhatChanged(t *testing.T) {
+func TestTheCostOfARequestDependsOnChanges(t *testing.T) {
 	least := func(communities int) time.Duration {
 		s := newStore(Config{Classes: []string{"no", "yes"}, CommunitiesMax: communities})
 		var all []quant.Estimate

@@ -42,7 +42,7 @@ func asking(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: loc
 
 // Probes and pages must be answered during more than a thousand connections that send
 // nothing, half a request, or nothing after a request.
-func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
+func TestSilentConnectionsDelayNobody(t *testing.T) {
 	s := serve(t, func(c *Config) { c.RequestsMax = 4 })
 	s.Status(runningStatus(1))
 	for i := range idleMax + 200 {

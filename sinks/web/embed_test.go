@@ -11,7 +11,7 @@ import (
 )
 
 // A public community's chart needs no token and may be framed; everything else may not.
-func TestEmbedShowsWhatIsPublicAndNothingElse(t *testing.T) {
+func TestEmbedShowsPublicCommunitiesOnly(t *testing.T) {
 	s := serve(t, func(c *Config) {
 		c.TokenFile, c.Public = tokenFile(t, testToken, 0o600), []string{"open town"}
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 // The headline speaks of the worst that is known, in a sentence.
-func TestHeadlineSaysWhatIsTrue(t *testing.T) {
+func TestHeadlineIsTrue(t *testing.T) {
 	now := time.Now()
 	old := now.Add(-41 * 24 * time.Hour)
 	running := Status{State: "running", Position: 1000, End: 1000, LogTime: &now}
@@ -130,7 +130,7 @@ func TestEveryFlagHasReadersWords(t *testing.T) {
 }
 
 // A repeated record is no new evidence, and a community without members is not listed.
-func TestListSaysWhenEvidenceChangedAndHidesWhatIsGone(t *testing.T) {
+func TestListShowsChangesOfEvidenceAndHidesEmptyCommunities(t *testing.T) {
 	s := serve(t, nil)
 	for i := range uint64(5) {
 		write(t, s, estimate("x", "auto", 10+i, 0.5), estimate("gone", "auto", 10+i, 0.5))
@@ -151,7 +151,7 @@ func TestListSaysWhenEvidenceChangedAndHidesWhatIsGone(t *testing.T) {
 }
 
 // Names for people are searched like those of the log.
-func TestDisplayNamesAreSearchedAndTold(t *testing.T) {
+func TestDisplayNamesAreSearchedAndShown(t *testing.T) {
 	s := serve(t, func(c *Config) {
 		c.Display.Communities = map[string]string{"c17": "Northern Towns"}
 	})

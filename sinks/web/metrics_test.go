@@ -400,7 +400,7 @@ func twoSinks() []request.State {
 
 // A pipeline that waits for a sink is not ready, and /readyz names the sink; the
 // status says why.
-func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
+func TestHeldPipelineNamesItsObstacle(t *testing.T) {
 	state := request.State{
 		Name:      "file",
 		Condition: request.Holding,

@@ -45,7 +45,7 @@ func drawnTwice(q ask.Question) (*ask.Answer, error) {
 
 // The page must show the expected benefit of a budget before it names vertices, and save
 // the file that gqlstream ask writes.
-func TestWhomToLabelIsShownAndSaved(t *testing.T) {
+func TestMembersToLabelAreShownAndSaved(t *testing.T) {
 	d := newDemo(8, fiveClasses, 15*time.Second)
 	s := serve(
 		t,

@@ -61,7 +61,7 @@ func rowText(name string) string {
 }
 
 // The list must show records from before it was opened, and new ones.
-func TestListFollowsWhatIsWritten(t *testing.T) {
+func TestListShowsNewRecords(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Pipeline: "live"})
 	put(t, s, one("alpha", 1, 0.25), one("beta", 1, 0.5))
 	s.Status(running(1))
@@ -106,7 +106,7 @@ func (p *page) reports(s *web.Server, status func(step uint64) web.Status, there
 }
 
 // A community's page adds each new estimate to its figures and its chart.
-func TestDetailFollowsWhatIsWritten(t *testing.T) {
+func TestDetailShowsNewRecords(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range uint64(50) {
 		put(t, s, one("alpha", i+1, 0.25))

@@ -118,7 +118,7 @@ func TestTrendsShareAScale(t *testing.T) {
 
 // From the first second a long step must report its task, on every page. A stream without
 // events must explain how to fill it.
-func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
+func TestEmptyAndBusyPipelinesGiveAdvice(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222"})
 	s.Status(web.Status{State: "running"})
 	p := open(t, 1000, 800, "light")
