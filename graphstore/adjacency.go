@@ -18,6 +18,7 @@ type run struct {
 // weights, if there are any, has a list parallel to each run.
 type adjacency struct {
 	runs      []run
+	compacted []lists     // by chunkRowsMax vertices; runs that have not changed are slices of it
 	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
 	heavy     int         // directed entries whose weight differs from 1
 	weightSum float64     // sum of all degrees
@@ -40,25 +41,27 @@ func (g *adjacency) grow() {
 	}
 }
 
-// clone returns a read-only copy in one piece of memory.
-func (g *adjacency) clone() adjacency {
-	c := adjacency{runs: slices.Clone(g.runs), heavy: g.heavy}
-	entries := make([]Vertex, 0, 2*g.edges)
-	for v := range c.runs {
-		from := len(entries)
-		entries = append(entries, c.runs[v].neighbors...)
-		c.runs[v].neighbors = entries[from:]
+// snapshot returns what the tables of a compacted graph are made of, for reading while g changes:
+// the compacted lists, which both share, and a copy of the degrees.
+func (g *adjacency) snapshot() adjacency {
+	return adjacency{
+		runs: slices.Clone(g.runs), compacted: slices.Clone(g.compacted),
+		edges: g.edges, heavy: g.heavy,
 	}
-	if g.heavy == 0 {
-		return c
+}
+
+// own copies the run of v out of the compacted lists before it is changed in place. An append needs
+// no such call, because a slice of those lists has no spare capacity.
+func (g *adjacency) own(v Vertex) {
+	r := &g.runs[v]
+	if r.changed {
+		return
 	}
-	weights := make([]float64, 0, 2*g.edges)
-	for _, list := range g.weights {
-		from := len(weights)
-		weights = append(weights, list...)
-		c.weights = append(c.weights, weights[from:])
+	r.changed = true
+	r.neighbors = slices.Clone(r.neighbors)
+	if g.weights != nil {
+		g.weights[v] = slices.Clone(g.weights[v])
 	}
-	return c
 }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
@@ -200,6 +203,7 @@ func (g *adjacency) remove(v, u Vertex) {
 	if !ok {
 		return
 	}
+	g.own(v)
 	r := &g.runs[v]
 	last := len(r.neighbors) - 1
 	moved := r.neighbors[last]
@@ -213,7 +217,6 @@ func (g *adjacency) remove(v, u Vertex) {
 		weights[i] = weights[last]
 		g.weights[v] = weights[:last]
 	}
-	r.changed = true
 	if r.hub {
 		g.hubs[v][moved] = uint32(i)
 		delete(g.hubs[v], u)
@@ -227,6 +230,7 @@ func (g *adjacency) reweigh(v, u Vertex, after float64) {
 		return
 	}
 	g.keepWeights()
+	g.own(v)
 	if g.weights[v][i] != 1 {
 		g.heavy--
 	}
@@ -242,26 +246,48 @@ func (g *adjacency) compact() {
 	if g.heavy == 0 {
 		g.weights = nil
 	}
-	for v := range g.runs {
-		if r := &g.runs[v]; r.changed {
-			r.changed = false
-			g.sort(Vertex(v))
+	for i := range g.listCount() {
+		if !g.isCompact(i) {
+			g.compactLists(i)
 		}
 	}
 }
 
-// sort brings the run of v into its canonical form.
+// compactLists replaces the i-th lists by what the runs of their vertices hold, sorted.
+func (g *adjacency) compactLists(i int) {
+	l := g.copyLists(i)
+	if i == len(g.compacted) {
+		g.compacted = append(g.compacted, lists{})
+	}
+	g.compacted[i] = l
+	runs, first := g.runsOf(i)
+	for j := range runs {
+		r, v := &runs[j], Vertex(first+j)
+		from, to := l.offsets.data[j], l.offsets.data[j+1]
+		r.neighbors = nil
+		if to > from {
+			r.neighbors = l.neighbors.data[from:to:to]
+		}
+		if l.weighted {
+			g.weights[v] = l.weights.data[from:to:to]
+		}
+		if r.changed {
+			r.changed = false
+			g.sort(v)
+		}
+	}
+}
+
+// sort sorts the run of v and its index.
 func (g *adjacency) sort(v Vertex) {
 	r := &g.runs[v]
 	if r.hub {
 		delete(g.hubs, v)
 		r.hub = false
 	}
-	r.neighbors = append([]Vertex(nil), r.neighbors...) // nil when there are none
 	if g.weights == nil {
 		slices.Sort(r.neighbors)
 	} else {
-		g.weights[v] = append([]float64(nil), g.weights[v]...)
 		sortWeighted(r.neighbors, g.weights[v])
 	}
 	if len(r.neighbors) > g.hubDegree {

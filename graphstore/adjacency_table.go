@@ -5,19 +5,11 @@ import (
 	"slices"
 )
 
-// adjacencyRow is the run of a vertex.
+// adjacencyRow is a row of the adjacency table; see adjacency.records.
 type adjacencyRow struct {
 	Vertex    Vertex
 	Neighbors []Vertex
 	Weights   nullable[[]float64] // null when all are one
-}
-
-func (g *adjacency) rows(yield func(adjacencyRow) bool) {
-	for v := range Vertex(len(g.runs)) {
-		if !yield(adjacencyRow{v, g.Neighbors(v), nullable[[]float64]{g.Weights(v), g.heavy > 0}}) {
-			return
-		}
-	}
 }
 
 // load appends a run; finishLoad compacts it. The degree is recomputed from the weights, which is

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
@@ -47,6 +49,18 @@ func (c *column[T]) reserve(n int) {
 	c.buf.ResizeNoShrink(c.buf.Cap())
 	raw := c.buf.Bytes()
 	c.data = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/width)[:have]
+}
+
+// newColumn returns a column of n zeros without spare memory.
+func newColumn[T fixed](n int) (c column[T]) {
+	c.reserve(n)
+	c.data = c.data[:n]
+	return c
+}
+
+// array returns the column as Arrow data of a type, without a copy.
+func (c *column[T]) array(t arrow.DataType) arrow.ArrayData {
+	return array.NewData(t, len(c.data), []*memory.Buffer{nil, c.buf}, nil, 0, 0)
 }
 
 // append adds an element at the end.

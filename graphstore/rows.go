@@ -107,14 +107,19 @@ func typeOf(t reflect.Type) arrow.DataType {
 // columns. They are copies, and the consumer releases them.
 type records = iter.Seq[arrow.Record]
 
-// recordsOf returns rows as records.
-func recordsOf[T any](columns []rowColumn, rows iter.Seq[T]) records {
+// schemaOf returns the schema of a table with these columns.
+func schemaOf(columns []rowColumn) *arrow.Schema {
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		fields[i] = c.Field
 	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// recordsOf returns rows as records.
+func recordsOf[T any](columns []rowColumn, rows iter.Seq[T]) records {
 	return func(yield func(arrow.Record) bool) {
-		builder := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+		builder := array.NewRecordBuilder(memory.DefaultAllocator, schemaOf(columns))
 		defer builder.Release()
 		row, n, size := new(T), 0, 0
 		for *row = range rows {
@@ -319,7 +324,7 @@ func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 // []uint32 or []float64, or of a type made of one of these; it panics on another.
 // Empty slices come back as nil.
 func EncodeRows[T any](rows []T) ([]byte, error) {
-	data, err := encodeTable(RowRecords(slices.Values(rows)))
+	data, err := encodeTable(RowRecords(slices.Values(rows)), 0)
 	if err != nil {
 		return nil, fmt.Errorf("encode rows: %w", err)
 	}

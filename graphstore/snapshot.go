@@ -36,17 +36,19 @@ func (w View) Sections() []Section {
 // Encode returns the table as an uncompressed Arrow IPC file. The bytes depend on the content of
 // the store alone.
 func (s Section) Encode() ([]byte, error) {
-	data, err := encodeTable(s.store.table(s.Table, nil).records)
+	table := s.store.table(s.Table, nil)
+	data, err := encodeTable(table.records, table.size)
 	if err != nil {
 		return nil, fmt.Errorf("encode table %s: %w", s.Table, err)
 	}
 	return data, nil
 }
 
-// encodeTable returns records, which it releases, as an Arrow IPC file.
-func encodeTable(records records) (data []byte, err error) {
+// encodeTable returns records, which it releases, as an Arrow IPC file of about that size.
+func encodeTable(records records, size int) (data []byte, err error) {
 	var file *ipc.FileWriter
 	var memory fileMemory
+	memory.Grow(size)
 	for record := range records {
 		if file == nil {
 			file, err = ipc.NewFileWriter(&memory, ipc.WithSchema(record.Schema()))

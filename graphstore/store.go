@@ -99,7 +99,7 @@ func (s *Store) copyVertices() *Store {
 	c := &Store{config: s.config, copied: true}
 	var copying sync.WaitGroup
 	copying.Go(func() {
-		c.edges.adjacency = s.edges.adjacency.clone()
+		c.edges.adjacency = s.edges.adjacency.snapshot()
 	})
 	c.ids = ids{list: slices.Clone(s.ids.list)}
 	l := &s.labelling

@@ -47,6 +47,7 @@ var errTable = errors.New("the table contradicts itself or another one")
 // table saves and loads one part of a store.
 type table struct {
 	records records
+	size    int                     // of its file, in bytes, about; 0: not known
 	load    func(data []byte) error // adds rows to a store that has none
 	finish  func() error            // completes what load began; may be nil
 }
@@ -58,9 +59,9 @@ func tableOf[T any](
 ) table {
 	columns := columnsOf[T](classes)
 	return table{
-		recordsOf(columns, rows),
-		func(data []byte) error { return eachRow(t, columns, data, false, load) },
-		finish,
+		records: recordsOf(columns, rows),
+		load:    func(data []byte) error { return eachRow(t, columns, data, false, load) },
+		finish:  finish,
 	}
 }
 
@@ -80,8 +81,11 @@ func (s *Store) table(t Table, meta *metaRow) table {
 		return tableOf(t, k, s.vertexRows, s.loadVertex,
 			func() error { return agree(s.ids.len(), meta.Vertices) })
 	case adjacencyTable:
-		return tableOf(t, k, s.edges.rows, s.edges.load,
+		edges := tableOf(t, k, nil, s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
+		edges.records = s.edges.records(columnsOf[adjacencyRow](k))
+		edges.size = s.edges.fileSize()
+		return edges
 	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
 		return tableOf(t, k, s.attributes.rows, load, nil)
