@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -37,7 +36,9 @@ func (c *column[T]) resize(n int) {
 	}
 }
 
-// reserve moves the column to a buffer of at least n elements.
+// reserve moves the column to a buffer of at least n elements. It is unsafe in one place: Arrow
+// buffers are bytes, aligned to 64, and the store reads and writes elements. The types of fixed
+// have no pointers and no invalid values.
 func (c *column[T]) reserve(n int) {
 	var zero T
 	width := int(unsafe.Sizeof(zero))
@@ -70,5 +71,9 @@ func (c *column[T]) append(x T) {
 	c.data[n] = x
 }
 
-// clone returns a read-only copy.
-func (c *column[T]) clone() column[T] { return column[T]{data: slices.Clone(c.data)} }
+// clone returns a copy without spare memory.
+func (c *column[T]) clone() column[T] {
+	copied := newColumn[T](len(c.data))
+	copy(copied.data, c.data)
+	return copied
+}

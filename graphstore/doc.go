@@ -16,7 +16,9 @@
 //	ids         vertex names to dense indices and back
 //	edges       a slice of neighbours for each vertex, unsorted: an insertion
 //	            appends, a removal moves the last entry into the gap; those of
-//	            hubs have an index from neighbour to position
+//	            hubs have an index from neighbour to position. A compaction sorts
+//	            them into Arrow lists of 65,536 vertices. A vertex that does not
+//	            change has a slice of these lists; the first change copies it
 //	labelling   labels, predictions and model versions, a column for each
 //	attributes  a column of interned values for each key
 //	members     communities by vertex and vertices by community, both sorted; the rules
@@ -25,8 +27,12 @@
 // Parts whose entries can end (edges, labels, predictions) have a field of type ends. The parts
 // share a step while one batch is applied.
 //
-// Columns indexed by vertex are Arrow buffers. Edges, names, attributes and memberships are Go
-// slices and maps.
+// Columns indexed by vertex are Arrow buffers, and the tables of vertices and neighbours are Arrow
+// arrays over them and over the compacted lists: a checkpoint copies the columns, shares the lists,
+// and copies no row by itself, nor does an export. Names, roles, degrees and probabilities have
+// another form in the table, and are converted. Attributes and memberships are Go slices and maps,
+// as are the neighbours of a vertex that changed since the last compaction, and their tables are
+// made row by row. The API reads the log out, not these columns.
 //
 // Invariants, which the tests check by recomputing everything: every edge is once in both runs,
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20, below 2^33 in all);
@@ -48,6 +54,6 @@
 // takes about 55 bytes more. Compact passes over the vertices and sorts what has changed.
 //
 // The package does no I/O, reads no clock and starts no goroutine that outlives a call. It
-// knows nothing of estimates. Arrow is imported by columns.go, rows.go and
-// snapshot.go alone.
+// knows nothing of estimates. Arrow is imported by columns.go, lists.go,
+// vertex_table.go, rows.go and snapshot.go alone.
 package graphstore

@@ -116,18 +116,6 @@ func copyUnits(units []uint32, probabilities []float64) {
 	}
 }
 
-// save fills in the class columns of a row's vertex, in the memory of probabilities.
-func (l *labelling) save(r *vertexRow, probabilities []float64) {
-	label, units := l.Label(r.Vertex), l.Prediction(r.Vertex)
-	labelled, predicted := label.Class != event.NoClass, units != nil
-	r.Label = nullable[int32]{int32(max(0, label.Class)), labelled}
-	r.Role = nullable[string]{label.Role.String(), labelled}
-	r.Version = nullable[uint32]{l.Version(r.Vertex), predicted}
-	r.Probabilities = nullable[[]float64]{probabilitiesOf(units, probabilities), predicted}
-	r.evidenceRow = evidenceRowOf(l.evidence.at(r.Vertex))
-	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled}
-}
-
 // load sets the class columns of the last vertex from a row.
 func (l *labelling) load(r *vertexRow) {
 	v := len(l.classes.data) - 1

@@ -143,16 +143,21 @@ func recordsOf[T any](columns []rowColumn, rows iter.Seq[T]) records {
 	}
 }
 
-// recordOf returns the rows in a builder. A null bitmap has the bytes that its rows need, not those
-// that it grew to, so that the bytes of a file depend on its rows alone.
+// recordOf returns the rows in a builder.
 func recordOf(builder *array.RecordBuilder) arrow.Record {
 	record := builder.NewRecord()
 	for _, column := range record.Columns() {
-		if bits := column.Data().Buffers()[0]; bits != nil {
-			bits.ResizeNoShrink((column.Len() + 7) / 8)
-		}
+		trimBitmap(column)
 	}
 	return record
+}
+
+// trimBitmap gives a null bitmap the bytes that its rows need, not those that it grew to, so that
+// the bytes of a file depend on its rows alone.
+func trimBitmap(column arrow.Array) {
+	if bits := column.Data().Buffers()[0]; bits != nil {
+		bits.ResizeNoShrink((column.Len() + 7) / 8)
+	}
 }
 
 // one returns the value at an address as a slice.

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 )
 
-// Records returns a table as Arrow records over one copy of its rows, which later changes of the
-// store do not affect. The caller releases each.
+// Records returns a table as Arrow records. Those of vertices and of compacted neighbours are the
+// store's own memory, so they are valid until the next Apply. The caller releases each.
 func (w View) Records(t Table) []arrow.Record { return slices.Collect(w.s.table(t, nil).records) }
 
 // Section is one table of a snapshot.

@@ -78,8 +78,10 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	case versionsTable:
 		return tableOf(t, k, l.versionRows, l.loadVersion, nil)
 	case verticesTable:
-		return tableOf(t, k, s.vertexRows, s.loadVertex,
+		vertices := tableOf(t, k, nil, s.loadVertex,
 			func() error { return agree(s.ids.len(), meta.Vertices) })
+		vertices.records = s.vertexRecords(columnsOf[vertexRow](k))
+		return vertices
 	case adjacencyTable:
 		edges := tableOf(t, k, nil, s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
@@ -196,7 +198,8 @@ func ClassesOf(section func(Table) ([]byte, error)) (classes int, err error) {
 	return classes, err
 }
 
-// vertexRow holds all data about a vertex except its edges, attributes and communities.
+// vertexRow is a row of the table of vertices, which has all data about them except edges,
+// attributes and communities; see Store.vertexRecords.
 type vertexRow struct {
 	Vertex        Vertex
 	ID            nullable[string]
@@ -237,19 +240,6 @@ func (r *evidenceRow) value() Evidence {
 	return Evidence{
 		Weight: r.Weight.Value, Epoch: r.Epoch.Value, Time: r.Time.Value, Changed: r.Changed.Value,
 		Observations: r.Observations.Value,
-	}
-}
-
-func (s *Store) vertexRows(yield func(vertexRow) bool) {
-	probabilities := make([]float64, s.config.Classes)
-	for v := range Vertex(s.ids.len()) {
-		r := vertexRow{
-			Vertex: v, ID: nullable[string]{s.ids.ID(v).String(), !s.ids.Erased(v)},
-			Degree: s.edges.runs[v].degree,
-		}
-		if s.labelling.save(&r, probabilities); !yield(r) {
-			return
-		}
 	}
 }
 
