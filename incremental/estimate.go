@@ -100,7 +100,7 @@ func (c *Core) estimate(
 		if each[i] == nil {
 			c.tallies.SetUnpublished(id)
 		} else {
-			c.tallies.SetProgress(id, c.untold(id, each[i]))
+			c.tallies.SetProgress(id, c.unpublished(id, each[i]))
 		}
 	}
 	records = slices.Concat(each...)
@@ -110,11 +110,11 @@ func (c *Core) estimate(
 	return records, behind
 }
 
-// untold returns the movement that Config.Round removed from the newest records of a community. The
-// next records publish it.
-func (c *Core) untold(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
+// unpublished returns the movement that Config.Round removed from the newest records of a
+// community. The next records publish it.
+func (c *Core) unpublished(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
 	if c.config.Round > 0 {
-		p = c.tallies.Untold(id, records[0].Counted)
+		p = c.tallies.Unpublished(id, records[0].Counted)
 	}
 	return p
 }

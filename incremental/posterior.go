@@ -29,15 +29,17 @@ type posteriors struct {
 	sample  func() *stats.LabelSample
 	within  func() []float64
 
-	told [2][]float64 // the mean residual of all labels and its errors when all were touched last
+	// the mean residual of all labels and its errors when all communities were touched last
+	touchedAt [2][]float64
 }
 
-// toldShare bounds how far the mean residual of all labels may move, in its standard errors and as
-// a part of Emit.Threshold. Beyond it every community is solved again.
-const toldShare = 0.25
+// residualMoveMax bounds how far the mean residual of all labels may move, in its standard errors
+// and as a part of Emit.Threshold. Beyond it every community is solved again.
+const residualMoveMax = 0.25
 
-// toldRounding bounds the rounding of sums of residuals, which depends on the order of the terms.
-const toldRounding = 1e-12
+// residualRounding bounds the rounding of sums of residuals, which depends on the order of the
+// terms.
+const residualRounding = 1e-12
 
 // readsPosterior reports whether an estimate reads posteriors.
 func (c Config) readsPosterior() bool {
@@ -116,7 +118,7 @@ func (p *posteriors) ready(view graphstore.View, all bool) {
 	p.touch(view, computed)
 	p.learn(view)
 	p.countResiduals(view)
-	most := toldShare * p.core.config.Emit.Threshold
+	most := residualMoveMax * p.core.config.Emit.Threshold
 	if all {
 		most = 0
 	}
@@ -140,21 +142,21 @@ func (p *posteriors) touch(view graphstore.View, computed []graphstore.Vertex) {
 // moved by more than so many of its standard errors.
 func (p *posteriors) touchByResidual(most float64) {
 	mean, errors := p.byClass.Mean()
-	if len(mean) != len(p.told[0]) {
-		p.told = [2][]float64{mean, errors}
+	if len(mean) != len(p.touchedAt[0]) {
+		p.touchedAt = [2][]float64{mean, errors}
 		p.core.tallies.TouchAll()
 		return
 	}
 	moved := false
 	for i := range mean {
-		change := max(math.Abs(mean[i]-p.told[0][i]), math.Abs(errors[i]-p.told[1][i]))
-		moved = moved || change > max(most*errors[i], toldRounding)
+		change := max(math.Abs(mean[i]-p.touchedAt[0][i]), math.Abs(errors[i]-p.touchedAt[1][i]))
+		moved = moved || change > max(most*errors[i], residualRounding)
 	}
 	if moved {
 		p.core.tallies.TouchAll()
 	}
 	if moved || most == 0 {
-		p.told = [2][]float64{mean, errors} // also a change by rounding, as after a restart
+		p.touchedAt = [2][]float64{mean, errors} // also a change by rounding, as after a restart
 	}
 }
 

@@ -30,15 +30,15 @@ const (
 	tableSuffix = ".arrow"
 
 	coreSection        = "core.arrow"       // coreRow: one row
-	communitiesSection = "kernels.arrow"    // keptRow: one for each community
+	communitiesSection = "kernels.arrow"    // progressRow: one for each community
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
 	classifierSection  = "classifier.arrow" // diffusion.DualState
 	scoredSection      = "judged.arrow"     // prequential.Row: the accuracy of each model version
 	pairsSection       = "pairs.arrow"      // pairs.Row: one for each frozen pair
 )
 
-// coreRow, keptRow and publishedRow are the state of a core other than its graph and its masses.
-// Neighbourhood sums and tallies are not in it: they are exact functions of the graph and of the
+// coreRow, progressRow and publishedRow are the state of a core other than its graph and its
+// masses. Neighbourhood sums and tallies are not in it: they are exact functions of the graph and of the
 // masses, and another count gives the same bits. coreRow is a core table: a new field has the tag
 // added, and raises checkpoint.Format. The others are derived: a new field raises
 // checkpoint.Derived.
@@ -51,7 +51,7 @@ type coreRow struct {
 	Selected string         // selectedBy as JSON, with sorted keys
 }
 
-type keptRow struct {
+type progressRow struct {
 	ofCommunity
 	tally.Progress                     // since its last estimate
 	gate                               // since then, too
@@ -134,10 +134,10 @@ func rowsOf[T any](rows []T) func() ([]byte, error) {
 }
 
 // communityRows returns the state of the communities without their masses.
-func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
+func (c *Core) communityRows() (rows []progressRow, published []publishedRow) {
 	view := c.View()
 	for id := range graphstore.Community(view.Communities()) {
-		row := keptRow{
+		row := progressRow{
 			ofCommunity: ofCommunity{uint32(id)},
 			Progress:    c.tallies.Progress(id), Dropped: c.tallies.Dropped(id),
 		}
@@ -219,13 +219,13 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
 	p.countResiduals(view)
-	p.told[0], p.told[1] = p.byClass.Mean()
+	p.touchedAt[0], p.touchedAt[1] = p.byClass.Mean()
 	return nil
 }
 
 // restoreCommunities reads the rows of communityRows. The count of a restart is no movement.
 func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]byte) error {
-	rows, err := ownedRows[keptRow](c, sections, communitiesSection)
+	rows, err := ownedRows[progressRow](c, sections, communitiesSection)
 	if err != nil {
 		return err
 	}

@@ -8,28 +8,28 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// spoken has the times of the members' observations: how many different ones have an observation,
+// observations has the times of the members' observations: how many different members have one,
 // and the sum of the seconds from 1970 to the log time of the newest one of each.
-type spoken struct{ members, seconds int64 }
+type observations struct{ members, seconds int64 }
 
 // count adds a member (sign 1) or takes it back (sign -1).
-func (o *spoken) count(s *state, sign int) {
-	if s.speaks && s.profile.own != nil {
+func (o *observations) count(s *state, sign int) {
+	if s.isObserved && s.profile.own != nil {
 		o.members += int64(sign)
-		o.seconds += int64(sign) * (int64(s.spoke) / int64(time.Second))
+		o.seconds += int64(sign) * (int64(s.observed) / int64(time.Second))
 	}
 }
 
-// setSpoke notes when the evidence behind a prediction was observed last, by the log: own times may
-// be of another clock.
-func (s *state) setSpoke(e graphstore.Evidence) {
-	s.spoke, s.speaks = e.Changed, e.Weight > 0
+// setObserved notes when the evidence behind a prediction was observed last, by the log: own times
+// may be of another clock.
+func (s *state) setObserved(e graphstore.Evidence) {
+	s.observed, s.isObserved = e.Changed, e.Weight > 0
 }
 
 // EvidenceAge returns the log time since the different members of a community were observed last,
 // on average; 0 where nothing is predicted, or only by a built-in classifier.
 func (t *Tallies) EvidenceAge(id CommunityID, now event.Time) time.Duration {
-	o := &t.each[id].spoken
+	o := &t.each[id].observations
 	if o.members == 0 {
 		return 0
 	}

@@ -39,18 +39,18 @@ func (t *Tallies) Counted(id CommunityID) (moved, errors []float64) {
 	return moved, errors
 }
 
-// Untold returns the movement of the count that a record did not publish because of rounding. It
-// counts in the next record.
-func (t *Tallies) Untold(id CommunityID, told []float64) (left Progress) {
+// Unpublished returns the movement of the count that a record did not publish because of rounding.
+// It counts in the next record.
+func (t *Tallies) Unpublished(id CommunityID, published []float64) (left Progress) {
 	n, p := t.Known(id).Sum, t.each[id].progress
-	if len(told) != len(p.Counted) || !(n > 0) {
+	if len(published) != len(p.Counted) || !(n > 0) {
 		return left
 	}
 	left.Counted = slices.Clone(p.Counted)
-	for k := range told {
-		left.Counted[k] -= float64(told[k] * n)
+	for k := range published {
+		left.Counted[k] -= float64(published[k] * n)
 	}
-	left.Squares = make([]float64, len(told))
+	left.Squares = make([]float64, len(published))
 	return left
 }
 

@@ -53,18 +53,18 @@ type community struct {
 	known                       uint64 // different members with a label or a prediction
 	knownSquares                Sum    // of their multiplicities, times squareScale
 	// of the profiled members' multiplicities, times squareScale
-	squares   Sum
-	anchored  []uint64     // K, in units of 1/pairs.Whole
-	versions  []uint64     // profiled multiplicity by model version
-	p         [whole][]Sum // Z
-	ownSquare []Sum        // K: sum of m own²; nil where means are all
-	sources   []diffusion.SourceChange
-	progress  Progress
-	dropped   map[Vertex]struct{} // see Dropped
-	spread    *Spread             // nil before the first sketch, and without a dual
-	spoken    spoken              // when the members were last observed
-	audited   uint64              // members with an audit label, each once
-	audit     []Sum               // over them, see countAudit; nil before the first
+	squares      Sum
+	anchored     []uint64     // K, in units of 1/pairs.Whole
+	versions     []uint64     // profiled multiplicity by model version
+	p            [whole][]Sum // Z
+	ownSquare    []Sum        // K: sum of m own²; nil where means are all
+	sources      []diffusion.SourceChange
+	progress     Progress
+	dropped      map[Vertex]struct{} // see Dropped
+	spread       *Spread             // nil before the first sketch, and without a dual
+	observations observations        // when the members were last observed
+	audited      uint64              // members with an audit label, each once
+	audit        []Sum               // over them, see countAudit; nil before the first
 }
 
 // New returns the tallies of a graph, counted completely: the start of a warm core, and the twin
@@ -199,15 +199,15 @@ func (t *Tallies) Rows() []Vertex { return t.rows }
 
 // state is the input of the tallies about one vertex at one time.
 type state struct {
-	label   graphstore.Label
-	audit   graphstore.Audit
-	profile profile
-	version uint32
-	dropped bool       // the model version in use predicts nothing of it yet
-	time    event.Time // of the label
-	fresh   uint32     // of the label, in units of 1/pairs.Whole
-	spoke   event.Time // log time of the newest observation behind the prediction
-	speaks  bool       // whether there is one
+	label      graphstore.Label
+	audit      graphstore.Audit
+	profile    profile
+	version    uint32
+	dropped    bool       // the model version in use predicts nothing of it yet
+	time       event.Time // of the label
+	fresh      uint32     // of the label, in units of 1/pairs.Whole
+	observed   event.Time // log time of the newest observation behind the prediction
+	isObserved bool       // whether there is one
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
@@ -235,7 +235,7 @@ func (t *Tallies) stateOf(view graphstore.View, sums *neighborhood.Sums, v Verte
 		time:    view.LabelTime(v),
 		fresh:   t.pairs.Fresh(view, v),
 	}
-	s.setSpoke(view.Evidence(v))
+	s.setObserved(view.Evidence(v))
 	return s
 }
 
@@ -246,7 +246,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 	m := uint64(sign) * uint64(multiplicity) // two's complement: -1 subtracts
 	c.members += m
-	c.spoken.count(s, sign)
+	c.observations.count(s, sign)
 	if s.known() {
 		c.known += uint64(sign)
 		c.knownSquares.Add(float64(multiplicity)*float64(multiplicity)*squareScale, sign)

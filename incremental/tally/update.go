@@ -51,7 +51,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 				before.version != active
 		}
 		if len(evidence) > 0 && evidence[0].V == v {
-			before.setSpoke(evidence[0].Before)
+			before.setObserved(evidence[0].Before)
 			evidence = evidence[1:]
 		}
 		row := rowChange{v: v, was: t.Calibrates(v), is: t.pairs.Calibrates(v) != event.NoClass}
@@ -150,8 +150,8 @@ func (t *Tallies) changeMember(
 func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	c := t.each[s.community]
 	if s.before == s.after && s.after > 0 && before.differsInTime(after) {
-		c.spoken.count(before, -1)
-		c.spoken.count(after, 1)
+		c.observations.count(before, -1)
+		c.observations.count(after, 1)
 		return
 	}
 	if s.before > 0 || s.after > 0 {
@@ -176,7 +176,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 
 // differsInTime reports whether a member has equal profiles in both states and a newer observation.
 func (s *state) differsInTime(o *state) bool {
-	return (s.spoke != o.spoke || s.speaks != o.speaks) && s.alike(o) &&
+	return (s.observed != o.observed || s.isObserved != o.isObserved) && s.alike(o) &&
 		slices.Equal(s.profile.own, o.profile.own) &&
 		slices.Equal(s.profile.votes.Sum, o.profile.votes.Sum) &&
 		s.profile.votes.Mass == o.profile.votes.Mass
