@@ -38,9 +38,9 @@ const (
 )
 
 // coreRow, progressRow and publishedRow are the state of a core other than its graph and its
-// masses. Neighbourhood sums and tallies are not in it: they are exact functions of the graph and of
-// the masses, and another count gives the same bits. coreRow is a core table: a new field has the tag
-// added, and raises checkpoint.Format. The others are derived: a new field raises
+// masses. Neighbourhood sums and tallies are not in it: they are exact functions of the graph and
+// of the masses, and another count gives the same bits. coreRow is a core table: a new field has
+// the tag added, and raises checkpoint.Format. The others are derived: a new field raises
 // checkpoint.Derived.
 type coreRow struct {
 	Position event.Position
