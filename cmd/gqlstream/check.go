@@ -28,7 +28,7 @@ type checkCmd struct {
 func (*checkCmd) Help() string {
 	return `Reads a configuration strictly, reports every mistake with its line, and prints the
 configuration in effect with all defaults. A missing key is off, or is decided when the pipeline
-runs. The named files of secrets and certificates must exist, as for a run.
+runs. Files of secrets and certificates must exist, as for a run.
 
 The digest identifies the keys that decide results. The digest of a small sample also differs
 between versions that compute different results: compare both before an upgrade.

@@ -26,7 +26,7 @@ var flagHelp = kong.Vars{
 	"estimate_format":    "table for reading, json for one object a line.",
 	"settings_config":    "Configuration (YAML); see gqlstream check --help.",
 	"eval_format":        "markdown, or json with every estimate and its truth.",
-	"evaluate_plots":     "Write pictures there, PNG and SVG: error and coverage.",
+	"evaluate_plots":     "Write pictures of error and coverage (PNG, SVG) to this directory.",
 	"evaluate_by_time": "Read the files as a log with times, predict each label before it is " +
 		"read, and report by period.",
 	"evaluate_period": "With --by-time: length of a period. By default a week, or less in a log " +
@@ -73,7 +73,8 @@ var flagHelp = kong.Vars{
 	"cli_notify":   "Send a sample alert to the targets of a configuration.",
 	"cli_mcp":      "Answer a language model's questions about a running pipeline.",
 	"cli_version":  "Print the version, the Go release and the event schema version.",
-	"scrub_fill":   "Make the records that the estimates lack again, from the log or a checkpoint.",
+	"scrub_fill": "Compute missing records again, from the log or a checkpoint, and store " +
+		"them.",
 	"notify_test": "Send one sample alert to every webhook and Alertmanager, and print each " +
 		"answer.",
 	"publish_classes": "Names of the classes in order, or their number. By default from the " +
@@ -112,8 +113,8 @@ var flagHelp = kong.Vars{
 	"run_skip": "Skip this message, or all of FIRST-LAST, in every run and replay. The decision " +
 		"is recorded in the log. Use it if one message makes every start fail, or if the broker " +
 		"has lost some.",
-	"run_accept_log": "Accept a log that differs from the one that was read. Records beyond it " +
-		"stay, and count no more.",
+	"run_accept_log": "Accept a log that differs from the one that was read. Records beyond its " +
+		"end stay stored and are ignored.",
 	"run_accept_new_config": "Accept a state directory of another configuration: read and " +
 		"publish the whole log again.",
 	"run_exit_when_drained": "End after all present messages of the stream are applied and " +

@@ -25,7 +25,7 @@ type publishCmd struct {
 	fileFlags
 	refusedFlags
 	serverFlags
-	Rate         float64 `help:"Greatest number of events a second; 0 is the rate of the server."`
+	Rate         float64 `placeholder:"N" help:"Most events a second; 0 is the rate of the server."`
 	Classes      string  `placeholder:"LIST" help:"${publish_classes}"`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions without one."`
 	Producer     string  `placeholder:"ID" help:"${publish_producer}"`

@@ -19,8 +19,8 @@ func (*scrubCmd) Help() string {
 	return `Reads the log and the estimates message by message, so that the broker verifies each;
 compares the log with the digests in checkpoints, marks and position files; and verifies every
 checkpoint. Changes nothing, and also works during a run whose broker it can reach. Exits with 1 if
-something is damaged or gone; docs/operations.md explains the repair. With --fill it first makes
-the records that the estimates lack again, from the log; no run may publish meanwhile.
+something is damaged or gone; docs/operations.md explains the repair. With --fill it first computes
+missing records again, from the log, and stores them; no run may publish meanwhile.
 
 Examples:
   gqlstream scrub --state gqlstream-state

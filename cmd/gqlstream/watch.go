@@ -29,8 +29,8 @@ type watchCmd struct {
 	Reverse   bool          `help:"Largest first."`
 	Class     string        `placeholder:"NAME" help:"The displayed class. [the first]"`
 	Method    string        `placeholder:"NAME" help:"The displayed method. [the first configured]"`
-	Every     time.Duration `default:"1s" help:"Time between two looks."`
-	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
+	Every     time.Duration `default:"1s" help:"Time between two readings."`
+	Count     int           `placeholder:"N" help:"End after N readings; 0 runs until Ctrl-C."`
 }
 
 func (*watchCmd) Help() string {

@@ -20,7 +20,7 @@ type Config struct {
 	Vertices       int           `default:"20000" help:"${simulate_vertices}"`
 	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
 	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
-	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
+	EdgesPerVertex float64       `default:"5" help:"Edges per vertex, also as the network grows."`
 	Activity       float64       `default:"1000" help:"${simulate_activity}"`
 	Duration       time.Duration `default:"10m" help:"${simulate_duration}"`
 	Start          time.Time     `help:"${simulate_start}"`
@@ -53,7 +53,7 @@ type Config struct {
 	Posts           bool          `help:"${simulate_posts}"`
 	PredictionDelay time.Duration `kong:"-"` // mean, from arrival to the first prediction
 	DegradeAt       time.Duration `help:"When the classifier becomes worse, in simulated time."`
-	DegradeShare    float64       `help:"${simulate_degrade_share}"`
+	DegradeShare    float64       `placeholder:"X" help:"${simulate_degrade_share}"`
 }
 
 // arrivalSpan is the time over which vertices arrive when there is no end.

@@ -18,7 +18,7 @@ type ResultFlags struct {
 	Community    []string      `sep:"none" placeholder:"NAME=KEY:VALUE" help:"${results_community}"`
 	Method       string        `placeholder:"LIST" help:"${results_method}"`
 	Preset       string        `placeholder:"NAME" help:"${results_preset}"`
-	Confidence   *float64      `placeholder:"X" help:"Of the intervals. [0.9]"`
+	Confidence   *float64      `placeholder:"X" help:"Confidence level of the intervals. [0.9]"`
 	Simultaneous bool          `help:"Intervals that hold together for all classes."`
 	Lambda       string        `placeholder:"X" help:"${results_lambda}"`
 	Classifier   string        `placeholder:"NAME" help:"${results_classifier}"`
