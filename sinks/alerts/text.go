@@ -209,7 +209,9 @@ func unitOf(community string) func(float64) string {
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
 
 // points is a change of a share as texts have it.
-func points(change float64) string { return fmt.Sprintf("%+.1f points", 100*change+0) }
+func points(change float64) string {
+	return fmt.Sprintf("%+.1f points", math.Round(1000*change)/10+0) // no negative zero
+}
 
 // clock is a log time as texts have it.
 func clock(at int64) string { return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05 UTC") }

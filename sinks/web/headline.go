@@ -96,20 +96,26 @@ func (s *Server) runningHeadline(status *Status, now time.Time) Headline {
 			))}
 		}
 	}
-	if old, all := s.store.flagged(evidenceFlag); old > 0 {
-		return Headline{levelWarning, fmt.Sprintf(
-			"Live, but %d of %d communities rest on old evidence: ask for new labels.", old, all,
-		)}
-	}
 	if status.Position == 0 {
 		return Headline{levelBusy, "Waiting for the first events."}
 	}
+	text, evidence := "", ""
 	if status.LogTime != nil {
 		if age := now.Sub(*status.LogTime); age >= logOldAfter {
-			return Headline{levelWarning, fmt.Sprintf(
-				"The whole log is read. Its newest event is %s old.", ago(age),
-			)}
+			text = fmt.Sprintf("The whole log is read. Its newest event is %s old.", ago(age))
 		}
+	}
+	if old, all := s.store.flagged(evidenceFlag); old > 0 {
+		evidence = fmt.Sprintf(
+			"%d of %d communities rest on old evidence: ask for new labels.", old, all)
+	}
+	switch {
+	case text != "" && evidence != "":
+		return Headline{levelWarning, text + " " + evidence}
+	case evidence != "":
+		return Headline{levelWarning, "Live, but " + evidence}
+	case text != "":
+		return Headline{levelWarning, text}
 	}
 	return Headline{levelLive, "Live: the estimates follow the log."}
 }

@@ -82,6 +82,13 @@ func TestHeadlineOfOldEvidenceAndOfSilence(t *testing.T) {
 	e := estimate("x", "auto", 1, 0.5)
 	e.Flags = []string{evidenceFlag}
 	write(t, s, e, estimate("y", "auto", 1, 0.5))
+	aged := now.Add(-7 * 24 * time.Hour)
+	s.Status(Status{State: "running", Position: 1, LogTime: &aged})
+	if got := s.headline(now).Text; strings.Contains(got, "Live") ||
+		!strings.Contains(got, "7 days old. 1 of 2 communities rest on old evidence") {
+		t.Errorf("of a log without events for a week: %s", got)
+	}
+	s.Status(Status{State: "running", Position: 1, LogTime: &now})
 	if got := s.headline(now); !strings.Contains(
 		got.Text,
 		"1 of 2 communities rest on old evidence",

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
 import { community, link } from "./address.js";
-import { count, label, named, time } from "./format.js";
+import { classNamed, count, named, time } from "./format.js";
 import { silences } from "./silence.js";
 
 const refreshEvery = 2000;
@@ -40,7 +40,7 @@ const tables = () => ({
     "Rules",
     ["Rule", "Firing", "Pending", "Inactive", "False alarms to expect", "Silent", "Why"],
     "No rules are configured; see alerts in the configuration.",
-    "rules stack",
+    "figures rules",
   ),
   delivery: table(
     "Delivery",
@@ -129,7 +129,7 @@ function noneFires(rules) {
 }
 
 // subject returns the first cells of an alert.
-const subject = (info, x) => [state(x.state), x.rule, lead(info, x), label(x.class)];
+const subject = (info, x) => [state(x.state), x.rule, lead(info, x), classNamed(x.class)];
 
 function activeRow(info, quiet, x) {
   const silence = info.silences && h(

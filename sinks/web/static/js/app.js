@@ -12,7 +12,7 @@ import { charts } from "./charts.js";
 import { classifier } from "./classifier.js";
 import { connection, headline } from "./headline.js";
 import { slots } from "./palette.js";
-import { label, namer } from "./format.js";
+import { classNamed, namer } from "./format.js";
 
 const main = document.getElementById("main");
 const live = new Live(connection);
@@ -75,9 +75,8 @@ async function hello(status, current) {
 
 async function load() {
   info = await get("/api/v1/info");
-  const shown = new Map(Object.entries(info.display.classes));
-  info.labels = info.classes.map((name) => shown.get(name) || label(name));
   namer(info);
+  info.labels = info.classes.map(classNamed);
   info.slots = slots(info.classes.length, []);
   if (info.slots.includes(-1)) { // too many classes: those of the largest communities have a colour
     const asked = { sort: "members", order: "desc", limit: 100 };

@@ -187,10 +187,15 @@ export function classifier(info) {
 
   function draw([answer, fewest, all]) {
     shown = answer;
-    note.hidden = answer.models.length > 0;
+    const judged = answer.models.length > 0;
+    const counted = answer.confusion.all.flat().some((n) => n > 0);
+    note.hidden = judged || counted;
     setText(note, "No label has a prediction yet, so the accuracy of the classifier is unknown.");
     parts.body.hidden = false;
     drawVersions(parts.versions, answer.models, labelOf);
+    if (!judged && counted) parts.versions.replaceChildren(h("p", {},
+      "No label has come after a prediction of its vertex. The next table counts the labels by " +
+        "the first prediction that followed."));
     mistakes.draw(answer.confusion);
     drawHistory(parts, info, answer);
     const open = fewest.communities.filter((row) => !row.estimate.suppressed);

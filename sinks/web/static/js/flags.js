@@ -27,14 +27,15 @@ export function chip({ name, detail, doc }) {
 }
 
 // chips returns up to so many flags, and how many more there are. Flags that are only information
-// are counted.
+// are counted, as notes where nothing is graver.
 export function chips(flags, info, most = 2) {
   const list = explained(flags, info);
   const grave = list.filter((f) => f.doc.severity !== "information").slice(0, most);
   const rest = list.length - grave.length;
   const others = list.slice(grave.length).map((f) => f.doc.title).join(", ");
+  const more = grave.length ? `+${rest}` : rest === 1 ? "1 note" : `${rest} notes`;
   return [...grave.map(chip),
-    rest > 0 && h("span", { class: "chip more", title: others }, `+${rest}`)].filter(Boolean);
+    rest > 0 && h("span", { class: "chip more", title: others }, more)].filter(Boolean);
 }
 
 // cards explain every flag of an estimate, with advice.

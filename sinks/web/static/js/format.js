@@ -73,16 +73,22 @@ export function timeBeside(text, other) {
   return `${words}.${String(at % 1000).padStart(3, "0")}`;
 }
 
-let names = new Map(); // an object would know the community __proto__
+// Names for people of communities and classes; an object would know the community __proto__.
+let names = new Map(), classNames = new Map();
 
 // namer takes the names for people that the server has.
-export function namer(info) { names = new Map(Object.entries(info.display.communities)); }
+export function namer(info) {
+  names = new Map(Object.entries(info.display.communities));
+  classNames = new Map(Object.entries(info.display.classes));
+}
 
 // named is the name of a community for people: the configuration's, or that of the log.
 export const named = (community) => names.get(community) || community;
 
-// label returns the name of a class for people: a bare number becomes "class 1".
-export const label = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);
+// classNamed is the name of a class for people: the configuration's, or that of the log, of which a
+// bare number becomes "class 1".
+export const classNamed = (name) =>
+  classNames.get(name) || (/^\d+$/.test(name) ? `class ${name}` : name);
 
 // tick is a number at an axis.
 export const tick = (x) => (x < 10 ? String(+x.toFixed(2)) : compact(x));

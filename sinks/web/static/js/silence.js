@@ -2,7 +2,7 @@
 
 import { apiURL } from "./api.js";
 import { h, setText } from "./dom.js";
-import { label, named, time } from "./format.js";
+import { classNamed, named, time } from "./format.js";
 
 const lengths = [["1h", "1 hour"], ["8h", "8 hours"], ["24h", "1 day"], ["168h", "1 week"]];
 
@@ -20,7 +20,7 @@ const field = (name, input) => h("label", { class: "pick" }, h("span", {}, name)
 function whose(s) {
   const about = (pattern, all, shown) => (pattern === "*" ? all : shown(pattern));
   return `${about(s.rule, "all rules", (x) => x)}, ` +
-    `${about(s.community, "all communities", named)}, ${about(s.class, "all classes", label)}`;
+    `${about(s.community, "all communities", named)}, ${about(s.class, "all classes", classNamed)}`;
 }
 
 // silences returns the card, pick, which fills the form in for an alert, and draw, which lists
