@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -87,15 +88,16 @@ func keep(t *testing.T, path, name string) string {
 // slowest is more processor time than reading or refusing a damaged file of this test may take.
 const slowest = 2 * time.Second
 
-// damageTable is a whole file that a campaign damages, as edges of CSV and NDJSON or as a file of
-// another program.
+// damageTable is a whole file that a campaign damages: a file of another program, or its edges as
+// CSV, NDJSON or JSON.
 type damageTable struct {
 	name string
 	data []byte
 	rows int
 }
 
-// damageTables returns the tables of a folder, and each of them as CSV and as NDJSON.
+// damageTables returns the tables of a folder, and each of them as CSV, as NDJSON, as a JSON array,
+// and as objects of several lines whose edges are objects inside.
 func damageTables(t *testing.T, folder string) (all []damageTable) {
 	for _, f := range programFiles(t, folder) {
 		data, err := os.ReadFile(filepath.Join(folder, f.File))
@@ -103,28 +105,60 @@ func damageTables(t *testing.T, folder string) (all []damageTable) {
 			t.Fatal(err)
 		}
 		all = append(all, damageTable{f.File, data, f.Rows})
-		var rows, objects bytes.Buffer
+		var rows, objects, nested bytes.Buffer
 		table, lines := csv.NewWriter(&rows), json.NewEncoder(&objects)
+		list, inside := []any{}, json.NewEncoder(&nested)
+		inside.SetIndent("", " ")
 		for _, e := range f.Edges {
 			at := e[3].(json.Number).String()
 			src, dst, weight := e[0].(string), e[1].(string), e[2].(json.Number)
+			edge := map[string]any{"src": src, "dst": dst, "weight": weight, "time": at}
+			list = append(list, edge)
 			if table.Write([]string{src, dst, weight.String(), at}) != nil ||
-				lines.Encode(
-					map[string]any{"src": src, "dst": dst, "weight": weight, "time": at},
-				) != nil {
+				lines.Encode(edge) != nil || inside.Encode(map[string]any{"edge": edge}) != nil {
 				t.Fatal(f.File)
 			}
 		}
 		table.Flush()
-		all = append(all, damageTable{f.File + ".csv", rows.Bytes(), len(f.Edges)},
-			damageTable{f.File + ".ndjson", objects.Bytes(), len(f.Edges)})
+		array, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(f.Edges)
+		all = append(all, damageTable{f.File + ".csv", rows.Bytes(), n},
+			damageTable{f.File + ".ndjson", objects.Bytes(), n},
+			damageTable{f.File + ".array.json", array, n},
+			damageTable{f.File + ".nested.json", nested.Bytes(), n})
 	}
 	return all
+}
+
+// jsonValuesIn returns how many rows a JSON text has, or -1 if it is not sound.
+func jsonValuesIn(data []byte) (n int) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var value json.RawMessage
+		if err := d.Decode(&value); err == io.EOF {
+			return n
+		} else if err != nil {
+			return -1
+		}
+		var list []json.RawMessage
+		if n == 0 && json.Unmarshal(value, &list) == nil && list != nil {
+			if d.More() {
+				return -1
+			}
+			return len(list)
+		}
+		n++
+	}
 }
 
 // damagedRows returns how many rows a damaged table has, or -1 where the damage can change it.
 func (d *damageTable) damagedRows(data []byte) int {
 	switch filepath.Ext(d.name) {
+	case ".json":
+		return jsonValuesIn(data)
 	case ".ndjson":
 		return lines(data)
 	case ".csv":
@@ -144,11 +178,29 @@ func damageConfig(path string, kind event.Kind) Config {
 	if filepath.Ext(path) == ".csv" {
 		config.Header = []string{"src,dst,weight,time", "vertices=vertex,dst,weight,time"}
 	}
+	from := ""
+	if strings.HasSuffix(path, ".nested.json") {
+		from = "edge."
+		config.Columns = map[string]string{
+			"edge.src": "src", "edge.dst": "dst", "edge.weight": "weight", "edge.time": "time",
+		}
+	}
 	if kind == event.KindVertex && config.Header == nil {
-		config.Columns = map[string]string{"src": "vertex"}
+		config.Columns = map[string]string{from + "src": "vertex"}
 	}
 	return config
 }
+
+// formOfDamage returns what a table is damaged as: its extension, and for JSON the form before it.
+func formOfDamage(name string) string {
+	form := filepath.Ext(name)
+	if form == ".json" {
+		form = filepath.Ext(strings.TrimSuffix(name, form)) + form
+	}
+	return form
+}
+
+func isJSON(form string) bool { return strings.HasSuffix(form, ".json") }
 
 // hasNoEnd reports whether a warning says that rows of a stream may be missing.
 func hasNoEnd(config Config) bool {
@@ -182,20 +234,26 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	for round := uint64(0); round == 0 || processorTime(t)-began < last; round++ {
 		r := rand.New(rand.NewPCG(seed+seeds, round))
 		for _, f := range tables {
-			form := filepath.Ext(f.name)
+			form := formOfDamage(f.name)
 			path, data := filepath.Join(dir, "x"+form), damage(r, f.data)
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			kind := []event.Kind{event.KindEdge, event.KindEdge, event.KindVertex}[r.IntN(3)]
 			before := processorTime(t)
-			rows, _, _, err := account(t, path, damageConfig(path, kind))
+			rows, _, wrong, err := account(t, path, damageConfig(path, kind))
 			tries[form]++
-			if err != nil {
+			want := f.damagedRows(data)
+			switch {
+			case err != nil:
 				refused[form]++
-			} else if want := f.damagedRows(data); want >= 0 && rows != want &&
-				rows > 0 && !(rows < want && hasNoEnd(damageConfig(path, kind))) {
-				// a file without rows has a warning
+			case rows == 0: // has a warning
+			case isJSON(form) && want < 0 && wrong == 0:
+				t.Errorf("seed %d round %d %s: it is no JSON, and its %d rows are read; see %s",
+					seeds, round, f.name, rows, keep(t, path, f.name))
+			case want < 0 || rows == want ||
+				rows < want && hasNoEnd(damageConfig(path, kind)):
+			default:
 				t.Errorf("seed %d round %d %s: %d rows are read of %d; see %s",
 					seeds, round, f.name, rows, want, keep(t, path, f.name))
 			}
@@ -209,7 +267,8 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	for form, n := range tries {
 		t.Logf("%s: %d tries in %v of processor time, %d refused", form, n,
 			used[form].Round(time.Millisecond), refused[form])
-		if text := form == ".csv" || form == ".ndjson"; !text && refused[form]*5 < n {
+		text := form == ".csv" || form == ".ndjson" || isJSON(form)
+		if !text && refused[form]*5 < n {
 			t.Errorf("seed %d: %d of %d damaged files of %s are errors, want more than a fifth",
 				seeds, refused[form], n, form)
 		}
