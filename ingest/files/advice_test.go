@@ -41,6 +41,10 @@ func TestForeignFormatsAreRefusedWithAdvice(t *testing.T) {
 		"a.zip":     `unzip 'DIR/a.zip'`,
 		"a.csv.bz2": `bunzip2 'DIR/a.csv.bz2'`,
 		"a.db":      `sqlite3 -header -csv 'DIR/a.db' "select * from TABLE" > 'DIR/a.csv'`,
+		"a.sqlite3": `sqlite3 -header -csv 'DIR/a.sqlite3' "select * from TABLE" > 'DIR/a.csv'`,
+		"a.pickle":  `pandas.read_pickle('DIR/a.pickle').to_csv('DIR/a.csv',index=False)"`,
+		"a.avro":    `fastavro.reader(open('DIR/a.avro','rb'))]" > 'DIR/a.ndjson'`,
+		"a.RData":   `load('DIR/a.RData',e); write.csv(get(ls(e)[1],e),'DIR/a.csv',row.`,
 		"a.xyz":     `the extension ".xyz" is no format`,
 	} {
 		path := writeFile(t, file, []byte("x"))
@@ -87,6 +91,10 @@ func TestLinesBeforeTheColumns(t *testing.T) {
 		"\x1f\x8b\x08":                             "this is no text but gzip: add .gz",
 		"PK\x03\x04":                               "a zip archive or a spreadsheet",
 		"PAR1":                                     "this is no text but Parquet",
+		"SQLite format 3\x00\x10":                  "no text but SQLite: call it .sqlite",
+		"Obj\x01\x04":                              "no text but Avro: call it .avro",
+		"FEA1\x00":                                 "no text but Feather, version 1",
+		"\x80\x05\x95\x00":                         "no text but a pickle: call it .pkl",
 		"a,b\n1,2\n":                               "rename with --map src=COLUMN",
 	} {
 		path := writeFile(t, "edge.csv", []byte(text))

@@ -156,6 +156,10 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	if _, err := f.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
+	if bytes.HasPrefix(head, []byte("FEA1")) {
+		return nil, errors.New("Feather of version 1 is not read; this makes a file that is: " +
+			foreignAdvice(f.file.Name(), readFeather))
+	}
 	if !bytes.HasPrefix(head, []byte(arrowMagic)) {
 		return newArrowStream(f, c, head, size)
 	}

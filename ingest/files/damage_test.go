@@ -200,7 +200,7 @@ func formOfDamage(name string) string {
 	return form
 }
 
-func isJSON(form string) bool { return strings.HasSuffix(form, ".json") }
+func isDocument(form string) bool { return strings.HasSuffix(form, ".json") }
 
 // hasNoEnd reports whether a warning says that rows of a stream may be missing.
 func hasNoEnd(config Config) bool {
@@ -248,7 +248,7 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 			case err != nil:
 				refused[form]++
 			case rows == 0: // has a warning
-			case isJSON(form) && want < 0 && wrong == 0:
+			case isDocument(form) && want < 0 && wrong == 0:
 				t.Errorf("seed %d round %d %s: it is no JSON, and its %d rows are read; see %s",
 					seeds, round, f.name, rows, keep(t, path, f.name))
 			case want < 0 || rows == want ||
@@ -267,7 +267,7 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 	for form, n := range tries {
 		t.Logf("%s: %d tries in %v of processor time, %d refused", form, n,
 			used[form].Round(time.Millisecond), refused[form])
-		text := form == ".csv" || form == ".ndjson" || isJSON(form)
+		text := form == ".csv" || form == ".ndjson" || isDocument(form)
 		if !text && refused[form]*5 < n {
 			t.Errorf("seed %d: %d of %d damaged files of %s are errors, want more than a fifth",
 				seeds, refused[form], n, form)

@@ -42,7 +42,7 @@ func newJSONLines(in *bufio.Reader, c *columns) *jsonTable {
 	return t
 }
 
-// newJSONDocument reads a table. Its first line shows whether each line is an object.
+// newJSONDocument reads a table. Its first lines show whether each line is an object.
 func newJSONDocument(f *openedFile, path string, c *columns) (*jsonTable, error) {
 	in := bufio.NewReaderSize(f, peekBytes)
 	skipMark(in)
@@ -51,19 +51,40 @@ func newJSONDocument(f *openedFile, path string, c *columns) (*jsonTable, error)
 	}
 	head, _ := in.Peek(peekBytes)
 	text := bytes.TrimLeft(head, " \t\r\n")
-	first, _, ended := bytes.Cut(text, []byte("\n"))
 	var t *jsonTable
 	switch {
 	case isAssignment(text):
 		return nil, errors.New(archiveAdvice(path))
 	case bytes.HasPrefix(text, []byte("[")),
-		bytes.HasPrefix(text, []byte("{")) && ended && !jsontext.Value(first).IsValid():
+		bytes.HasPrefix(text, []byte("{")) && spansLines(text):
 		t = &jsonTable{values: &jsonValues{in: in, line: 1}, columns: c}
 	default:
 		t = newJSONLines(in, c)
 	}
 	t.path = path
 	return t, nil
+}
+
+// spansLines reports whether less than half of the lines are values, as in a text whose objects
+// have several lines. In NDJSON, single lines may be damaged.
+func spansLines(text []byte) bool {
+	end := bytes.LastIndexByte(text, '\n') + 1 // the line after it may be longer
+	all, whole := 0, 0
+	for line := range bytes.Lines(text[:end]) {
+		if line = bytes.Trim(line, " \t\r\n"); len(line) == 0 {
+			continue
+		}
+		if all++; isJSON(line) {
+			whole++
+		}
+	}
+	return 2*whole < all
+}
+
+// isJSON reports whether the text is one JSON value; its objects may repeat keys.
+func isJSON(text []byte) bool {
+	return jsontext.Value(text).IsValid(
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // errUTF16 is the error of a text file in another encoding.
@@ -83,15 +104,20 @@ func (t *jsonTable) next(row *fileRow) (err error) {
 		}
 		switch {
 		case errors.Is(err, errLong) && t.columns != nil && t.columns.aliased == nil:
-			return cmp.Or(adviseRows(t.path, t.columns), err)
+			return cmp.Or(adviseFrame(t.path, t.columns), adviseRows(t.path, t.columns), err)
 		case err != nil:
 			return err
-		case len(bytes.Trim(t.raw, spaces)) == 0:
-		case t.columns == nil:
+		case t.columns == nil && len(bytes.Trim(t.raw, spaces)) > 0:
 			return nil
-		default:
-			return t.parse(t.raw, row)
 		}
+		if len(bytes.Trim(t.raw, spaces)) == 0 {
+			continue
+		}
+		if err = t.parse(t.raw, row); err != nil && t.values != nil && !isJSON(t.raw) {
+			return fmt.Errorf("the value of line %d is no JSON, so that its end is not known: %w",
+				t.line, err)
+		}
+		return err
 	}
 }
 
@@ -109,10 +135,15 @@ func (t *jsonTable) nextLine() ([]byte, error) {
 	return nil, cmp.Or(t.lines.Err(), io.EOF)
 }
 
-// parse reads the members of one object into row. The first object shows whether the rows are
+// parse reads the members of one object into row. The first value shows whether the rows are
 // inside of it.
 func (t *jsonTable) parse(line []byte, row *fileRow) error {
 	if t.columns.aliased == nil {
+		if startsNested(line) {
+			if err := adviseFrame(t.path, t.columns); err != nil {
+				return err
+			}
+		}
 		keys := t.keys(line)
 		if t.columns.chooseAliases(keys); len(keys) > 0 && !t.columns.complete(keys) {
 			if err := adviseRows(t.path, t.columns); err != nil {
@@ -228,6 +259,9 @@ func (v *jsonValues) value(c byte) (_ []byte, err error) {
 			return nil, fmt.Errorf("the value after it is %w", errLong)
 		}
 		switch {
+		case c == '\n' && quoted:
+			return nil, fmt.Errorf("line %d ends inside a text: a quote is missing, or too many",
+				v.line)
 		case c == '\n':
 			v.line++
 		case escaped:

@@ -51,6 +51,9 @@ func TestUnsoundJSONDocuments(t *testing.T) {
 		"[" + row + "]\n" + row:                `line 2: '{' after the end of the array`,
 		"[" + row + ",\n" + `{"src":1,"dst":"`: "the file ends inside the object of line 2",
 		"{\n\"src\":1,":                        "the file ends inside the object of line 1",
+		"[" + row + ",\n{\"src\":\"1,\"dst\":2},\n" + row + "]":        "line 2 ends in",
+		"[" + row + ",\n{\"src\":1 \"dst\":2}," + row + "]":            "of line 2 is no JSON",
+		"{\n\"src\":1,\"dst\":2\n}3{\n\"src\":2}":                      "of line 3 is no JSON",
 		"[" + row + `,{"src":"` + strings.Repeat("x", fileRowBytesMax): "longer than 1048576",
 		"\xff\xfe[\x00": "this is UTF-16: save it as UTF-8",
 	} {
@@ -63,6 +66,16 @@ func TestUnsoundJSONDocuments(t *testing.T) {
 		}
 		if err == io.EOF || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{ // damaged lines of NDJSON are refused alone
+		`{"src":"1,"dst":2}` + "\n" + row + "\n" + row + "\n",
+		row + "\n" + `{"src":1,"dst":"2}` + "\n" + row + "\n",
+		row + "\n" + row + "\n" + `{"src":1,"dst":`,
+	} {
+		b, s := readTables(t, Config{}, map[string]string{"edge.ndjson": text})
+		if len(b.Edges) != 2 || len(b.Refused) != 1 || s.Tallies()[0].Rows != 3 {
+			t.Errorf("%q: %d edges, refused %v", text, len(b.Edges), b.Refused)
 		}
 	}
 	b, _ := readTables(t, Config{}, map[string]string{"edge.json": `[` + row + `,5,[1],"x",` +

@@ -147,7 +147,10 @@ var packedForms = map[string]string{
 	"\x1f\x8b": "gzip: add .gz to its name", "\x28\xb5\x2f\xfd": "zstd: add .zst to its name",
 	"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
 	"PAR1":       "Parquet: call it .parquet", "ARROW1": "Arrow: call it .arrow",
-	"BZh": "bzip2: unpack it first",
+	"BZh": "bzip2: unpack it first", "SQLite format 3\x00": "SQLite: call it .sqlite",
+	"Obj\x01": "Avro: call it .avro", "FEA1": "Feather, version 1: call it .feather",
+	"$FL2": "SPSS: call it .sav", "<stata_dta>": "Stata: call it .dta",
+	"\x80\x04\x95": "a pickle: call it .pkl", "\x80\x05\x95": "a pickle: call it .pkl",
 }
 
 // checkText refuses a file whose first bytes are those of another format.

@@ -66,6 +66,8 @@ type fileStream struct {
 	next     int        // of entries
 	last     event.Time // key of the last entry that was read
 	unsorted bool       // a row had an earlier time than the row before
+	ended    bool       // the last row was read; its cells are in row
+	footer   footer
 	tally    Tally
 }
 
@@ -170,11 +172,15 @@ func (s *fileStream) read() error {
 		s.refuse(e.kind, slot, p)
 		e.index = int32(-len(s.ahead.Refused))
 	case err == io.EOF:
+		s.ended = true
 		return err
 	case err != nil:
 		return fmt.Errorf("%s: after row %d: %w", s.input.Path, s.table.place(), err)
 	default:
 		e.index = int32(s.ahead.Count(e.kind) - 1)
+		if !s.input.Log {
+			s.footer.see(idsOf(&s.ahead, e.kind, int(e.index)), e.place)
+		}
 		if key := timeKey(t); key > e.key || !s.input.Log {
 			s.unsorted = s.unsorted || key < e.key
 			e.key = key

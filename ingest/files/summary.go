@@ -316,6 +316,7 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 	if in.columns == nil {
 		return all
 	}
+	all = append(all, in.footerWarning()...)
 	if len(in.columns.ignored) > 0 {
 		all = append(all, path+": ignored columns "+strings.Join(in.columns.ignored, ", "))
 	}
