@@ -182,7 +182,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, post bool) bool {
 		h.Set("Connection", "close")
 		fail(w, http.StatusRequestEntityTooLarge, "no request has a body here")
 	case foreign(r) && !s.framed(r):
-		fail(w, http.StatusForbidden, "requests of other sites are not served")
+		fail(w, http.StatusForbidden, "requests of other sites are not served; a proxy has to "+
+			"pass on the host (nginx: proxy_set_header Host $http_host)")
 	case !plainPath(r.URL.EscapedPath()):
 		fail(w, http.StatusBadRequest, "the path is not in its plain form")
 	default:
@@ -212,8 +213,13 @@ func hostName(header string) string {
 }
 
 // foreign reports whether a browser says that another site's page asks. A link
-// to the page is not foreign; reading anything from another page is.
+// to the page is not foreign; reading anything from another page is. Browsers alone set
+// Sec-Fetch-Site, so it holds behind a proxy that sends a Host of its own. Browsers leave it out
+// over HTTP beyond this machine; there Origin must name the Host.
 func foreign(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		return false
+	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host != r.Host {
@@ -221,7 +227,7 @@ func foreign(r *http.Request) bool {
 		}
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
+	case "", "none":
 		return false
 	}
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" ||

@@ -171,6 +171,7 @@ func hostileRequests() []hostileRequest {
 		"Origin: https://localhost.evil.example",
 		"Origin: file://", "Origin: chrome-extension://abc", "Sec-Fetch-Site: cross-site",
 		"Sec-Fetch-Site: same-site",
+		"Sec-Fetch-Site: none\r\nOrigin: https://gql.example",
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script",
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe",
 	} {
@@ -220,6 +221,8 @@ func TestFriendlyRequestsAreServed(t *testing.T) {
 	for _, headers := range [][]string{
 		{"Origin: http://localhost"},
 		{"Sec-Fetch-Site: same-origin"},
+		// behind a proxy that sends a Host of its own, as nginx does by default
+		{"Sec-Fetch-Site: same-origin", "Origin: https://gql.example"},
 		{"Sec-Fetch-Site: none"},
 		{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
 	} {
