@@ -10,8 +10,8 @@ import (
 )
 
 // foreignFormats are formats that are not read, by extension: the command that makes a file of them
-// that is read. %[1]s is the path in quotes, %[2]s that of the new CSV file, %[3]s that of an NDJSON
-// file.
+// that is read. %[1]s is the path in quotes, %[2]s that of the new CSV file, and %[3]s that of an
+// NDJSON file.
 var foreignFormats = map[string]string{
 	".gml":     `networkx: networkx.to_pandas_edgelist(networkx.read_gml(%[1]s))`,
 	".graphml": `networkx: networkx.to_pandas_edgelist(networkx.read_graphml(%[1]s))`,
