@@ -69,7 +69,7 @@ func TestRulesExampleRuns(t *testing.T) {
 	}
 	if !strings.Contains(
 		diagnostics,
-		`"german adults": 1 times the rule met a value of another type`,
+		`"german adults": the rule found 1 values of another type`,
 	) {
 		t.Errorf("no warning of carol's age: %s", diagnostics)
 	}
@@ -107,7 +107,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 			"is named zoe",
 		"communities:\n  - {name: a, rule: 'age > 100'}": "holds for " +
 			"no vertex",
-		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": "1 hops of 2",
+		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": "1 of its 2",
 	} {
 		write(t, "rules.yaml", rules)
 		if _, _, diagnostics := runCommand(rulesExample(t)...); !strings.Contains(
