@@ -388,12 +388,12 @@ func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
 	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 ||
 		!strings.Contains(got, "[0.75,0.25]") ||
 		!strings.Contains(said, "0 = right") {
-		t.Errorf("beside a run: %s\n%s", got, said)
+		t.Errorf("during a run: %s\n%s", got, said)
 	}
 	deleteLog(t, other)
 	mustRun(t, "publish", "--state", other, "--labels", labels, "--predictions", predictions)
 	if got := storedEvents(t, other); got[0] != `{"kind":"label","vertex":1,"class":1}` {
-		t.Errorf("beside a run on a log that is no more: %q", got)
+		t.Errorf("during a run on a log that is no more: %q", got)
 	}
 }
 

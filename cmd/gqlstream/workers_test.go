@@ -360,7 +360,7 @@ func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	cancel()
 	settings.Classes = slices.Clone(settings.Classes)
 	slices.Reverse(settings.Classes)
-	for _, want := range []string{"", "correct the mistake"} {
+	for _, want := range []string{"", "Correct the mistake"} {
 		select {
 		case err := <-ended:
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
