@@ -67,6 +67,7 @@ type JetStreamSource struct {
 	mode    TimeMode
 	until   event.Position // 0: never
 	prefix  string         // of the subjects of the log
+	copies  int            // of the stream
 	skipped skips          // see Skip
 	limits  event.Limits
 	held    stored // message that did not fit into the last step; no Msg: none
@@ -116,7 +117,8 @@ func OpenJetStream(
 		kept: slices.SortedFunc(slices.Values(c.Kept), comparePlaces),
 		read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
 		cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until, limits: limits,
-		prefix: broker.Subjects(c.Stream), skipped: skipped,
+		prefix: broker.Subjects(c.Stream), copies: stream.CachedInfo().Config.Replicas,
+		skipped: skipped,
 	}
 	s.feed = request.Feed{
 		JS:      js,
@@ -234,7 +236,7 @@ func (s *JetStreamSource) next(ctx context.Context) (stored, error) {
 	}
 	if hole := (Range{s.read.Position + 1, event.Position(m.Sequence) - 1}); m.Missed {
 		if !s.skipped.has(hole) {
-			return stored{}, s.began.missing(hole)
+			return stored{}, s.began.missing(hole, s.copies)
 		}
 		s.began.Digest.Prefix = 0
 		s.read.Digest.Prefix = 0 // the skipped messages are unknown, so the chain starts anew

@@ -155,7 +155,7 @@ func (id Identity) gone(ctx context.Context, s jetstream.Stream, hole Range) err
 			hole = Range{max(one.First, min(hole.First, id.Position)), one.Last}
 		}
 	}
-	return id.missing(hole)
+	return id.missing(hole, s.CachedInfo().Config.Replicas)
 }
 
 func (id Identity) wrong(format string, args ...any) error {
@@ -199,13 +199,18 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 	return nil
 }
 
-// missing returns the error about messages that the log lacks.
-func (id Identity) missing(hole Range) error {
+// missing returns the error about messages that the log, or the answering server's copy, lacks.
+func (id Identity) missing(hole Range, copies int) error {
+	first := ""
+	if copies > 1 {
+		first = "First run gqlstream scrub: if it names one server whose copy lacks them, let the" +
+			" servers copy the stream again (docs/operations.md, Damage on disk). Otherwise: "
+	}
 	return fmt.Errorf(
 		"%w: stream %s: messages %d to %d are gone: they were deleted or purged, or the"+
-			" broker lost them. Restore a backup of the log, or continue without them: run "+
+			" broker lost them. %sRestore a backup of the log, or continue without them: run "+
 			"--skip %s",
-		ErrWrongHistory, id.Stream, hole.First, hole.Last, hole)
+		ErrWrongHistory, id.Stream, hole.First, hole.Last, first, hole)
 }
 
 func (p Place) pastEnd(s jetstream.Stream) (err error) {

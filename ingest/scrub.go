@@ -13,18 +13,19 @@ import (
 	"gqlstream/internal/request"
 )
 
-// Scrubbed is the result of reading a whole stream.
+// Scrubbed is the result of reading a whole stream, on every server that keeps it.
 type Scrubbed struct {
 	Messages uint64
-	First    uint64  // sequence of the first message
-	Holes    []Range // messages that the broker does not deliver
-	Kept     int     // places that agree
-	Bad      []error // places that do not
+	First    uint64   // sequence of the first message
+	Holes    []Range  // messages that no server delivers
+	Kept     int      // places that agree, in every copy
+	Bad      []error  // other places, and copies that lack messages
+	Unread   []string // servers that do not answer
 }
 
-// Scrub reads every message of a stream, so that the broker verifies each, and compares the digest
-// of the log with every recorded place. Streams other than the log have no recorded places; check,
-// if it is not nil, says what is wrong with a message of theirs.
+// Scrub reads every message of every copy of a stream, so that each server verifies its own, and
+// compares the digest of the log with every recorded place. Streams other than the log have no
+// recorded places; check, if it is not nil, says what is wrong with a message of theirs.
 func Scrub(
 	ctx context.Context, js jetstream.JetStream, stream string, kept []Place,
 	check func(data []byte) error,
@@ -33,48 +34,138 @@ func Scrub(
 	if err != nil {
 		return s, fmt.Errorf("stream %s: %w", stream, err)
 	}
-	state := info.CachedInfo().State
-	s.First = state.FirstSeq
-	at, digest := max(state.FirstSeq, 1)-1, Digest{}
-	if at == 0 {
-		digest.Prefix = prefixStart
+	last := event.Position(info.CachedInfo().State.LastSeq)
+	for _, p := range kept {
+		if p.Position > last {
+			s.Bad = append(s.Bad, fmt.Errorf("%s: the log ends at %d, and was read to %d",
+				p.KeptBy, last, p.Position))
+		}
 	}
 	kept = slices.SortedFunc(slices.Values(kept), comparePlaces)
-	feed := request.Feed{JS: js, Stream: stream}
-	err = feed.Each(ctx, at, func(m request.Message) (bool, error) {
-		if m.Sequence != at+1 {
-			s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(m.Sequence - 1)})
-			digest.Prefix = 0
+	servers, offline := request.Copies(info)
+	s.Unread = offline
+	var copies []scrubbedCopy
+	for _, server := range servers {
+		c := scrubbedCopy{js: js, stream: stream, server: server, check: check}
+		if err := c.read(ctx, info, kept); err != nil {
+			return s, err
 		}
-		at = m.Sequence
-		s.Messages++
-		if check != nil {
-			if err := check(m.Data()); err != nil {
-				s.Bad = append(s.Bad, fmt.Errorf("message %d of %s is not what was stored: %w",
-					at, stream, err))
-			}
+		copies = append(copies, c)
+	}
+	s.merge(copies, stream)
+	return s, nil
+}
+
+// merge fills the result from those of all copies. Holes that all of them have are the stream's.
+func (s *Scrubbed) merge(copies []scrubbedCopy, stream string) {
+	s.First, s.Kept, s.Holes = copies[0].first, copies[0].kept, copies[0].holes
+	for _, c := range copies[1:] {
+		s.Kept = min(s.Kept, c.kept)
+		s.Holes = commonHoles(s.Holes, c.holes)
+	}
+	for _, c := range copies {
+		s.Messages = max(s.Messages, c.messages)
+		of := ""
+		if c.server != "" {
+			of = fmt.Sprintf("server %s: ", c.server)
 		}
-		digest = digestAfter(digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
-			m.Data())
-		kept = s.compare(kept, event.Position(at), digest)
-		return at < state.LastSeq, nil
-	})
-	if at < state.LastSeq && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
-		s.Holes = append(s.Holes, Range{event.Position(at + 1), event.Position(state.LastSeq)})
+		for _, err := range c.bad {
+			s.Bad = append(s.Bad, fmt.Errorf("%s%w", of, err))
+		}
+		if !slices.Equal(c.holes, s.Holes) {
+			s.Bad = append(s.Bad, fmt.Errorf("%sits copy of %s lacks messages %v, which another "+
+				"server has", of, stream, c.holes))
+		}
+	}
+}
+
+// commonHoles returns the messages that two lists of holes have in common. Both are in order.
+func commonHoles(a, b []Range) (common []Range) {
+	for len(a) > 0 && len(b) > 0 {
+		r := Range{max(a[0].First, b[0].First), min(a[0].Last, b[0].Last)}
+		if r.First <= r.Last {
+			common = append(common, r)
+		}
+		if a[0].Last < b[0].Last {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return common
+}
+
+// scrubbedCopy is the copy of a stream on one server.
+type scrubbedCopy struct {
+	js     jetstream.JetStream
+	stream string
+	server string // empty: there is one copy
+	check  func(data []byte) error
+
+	first    uint64
+	messages uint64
+	holes    []Range
+	kept     int
+	bad      []error
+
+	at     uint64 // sequence of the last message read
+	digest Digest // of the log up to it
+}
+
+// copyLagWait is how long a server that lags gets for its next messages, copyLagTries times.
+const (
+	copyLagWait  = time.Second
+	copyLagTries = 5
+)
+
+// read reads the whole copy.
+func (c *scrubbedCopy) read(ctx context.Context, stream jetstream.Stream, kept []Place) error {
+	state := stream.CachedInfo().State
+	c.first = state.FirstSeq
+	if c.at = max(state.FirstSeq, 1) - 1; c.at == 0 {
+		c.digest.Prefix = prefixStart
+	}
+	feed := request.Feed{JS: c.js, Stream: c.stream, Server: c.server}
+	visit := func(m request.Message) (bool, error) {
+		kept = c.visit(m, kept)
+		return c.at < state.LastSeq, nil
+	}
+	err := feed.Each(ctx, c.at, visit)
+	for tries := 0; c.server != "" && err == nil && c.at < state.LastSeq &&
+		tries < copyLagTries; tries++ {
+		if err = request.Pause(ctx, copyLagWait); err == nil {
+			err = feed.Each(ctx, c.at, visit)
+		}
+	}
+	if c.at < state.LastSeq && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
+		c.holes = append(c.holes, Range{event.Position(c.at + 1), event.Position(state.LastSeq)})
 		err = nil
 	}
-	err = errors.Join(err, s.excuse(ctx, info))
-	for _, p := range kept {
-		if p.Position > event.Position(state.LastSeq) {
-			s.Bad = append(s.Bad, fmt.Errorf("%s: the log ends at %d, and was read to %d",
-				p.KeptBy, state.LastSeq, p.Position))
+	return errors.Join(err, c.excuse(ctx, stream))
+}
+
+// visit takes the next message, and returns the places that lie behind it.
+func (c *scrubbedCopy) visit(m request.Message, kept []Place) []Place {
+	if m.Sequence != c.at+1 {
+		c.holes = append(c.holes,
+			Range{event.Position(c.at + 1), event.Position(m.Sequence - 1)})
+		c.digest.Prefix = 0
+	}
+	c.at = m.Sequence
+	c.messages++
+	if c.check != nil {
+		if err := c.check(m.Data()); err != nil {
+			c.bad = append(c.bad, fmt.Errorf("message %d of %s is not what was stored: %w",
+				c.at, c.stream, err))
 		}
 	}
-	return s, err
+	c.digest = digestAfter(c.digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
+		m.Data())
+	return c.compare(kept, event.Position(c.at), c.digest)
 }
 
 // compare holds the places up to a position against the digest there, and returns the others.
-func (s *Scrubbed) compare(kept []Place, at event.Position, digest Digest) []Place {
+func (c *scrubbedCopy) compare(kept []Place, at event.Position, digest Digest) []Place {
 	for len(kept) > 0 && kept[0].Position <= at {
 		p := kept[0]
 		kept = kept[1:]
@@ -82,9 +173,9 @@ func (s *Scrubbed) compare(kept []Place, at event.Position, digest Digest) []Pla
 		case p.Position < at || p.Digest == Digest{}:
 			// the message is gone, or only its position is known
 		case p.Digest.Agrees(digest):
-			s.Kept++
+			c.kept++
 		default:
-			s.Bad = append(s.Bad, fmt.Errorf(
+			c.bad = append(c.bad, fmt.Errorf(
 				"%s: message %d, or one before it, is another one now", p.KeptBy, p.Position))
 		}
 	}
@@ -93,11 +184,11 @@ func (s *Scrubbed) compare(kept []Place, at event.Position, digest Digest) []Pla
 
 // excuse removes the holes that are no damage: messages that are skipped, and those that were
 // removed from the beginning of the stream meanwhile.
-func (s *Scrubbed) excuse(ctx context.Context, stream jetstream.Stream) error {
+func (c *scrubbedCopy) excuse(ctx context.Context, stream jetstream.Stream) error {
 	skipped, err := skippedMessages(stream.CachedInfo().Config)
-	s.Holes = slices.DeleteFunc(s.Holes, skipped.has)
+	c.holes = slices.DeleteFunc(c.holes, skipped.has)
 	if now, failed := stream.Info(ctx); failed == nil {
-		s.Holes = slices.DeleteFunc(s.Holes,
+		c.holes = slices.DeleteFunc(c.holes,
 			func(hole Range) bool { return hole.Last < event.Position(now.State.FirstSeq) })
 	}
 	return err

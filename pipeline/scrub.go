@@ -102,6 +102,10 @@ func (p *Pipeline) damages(ctx context.Context) (faults []error, read uint64, er
 			faults = append(faults, fmt.Errorf("%s: messages %v cannot be read", stream, hole))
 		}
 		faults = append(faults, found.Bad...)
+		if len(found.Unread) > 0 {
+			p.log.Warn("the copies of servers that do not answer were not scrubbed",
+				"stream", stream, "servers", found.Unread)
+		}
 	}
 	return faults, read, nil
 }

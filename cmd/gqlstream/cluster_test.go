@@ -259,6 +259,12 @@ func (r *clusterRun) campaign(first, n int) {
 	}
 	r.report.messages = producer.finish(r.crashRun)
 	r.await(ctx, r.end(ctx))
+	r.drain()
+}
+
+// drain ends the run and lets another one publish what is left.
+func (r *clusterRun) drain() {
+	r.t.Helper()
 	_ = r.process.Process.Kill()
 	<-r.done
 	for tries := 0; ; tries++ {

@@ -188,28 +188,34 @@ func (d *damaging) damage(state, part, kind string, killed bool) string {
 		d.t.Fatalf("no file of %q: %v", part, err)
 	}
 	path := files[d.rand.IntN(len(files))]
+	damageFile(d.t, d.rand, path, kind)
+	return path
+}
+
+// damageFile damages a file at a random place.
+func damageFile(t *testing.T, random *rand.Rand, path, kind string) {
+	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	at := d.rand.IntN(len(data))
+	at := random.IntN(len(data))
 	switch kind {
 	case "bit":
-		data[at] ^= 1 << d.rand.IntN(8)
+		data[at] ^= 1 << random.IntN(8)
 	case "cut":
 		data = data[:at]
 	case "zeros":
 		clear(data[at:min(at+4096, len(data))])
 	case "missing":
 		if err := os.Remove(path); err != nil {
-			d.t.Fatal(err)
+			t.Fatal(err)
 		}
-		return path
+		return
 	}
 	if err := os.WriteFile(path, data, 0o600); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return path
 }
 
 // The broker's checksum of a message does not cover the length of its headers. A scrub must

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
@@ -16,11 +17,12 @@ type scrubCmd struct {
 }
 
 func (*scrubCmd) Help() string {
-	return `Reads the log and the estimates message by message, so that the broker verifies each;
-compares the log with the digests in checkpoints, marks and position files; and verifies every
-checkpoint. Changes nothing, and also works during a run whose broker it can reach. Exits with 1 if
-something is damaged or gone; docs/operations.md explains the repair. With --fill it first computes
-missing records again, from the log, and stores them; no run may publish meanwhile.
+	return `Reads the log and the estimates message by message, from each server that keeps them, so
+that the servers verify each; compares the log with the digests in checkpoints, marks and position
+files; and verifies every checkpoint. Changes nothing, and also works during a run whose broker it
+can reach. Exits with 1 if something is damaged or gone; docs/operations.md explains the repair.
+With --fill it first computes missing records again, from the log, and stores them; no run may
+publish meanwhile.
 
 Examples:
   gqlstream scrub --state gqlstream-state
@@ -96,6 +98,10 @@ func (c *scrubCmd) scrubStreams(
 		}
 		fmt.Fprintf(con.Out, "%s: %d messages from %d on, %d places agree\n",
 			name, found.Messages, found.First, found.Kept)
+		if len(found.Unread) > 0 {
+			fmt.Fprintf(con.Out, "%s: the copies of %s were not read: they do not answer\n",
+				name, strings.Join(found.Unread, ", "))
+		}
 		for _, hole := range found.Holes {
 			fault("%s: messages %v cannot be read", name, hole)
 		}

@@ -19,6 +19,7 @@ const (
 	// interval of the broker's heartbeats; after twice this in silence the feed restarts
 	feedHeartbeat    = 2 * time.Second
 	feedInactiveMax  = 2 * time.Minute // after this the broker drops the consumer
+	feedPlacesMax    = 40              // consumers that are made until one is on the wanted server
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 500 * time.Millisecond
 	eachSilenceMax   = 5 * time.Second // after this Each asks the broker whether there is more
@@ -33,6 +34,7 @@ type Feed struct {
 	Stream   string
 	Subjects []string // none: every message, so that discarded ones are noticed
 	Newest   bool     // at each start, continue with the newest message of each subject
+	Server   string   // the server whose copy is read; empty: one that the broker chooses
 	Last     Message  // newest delivered message; at first the cursor
 
 	// Verify compares the stream with what was read of it, at each start of the feed and before it
@@ -229,7 +231,7 @@ func (f *Feed) Open(ctx context.Context) error {
 		c.OptStartSeq = 0
 	}
 	asking, cancel := Context(ctx, f.JS.Conn())
-	consumer, err := f.JS.CreateConsumer(asking, f.Stream, c)
+	consumer, err := f.consumer(asking, c)
 	cancel()
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", f.Stream, err)
@@ -257,6 +259,26 @@ func (f *Feed) Open(ctx context.Context) error {
 	}
 	f.run = run
 	return nil
+}
+
+// consumer makes a consumer on the wanted server. A cluster places a consumer without copies on any
+// server that keeps the stream, so those on other servers are deleted again.
+func (f *Feed) consumer(
+	ctx context.Context, c jetstream.ConsumerConfig,
+) (made jetstream.Consumer, err error) {
+	for range feedPlacesMax {
+		if made, err = f.JS.CreateConsumer(ctx, f.Stream, c); err != nil || f.Server == "" {
+			return made, err
+		}
+		info := made.CachedInfo()
+		if info.Cluster != nil && info.Cluster.Leader == f.Server {
+			return made, nil
+		}
+		if err := f.JS.DeleteConsumer(ctx, f.Stream, info.Name); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("server %s gets no consumer", f.Server)
 }
 
 // deliver runs in the client's goroutine.

@@ -13,6 +13,24 @@ type Replica struct {
 	Lacks  uint64 // messages between the leader's first and last
 }
 
+// Copies lists the servers that keep a stream and answer, and those that do not answer. A single
+// server has no name.
+func Copies(stream jetstream.Stream) (online, offline []string) {
+	cluster := stream.CachedInfo().Cluster
+	if cluster == nil || stream.CachedInfo().Config.Replicas <= 1 {
+		return []string{""}, nil
+	}
+	online = append(online, cluster.Leader)
+	for _, peer := range cluster.Replicas {
+		if peer.Offline {
+			offline = append(offline, peer.Name)
+			continue
+		}
+		online = append(online, peer.Name)
+	}
+	return online, offline
+}
+
 // replicaWait is how long a lagging server gets to catch up.
 const replicaWait = 2 * time.Second
 
