@@ -122,8 +122,9 @@ fuzz:
 # The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a cluster of
 # three servers with clocks that can be bent and a run on it; GROUPFAULTS of such a cluster and a
 # group; WORKERLOGS that one, two and four workers read; RUBBISH in megabytes; broken HISTORIES of
-# each kind; DAMAGES of stored files; REPLICADAMAGES of one of three copies; FULLDISKS under a live run; POWERCUTS on the file system
-# LAZYFS, a program that .ci/lazyfs builds; SOURCEFAULTS are runs of a broker with random faults;
+# each kind; DAMAGES of stored files; REPLICADAMAGES of one of three copies; FULLDISKS under a live
+# run; POWERCUTS on the file system LAZYFS, a program that .ci/lazyfs builds; SOURCEFAULTS are runs
+# of a broker with random faults;
 # SOAK is the number of events of the soak of the core, SOAKSECONDS the length of that of a run.
 KILLS     ?= 300
 FAULTS    ?= 300
@@ -150,7 +151,8 @@ faults:
 		-count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
 	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) \
 		GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) \
-		GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) GQLSTREAM_REPLICA_DAMAGES=$(REPLICADAMAGES) \
+		GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_DAMAGES=$(DAMAGES) \
+		GQLSTREAM_REPLICA_DAMAGES=$(REPLICADAMAGES) \
 		GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
 		-run '$(CAMPAIGNS)' ./cmd/gqlstream ./ingest
 	GQLSTREAM_LAZYFS=$(LAZYFS) GQLSTREAM_POWERCUTS=$(POWERCUTS) \

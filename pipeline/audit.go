@@ -112,8 +112,8 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	}
 	if p.audits.record(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
 		p.log.Error(
-			"one server's copy of a stream lacks messages; docs/operations.md (Damage on disk) says"+
-				" how the servers copy the stream again", "stream", conf.Name, "server",
+			"one server's copy of a stream lacks messages; docs/operations.md (Damage on disk)"+
+				" says how the servers copy the stream again", "stream", conf.Name, "server",
 			r.Server, "messages", r.Lacks)
 	}
 }

@@ -33,7 +33,7 @@ import (
 const (
 	groupShards = 8
 	// for anything that a test of a group waits for; the machine may be busy
-	groupWaitMax  = 2 * time.Minute
+	groupWaitMax  = 5 * time.Minute
 	groupWorkers  = 2  // that live but for faults, in the short form
 	groupLogFault = 56 // faults in the life of one log: two rounds of them
 )
@@ -51,15 +51,16 @@ group: {shards: 8, copies: %d}
 // groupRun is the life of one log that a group of workers follows.
 type groupRun struct {
 	crashRun
-	nodes   *nodes
-	js      jetstream.JetStream
-	workers []*groupWorker
-	copies  int
-	times   recoveries
-	last    string         // the last fault
-	begun   time.Time      // when it did
-	pending sync.WaitGroup // faults that are not undone yet
-	ill     atomic.Int32   // servers that are silent or cut off
+	nodes    *nodes
+	js       jetstream.JetStream
+	workers  []*groupWorker
+	producer *producer
+	copies   int
+	times    recoveries
+	last     string         // the last fault
+	begun    time.Time      // when it did
+	pending  sync.WaitGroup // faults that are not undone yet
+	ill      atomic.Int32   // servers that are silent or cut off
 }
 
 // groupWorker is a worker with links of its own to all servers.
@@ -517,7 +518,7 @@ func (g *groupRun) campaign(workers, n int) {
 		g.add()
 	}
 	g.wait("the first estimates", func() bool { return slices.Max(g.watermarks()) > 0 })
-	producer := startProducer(g.t.Context(), &g.crashRun)
+	g.producer = startProducer(g.t.Context(), &g.crashRun)
 	var round []groupFault
 	for i := range n {
 		if len(round) == 0 {
@@ -534,11 +535,21 @@ func (g *groupRun) campaign(workers, n int) {
 		return code == exitFine && strings.Contains(out, living) && strings.Contains(out, "\n7 ") &&
 			strings.Contains(out, "PUBLISHED BY")
 	})
-	g.finish(producer)
+	g.finish(g.producer)
+}
+
+// beforeHeld holds the producer after recoveryPatience, until the returned function is called.
+func (g *groupRun) beforeHeld() (release func()) {
+	hold := time.AfterFunc(recoveryPatience, func() { g.producer.held.Store(true) })
+	return func() {
+		hold.Stop()
+		g.producer.held.Store(false)
+	}
 }
 
 // suffer strikes a fault and waits until everything is published that was in the log then.
 func (g *groupRun) suffer(f groupFault) {
+	defer g.beforeHeld()()
 	g.wait("all shards to be estimated by as many as shall", func() bool { return g.covered() })
 	if f.shaken {
 		g.wait("servers that answer", func() bool { return g.ill.Load() == 0 })

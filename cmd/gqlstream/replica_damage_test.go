@@ -98,8 +98,8 @@ func newReplicaRun(t *testing.T, seed uint64) *replicaRun {
 	return r
 }
 
-// publish stores messages and waits until their estimates are published. It returns false if the run
-// has refused the copy that it reads.
+// publish stores messages and waits until their estimates are published. It returns false if the
+// run has refused the copy that it reads.
 func (r *replicaRun) publish(ctx context.Context, messages int) (goesOn bool) {
 	r.t.Helper()
 	for range messages {
