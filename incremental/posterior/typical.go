@@ -24,6 +24,14 @@ const (
 // DrawnWays lists the ways that can be declared.
 var DrawnWays = []Drawn{drawnAtRandom, drawnByClass}
 
+const (
+	// untypicalOdds are the odds, before T is seen, that labels are not typical.
+	untypicalOdds = 0.25
+	// untypicalSpread is the standard deviation of T, beside the error of the labels, if they are
+	// not typical.
+	untypicalSpread = 6.0
+)
+
 // correctionLeast is the correction of a share, as a part of it, below which there is none: it
 // costs a second pass over all vertices.
 const correctionLeast = 1e-3
@@ -33,9 +41,10 @@ const correctionLeast = 1e-3
 // difference of a class between that mean and the mean posterior of the labelled vertices, in
 // standard errors of the latter, the shares of the graph are taken to be
 //
-//	q_G = pi0 + (1 - 1/T²) (q - pi0),   pi0 if T is below 1,
+//	q_G = pi0 + f (q - pi0),
 //
-// with q the adjusted count of the posteriors by the pairs of the labels. T reads both sides as
+// with q the adjusted count of the posteriors by the pairs of the labels, and f from
+// correctionFactor, near 0 for T below 2 and near 1 above 3. T reads both sides as
 // they are predicted now: if opinions have moved since the labels were given, the labelled vertices
 // have moved as others, which does not make them untypical. A posterior is multiplied by q_G/pi0,
 // and a label of class y weighs as much. It reports whether that changes anything.
@@ -127,7 +136,8 @@ func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, corre
 	if !(total(e.Said) > 0) || !(total(open) > 0) {
 		return shares, false
 	}
-	factor := correctionFactor(e.Atypical, drawn)
+	probability, shrinkage := correctionFactor(e.Atypical, drawn)
+	factor := probability * shrinkage
 	cells := &stats.Cells{Z: len(shares), P: open, N: e.Said}
 	for i, q := range adjusted.AdjustedCount(cells, e.Prior) {
 		prior := e.Prior[i]
@@ -144,27 +154,51 @@ func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, corre
 	return shares, true
 }
 
-// correctionFactor returns how far shares are corrected for labels that are not typical; see judge.
-func correctionFactor(atypical float64, drawn Drawn) float64 {
+// correctionFactor returns the two factors of f in judge. The first is the probability that the
+// labels are not typical, given T. Their T is then normal with the variance 1 + untypicalSpread²,
+// else 1. The second is the part of T that is not error if they are not typical. Both are 0 for T
+// below 1, where the difference is less than its error.
+func correctionFactor(atypical float64, drawn Drawn) (probability, shrinkage float64) {
 	switch drawn {
 	case drawnAtRandom:
-		return 0
+		return 0, 0
 	case drawnByClass:
-		return 1
+		return 1, 1
 	}
-	return max(0, 1-1/(atypical*atypical))
+	if atypical <= 1 {
+		return 0, 0
+	}
+	const variance = untypicalSpread * untypicalSpread
+	shrinkage = variance / (1 + variance)
+	against := math.Sqrt(1+variance) / untypicalOdds *
+		math.Exp(-shrinkage*float64(atypical*atypical)/2)
+	return 1 / (1 + against), shrinkage
 }
 
-// correctionNoise returns the covariance of the error of the corrected shares, K x K: f times that
-// of the adjusted count, with f the factor of judge. The error of the adjusted count comes from the
-// mean posteriors of the labels. f is the share of the variance between both that is not noise, so
-// the result is the variance of a normal mean given an observation of it (empirical Bayes).
+// correctionNoise returns the covariance of the error of the corrected shares, K x K. With p and s
+// the factors of correctionFactor, x = q - pi0 the correction of judge, and Cov(q) from the mean
+// posteriors of the labels, it is that of a normal mean given an observation of it (empirical
+// Bayes), and that of not knowing whether there is anything to correct:
+//
+//	p s Cov(q) + p (1 - p) s² x x'
 func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 	k := len(e.Prior)
 	noise := make([]float64, k*k)
-	factor := correctionFactor(e.Atypical, drawn)
+	probability, shrinkage := correctionFactor(e.Atypical, drawn)
+	add := func(factor float64, off []float64) {
+		for i, x := range off {
+			for j, y := range off {
+				noise[i*k+j] += float64(factor * float64(x*y))
+			}
+		}
+	}
 	cells := &stats.Cells{Z: k, P: open, N: e.Said}
 	at := adjusted.AdjustedCount(cells, e.Prior)
+	off := make([]float64, k)
+	for i, q := range at {
+		off[i] = shrinkage * (q - e.Prior[i])
+	}
+	add(probability*(1-probability), off)
 	for class, variance := range e.SaidNoise {
 		moved := append([]float64(nil), open...)
 		for i := range moved {
@@ -176,11 +210,7 @@ func (e *Epoch) correctionNoise(open []float64, drawn Drawn) []float64 {
 		for i := range off {
 			off[i] -= at[i]
 		}
-		for i, x := range off {
-			for j, y := range off {
-				noise[i*k+j] += float64(factor * float64(x*y))
-			}
-		}
+		add(probability*shrinkage, off)
 	}
 	return noise
 }
