@@ -43,12 +43,12 @@ const residualRounding = 1e-12
 
 // readsPosterior reports whether an estimate reads posteriors.
 func (c Config) readsPosterior() bool {
-	for _, o := range c.Estimates {
-		if o.Method == quant.Auto {
-			return true
-		}
+	if c.Classes > pairClassesMax { // posteriors work on pairs of classes
+		return false
 	}
-	return false
+	return slices.ContainsFunc(c.Estimates, func(o quant.Options) bool {
+		return o.Method.ReadsPosterior()
+	})
 }
 
 // newPosteriors computes those of a core that gets warm.

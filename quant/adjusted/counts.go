@@ -10,9 +10,12 @@ import (
 // LabelShare is mlpe: the shares of the calibration labels.
 type LabelShare struct{}
 
-// Answer returns the shares of the labels. Their variances are those of a plain mean and say
-// nothing of bias.
+// Answer returns the shares of the labels, weighed by class where the labels are not typical of the
+// graph. Their variances are those of a mean and of that correction, and say nothing of bias.
 func (LabelShare) Answer(s *stats.Statistics, _ stats.Scaling) *stats.Answer {
+	if s.Posterior.Untypical() {
+		return weighedLabelShare(s)
+	}
 	ans, p, n := stats.Fallback(s).WithVariances(), s.LabelShares(), solve.Sum(s.ClassN)
 	copy(ans.Free, p)
 	ans.Exact = true
@@ -23,6 +26,25 @@ func (LabelShare) Answer(s *stats.Statistics, _ stats.Scaling) *stats.Answer {
 				solve.Square(solve.Delta(a, b)-p[b])
 		}
 	}
+	return ans
+}
+
+// weighedLabelShare is LabelShare for labels that are not typical of the graph.
+func weighedLabelShare(s *stats.Statistics) *stats.Answer {
+	ans, weights := stats.Fallback(s).WithVariances(), s.Posterior.LabelWeights
+	p, n := s.Posterior.WeighShares(s.ClassN), floats.Dot(s.ClassN, weights)
+	copy(ans.Share, p)
+	copy(ans.Free, p)
+	ans.Exact = true
+	for b := range s.K {
+		ans.V[b] = s.Posterior.DrawnNoise(b)
+		for a := range s.K { // of labels of class a in share b
+			ans.Parts[a*s.K+b] = s.ClassSquares()[a] * solve.Square(weights[a]/n) *
+				solve.Square(solve.Delta(a, b)-p[b])
+			ans.V[b] += ans.Parts[a*s.K+b]
+		}
+	}
+	ans.Diagnose = func() stats.Diagnosis { return stats.Diagnosis{Atypical: true} }
 	return ans
 }
 

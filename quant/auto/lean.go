@@ -1,38 +1,9 @@
 package auto
 
 import (
-	"slices"
-
-	"gonum.org/v1/gonum/floats"
-
 	"gqlstream/quant/solve"
 	"gqlstream/quant/stats"
 )
-
-// shareOfLabels returns the shares of calibration labels, which are weighed where they are not
-// typical of the graph.
-func shareOfLabels(p *stats.Posterior, labels []float64) []float64 {
-	shares := slices.Clone(labels)
-	if p.LabelWeights != nil && p.Atypical > stats.AtypicalAbove { // else the labels' own are surer
-		floats.Mul(shares, p.LabelWeights)
-	}
-	solve.ScaleTo(shares, 1/solve.Sum(shares), shares)
-	return shares
-}
-
-// drawnNoise returns the variance in the labels' share of a class because labels were not drawn at
-// random: the error of the correction and, where shareOfLabels does not correct, the square of the
-// correction too.
-func drawnNoise(p *stats.Posterior, class int) float64 {
-	if len(p.PriorNoise) == 0 {
-		return 0
-	}
-	k, noise := len(p.Prior), 0.0
-	if noise = p.PriorNoise[class*k+class]; p.Atypical <= stats.AtypicalAbove {
-		noise += solve.Square(p.Prior[class] * (1 - 1/p.LabelWeights[class]))
-	}
-	return noise
-}
 
 // mixLabels mixes the shares of the calibration labels into ans where the community is more than
 // half of the vertices that the labels were drawn from. If it is a share c of them, the error of
@@ -49,9 +20,9 @@ func (a *estimate) mixLabels(s *stats.Statistics) {
 	odds := (p.Vertices - p.Distinct) / p.Distinct
 	lean := p.LabelGate * (1 - p.Stale) * (1 - odds*odds)
 	a.labelWeight = lean
-	labels, shares := solve.Sum(s.ClassN), shareOfLabels(p, s.ClassN)
+	labels, shares := solve.Sum(s.ClassN), p.WeighShares(s.ClassN)
 	for i, x := range shares {
-		sampling := x*(1-x)*(1/labels+1/p.Distinct) + drawnNoise(p, i)
+		sampling := x*(1-x)*(1/labels+1/p.Distinct) + p.DrawnNoise(i)
 		apart := solve.Square(ans.Share[i] - x)
 		ans.V[i] = (1-lean)*(1-lean)*ans.V[i] + lean*lean*sampling + lean*(1-lean)*apart
 		ans.Share[i] += lean * (x - ans.Share[i])

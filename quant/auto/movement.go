@@ -54,7 +54,7 @@ func leaveLabels(p *stats.Posterior, moved []float64, last *stats.Memory) {
 		return
 	}
 	left := last.ToLabels * (p.Stale - last.Stale) / (1 - last.Stale)
-	for i, x := range shareOfLabels(p, last.Counted) {
+	for i, x := range p.WeighShares(last.Counted) {
 		moved[i] += left * (last.Flow[i] + (1-last.Gamma)*last.Residual[i] - x)
 	}
 }
@@ -70,7 +70,7 @@ func (x *Quantifier) CarryCorrection(
 	if !(last.ToLabels > 0 && solve.Sum(last.Counted) > 0) {
 		return moved
 	}
-	then, now := shareOfLabels(p, last.Counted), shareOfLabels(followed, last.Counted)
+	then, now := p.WeighShares(last.Counted), followed.WeighShares(last.Counted)
 	for i := range moved {
 		moved[i] += last.ToLabels * (now[i] - then[i])
 	}
