@@ -126,6 +126,9 @@ func (s *Store) assertVertices(b *event.Batch) {
 			}
 		}
 		s.members.applyRules(s.attributes, v)
+		if s.except.reads(e.Attributes) && s.except.holds(s.attributes, v) {
+			s.labelling.forget(v)
+		}
 	}
 }
 

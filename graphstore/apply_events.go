@@ -58,7 +58,7 @@ func (s *Store) assertLabels(b *event.Batch) {
 		e := &b.Labels[i]
 		if reason, detail := s.labelling.refuseLabel(e); reason != "" {
 			s.step.refuse(event.KindLabel, i, reason, detail)
-		} else if v, ok := s.subject(event.KindLabel, i, e.Vertex, e.Class != event.NoClass); ok {
+		} else if v, ok := s.evident(event.KindLabel, i, e.Vertex, e.Class != event.NoClass); ok {
 			s.labelling.assertLabel(v, i)
 		}
 	}
@@ -70,10 +70,16 @@ func (s *Store) assertPredictions(b *event.Batch) {
 		e := &b.Predictions[i]
 		if reason, detail := s.labelling.refusePrediction(e); reason != "" {
 			s.step.refuse(event.KindPrediction, i, reason, detail)
-		} else if v, ok := s.subject(event.KindPrediction, i, e.Vertex, e.Units != nil); ok {
+		} else if v, ok := s.evident(event.KindPrediction, i, e.Vertex, e.Units != nil); ok {
 			s.labelling.assertPrediction(&s.step, v, i)
 		}
 	}
+}
+
+// evident is subject for a label or prediction; ok is false also if it is not read.
+func (s *Store) evident(kind event.Kind, i int, id event.ID, present bool) (v Vertex, ok bool) {
+	v, ok = s.subject(kind, i, id, present)
+	return v, ok && !s.except.holds(s.attributes, v)
 }
 
 // assertMembers passes the member events of the batch to the members. Events about a community with

@@ -69,6 +69,7 @@ func (c *Config) Validate() error {
 	want(c.SwitchAt >= 0 && c.SwitchAt <= 1,
 		"models: switch_at is %v, want a share above 0, up to 1",
 		c.SwitchAt)
+	errs = append(errs, validateException(c.Evidence.Except))
 	egos, limits := 0, c.withDefaults().Limits
 	for _, r := range c.Communities {
 		egos += r.egoMembersMax()

@@ -16,7 +16,8 @@ type Derived struct {
 	Units []uint32
 }
 
-// Derive sets or removes predictions of the version DerivedPrefix + name. This is a second change
+// Derive sets or removes predictions of the version DerivedPrefix + name; vertices that
+// EvidenceConfig.Except excepts get none. This is a second change
 // within the step of the last Apply, and Derive returns it. list is sorted by V and not kept. A
 // prediction from an event can only be replaced by another event: Derive panics if asked to change
 // one, or to predict an erased vertex. The result is valid until the next Derive or Apply; the
@@ -40,8 +41,8 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 				d.V))
 		}
 		now := eventPrediction{units: d.Units, version: version}
-		if d.Units == nil {
-			now.version = noVersion
+		if d.Units == nil || s.except.holds(s.attributes, d.V) {
+			now.units, now.version = nil, noVersion
 		}
 		s.labelling.setPrediction(&s.derived, &s.derivedUnits, d.V, now)
 	}

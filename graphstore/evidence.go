@@ -25,6 +25,9 @@ type EvidenceConfig struct {
 	HalfLife time.Duration `yaml:"half_life" json:",omitempty"`
 	// EdgeTTL is the time to live of edges from posts; 0 means edgeTTLDefault, < 0 for ever.
 	EdgeTTL time.Duration `yaml:"edge_ttl" json:",omitempty"`
+	// Except is a rule over attributes; see package rule. Labels and predictions of vertices for
+	// which it holds are not read: they are of another kind than those that are estimated.
+	Except string `yaml:"except" json:",omitempty"`
 }
 
 // ofPosts returns the half-life of posts, 0 for none.

@@ -32,7 +32,9 @@ func (s *Store) assertPosts(b *event.Batch) {
 			continue
 		}
 		author, _ := s.vertex(e.Author)
-		s.labelling.assertPost(&s.step, author, i)
+		if !s.except.holds(s.attributes, author) {
+			s.labelling.assertPost(&s.step, author, i)
+		}
 		end := s.labelling.postEdgeEnd(&s.step, e)
 		for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
 			if other.Given && other.ID != e.Author && end > s.step.clock {

@@ -12,6 +12,7 @@ import (
 // goroutine owns a store; between two of its calls any number may read its View.
 type Store struct {
 	config Config
+	except exception
 	copied bool // see Sections
 
 	parts
@@ -37,7 +38,7 @@ func New(config Config) (*Store, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	s := &Store{config: config, parts: parts{
+	s := &Store{config: config, except: newException(&config.Evidence), parts: parts{
 		ids: newIDs(), attributes: attributes{}, members: newMembers(config.Limits.Memberships, 0),
 		edges: edges{
 			adjacency: newAdjacency(config.hubDegree),

@@ -31,6 +31,9 @@ func dualConfig(seed uint64, classes int) Config {
 		}
 	}
 	config.Classifier = []string{"", "", "", classifier.Name}[seed/2%4]
+	if seed%7 == 3 {
+		config.Evidence.Except = `language == "fr"`
+	}
 	return config
 }
 

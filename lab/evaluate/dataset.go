@@ -44,6 +44,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		Communities: config.Core.Communities,
 		SwitchAt:    config.Core.Models.SwitchAt,
 		LapseAfter:  config.Core.Models.LapseAfter,
+		Evidence:    graphstore.EvidenceConfig{Except: config.Core.Evidence.Except},
 	})
 	if err != nil {
 		return nil, err
