@@ -25,7 +25,7 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 	}{
 		{2, EnginePrimal, []quant.Method{quant.Auto}, 0.6},
 		{2, EngineDual, []quant.Method{quant.Auto}, 0.6},
-		{5, EngineDual, []quant.Method{quant.Auto}, 0.8},
+		{5, EngineDual, []quant.Method{quant.Auto}, 0.85},
 		{3, EnginePrimal, []quant.Method{quant.SISNACC, quant.Diff, quant.ML, quant.PCC}, 0.9},
 	} {
 		name := fmt.Sprintf("%d classes, %s, %v", test.classes, test.engine, test.methods)

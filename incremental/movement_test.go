@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -200,4 +201,64 @@ func TestLabelOfAHubMovesNobody(t *testing.T) {
 		math.Abs(e.Revised[0]) < 0.002 {
 		t.Errorf("moved %v, revised %v", e.Moved, e.Revised)
 	}
+}
+
+// Members who join with predictions of one class move a community at once, and nobody has yet to say
+// the same: the estimate is not behind. Members who change to that class are followed by others.
+func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
+	lag := func(b func(view graphstore.View, c event.Batch) event.Batch) (moved, behind float64) {
+		core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.01, AtLeastEvery: time.Second}})
+		defer core.Close()
+		log := newTown(7, 2, 600, 6)
+		for i := range 12 {
+			batch := log.step
+			if i == 0 {
+				batch = log.start
+			}
+			core.Step(batch())
+		}
+		at := event.Batch{
+			First: log.next, Last: log.next, Time: core.time + 2e9, Emit: true, EmitAll: true,
+		}
+		next := b(core.View(), at)
+		for _, e := range core.Step(&next).Estimates {
+			for i := range e.Moved {
+				if moved = max(moved, math.Abs(e.Moved[i])); len(e.SELag) > 0 {
+					behind = max(behind, e.SELag[i])
+				}
+			}
+		}
+		return moved, behind
+	}
+	units := []uint32{event.One / 20, event.One - event.One/20}
+	joined, behind := lag(func(view graphstore.View, b event.Batch) event.Batch {
+		name := view.CommunityName(0)
+		for i := range 400 {
+			id := event.ID{Name: fmt.Sprintf("bot-%d", i)}
+			b.Predictions = append(b.Predictions, event.Prediction{
+				Vertex: id, Version: view.Versions()[view.Version(0)], Units: units,
+			})
+			b.Members = append(b.Members,
+				event.Member{Community: name, Vertex: id, Multiplicity: 1})
+		}
+		return b
+	})
+	if joined < 0.05 || behind > joined {
+		t.Errorf("bots moved a share by %v, and it is behind by %v", joined, behind)
+	}
+	changed, behindOthers := lag(func(view graphstore.View, b event.Batch) event.Batch {
+		for v := range graphstore.Vertex(300) {
+			if view.Label(v).Class == event.NoClass {
+				b.Predictions = append(b.Predictions, event.Prediction{
+					Vertex: view.ID(v), Version: view.Versions()[view.Version(v)], Units: units,
+				})
+			}
+		}
+		return b
+	})
+	if changed < 0.05 || behindOthers < changed {
+		t.Errorf("people moved a share by %v, and it is behind by %v", changed, behindOthers)
+	}
+	t.Logf("bots move by %.3f and leave %.3f behind, people %.3f and %.3f",
+		joined, behind, changed, behindOthers)
 }

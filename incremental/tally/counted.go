@@ -39,6 +39,21 @@ func (t *Tallies) Counted(id CommunityID) (moved, errors []float64) {
 	return moved, errors
 }
 
+// Composition returns the part of the change that Counted returns from members who joined, left, or
+// were predicted for the first time, K; nil if there is no change.
+func (t *Tallies) Composition(id CommunityID) []float64 {
+	n := t.Known(id).Sum
+	if !(n > 0) {
+		return nil
+	}
+	p := t.each[id].progress
+	part := make([]float64, len(p.Composition))
+	for k, x := range p.Composition {
+		part[k] = x / n
+	}
+	return part
+}
+
 // Unpublished returns the movement of the count that a record did not publish because of rounding.
 // It counts in the next record.
 func (t *Tallies) Unpublished(id CommunityID, published []float64) (left Progress) {
@@ -51,6 +66,7 @@ func (t *Tallies) Unpublished(id CommunityID, published []float64) (left Progres
 		left.Counted[k] -= float64(published[k] * n)
 	}
 	left.Squares = make([]float64, len(published))
+	left.Composition = make([]float64, len(published))
 	return left
 }
 
@@ -83,6 +99,9 @@ func (t *Tallies) noteMovement(c *community, s shift, before, after *state) bool
 		d := beyond(is, k, mean, s.after) - beyond(was, k, mean, s.before)
 		c.progress.Counted[k] += d
 		c.progress.Squares[k] += float64(d * d)
+		if !stays || s.before != s.after {
+			c.progress.Composition[k] += d
+		}
 	}
 	return true
 }
@@ -131,6 +150,7 @@ func (t *Tallies) SetDropped(id CommunityID, members []Vertex) {
 func (p *Progress) start(classes int) {
 	if p.Counted == nil {
 		p.Counted, p.Squares = make([]float64, classes), make([]float64, classes)
+		p.Composition = make([]float64, classes)
 	}
 }
 

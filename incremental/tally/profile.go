@@ -129,6 +129,8 @@ type Progress struct {
 	// K, of the plain count of the predictions; nil: it did not move. See Tallies.Counted
 	Counted []float64 `json:"counted,omitempty"` // by how many members it moved
 	Squares []float64 `json:"squares,omitempty"` // sum of the squares of each member's part
+	// the part of Counted from members that joined, left, or were predicted for the first time
+	Composition []float64 `json:"composition,omitempty"`
 }
 
 // turn counts one change of a member, given its squared multiplicity before and after. A member
