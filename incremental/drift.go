@@ -20,11 +20,11 @@ const lagLeast, lagMost = 1.5, 5.0
 // drift is the recent movement of a community: sums over its records, each with the weight
 // exp(-age/T), where T is the mean age of the members' evidence.
 type drift struct {
-	Drift   []float64  // K: the sum of Moved; nil: none
-	Moment  []float64  // K: of Moved times its age in seconds
-	Counted []float64  // K: of the movement of the plain count
-	Changed []float64  // K: of the part of it by members who changed
-	DriftAt event.Time // log time of the sums
+	Drift        []float64  // K: the sum of Moved; nil: none
+	Moment       []float64  // K: of Moved times its age in seconds
+	DriftCounted []float64  // K: of the movement of the plain count
+	DriftChanged []float64  // K: of the part of it by members who changed
+	DriftAt      event.Time // log time of the sums
 }
 
 // at returns the drift at a later time.
@@ -37,8 +37,8 @@ func (d drift) at(now event.Time, evidence time.Duration) drift {
 	for i, x := range d.Drift {
 		later.Drift = append(later.Drift, float64(left*x))
 		later.Moment = append(later.Moment, float64(left*(d.Moment[i]+float64(past*x))))
-		later.Counted = append(later.Counted, float64(left*d.Counted[i]))
-		later.Changed = append(later.Changed, float64(left*d.Changed[i]))
+		later.DriftCounted = append(later.DriftCounted, float64(left*d.DriftCounted[i]))
+		later.DriftChanged = append(later.DriftChanged, float64(left*d.DriftChanged[i]))
 	}
 	return later
 }
@@ -50,13 +50,13 @@ func (d drift) moved(by, counted, composition []float64) drift {
 	if len(d.Drift) == 0 {
 		sums := make([]float64, 4*len(by))
 		part := func(i int) []float64 { return sums[i*len(by) : (i+1)*len(by) : (i+1)*len(by)] }
-		d.Drift, d.Moment, d.Counted, d.Changed = part(0), part(1), part(2), part(3)
+		d.Drift, d.Moment, d.DriftCounted, d.DriftChanged = part(0), part(1), part(2), part(3)
 	}
 	for i, x := range by {
 		d.Drift[i] += x
 		if len(composition) > 0 {
-			d.Counted[i] += counted[i]
-			d.Changed[i] += counted[i] - composition[i]
+			d.DriftCounted[i] += counted[i]
+			d.DriftChanged[i] += counted[i] - composition[i]
 		}
 	}
 	return d
@@ -82,8 +82,8 @@ func (d drift) lag(evidence time.Duration) []float64 {
 // part in the movement of the count, 1 if the count did not move. Others who joined, left, or were
 // predicted for the first time are no sign that members have changed and not said so yet.
 func (d drift) byChange(class int) float64 {
-	changed := math.Abs(d.Changed[class])
-	if all := max(changed, math.Abs(d.Counted[class])); all > 0 {
+	changed := math.Abs(d.DriftChanged[class])
+	if all := max(changed, math.Abs(d.DriftCounted[class])); all > 0 {
 		return changed / all
 	}
 	return 1
