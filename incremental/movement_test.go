@@ -203,11 +203,12 @@ func TestLabelOfAHubMovesNobody(t *testing.T) {
 	}
 }
 
-// Members who join with predictions of one class move a community at once, and nobody has yet to say
-// the same: the estimate is not behind. Members who change to that class are followed by others.
+// Members who join with predictions of one class move a community at once, and nobody has yet to
+// say the same: the estimate is not behind. Members who change to it are followed by others.
 func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
 	lag := func(b func(view graphstore.View, c event.Batch) event.Batch) (moved, behind float64) {
-		core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.01, AtLeastEvery: time.Second}})
+		emit := Emit{Threshold: 0.01, AtLeastEvery: time.Second}
+		core := newCore(t, Config{Classes: 2, Emit: emit})
 		defer core.Close()
 		log := newTown(7, 2, 600, 6)
 		for i := range 12 {

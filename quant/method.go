@@ -121,8 +121,8 @@ func (m Method) Needs() (softPair, hard, hardPair bool) {
 	return reads == pairCells, reads == hardCells, reads == hardPairCells
 }
 
-// ReadsPosterior reports whether the method reads posteriors: auto does, and the methods that rest on
-// the shares of classes among the labels, to correct labels that are not typical of the graph.
+// ReadsPosterior reports whether the method reads posteriors: auto does, and the methods that rest
+// on the shares of classes among the labels, to correct labels that are not typical of the graph.
 func (m Method) ReadsPosterior() bool { return m == Auto || m == MLPE || m == Diff }
 
 // WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.

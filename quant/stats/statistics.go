@@ -69,8 +69,8 @@ type Statistics struct {
 	// Audit holds the audit labels among the members; nil: there are none.
 	Audit *Audit
 
-	// Posterior is needed by auto where there is a calibration label. Methods that rest on the shares
-	// of the labels' classes read it to learn whether the labels are typical of the graph.
+	// Posterior is needed by auto where there is a calibration label. Methods that rest on the
+	// shares of the labels' classes read it to learn whether these are typical of the graph.
 	Posterior *Posterior
 }
 
