@@ -111,7 +111,7 @@ var errMixedColumns = errors.New(
 func (c *columns) check(names []string) error {
 	missing := c.unfilled()
 	if c.kind.Predicts() && len(missing) == 0 {
-		if c.highest == 0 && !c.has(c.slot("class")) && !c.has(c.slot("probabilities")) {
+		if c.lacksProbabilities() {
 			return c.noProbabilities(names)
 		}
 		if c.numbered && c.called {

@@ -2,8 +2,10 @@ package files
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,8 +156,8 @@ func (c *columns) noProbabilities(names []string) error {
 		}
 		advice = "if they are the classes, name them so: --map " + strings.Join(maps, ",")
 	}
-	return fmt.Errorf(`no column "p0", "p1", ... or "class" for %v rows: the file has %s; %s`,
-		c.kind, listNames(names), advice)
+	return columnsError(fmt.Sprintf("no column %s for %v rows: the file has %s; %s",
+		noProbabilityColumns, c.kind, listNames(names), advice))
 }
 
 // commonPrefix returns the length of what names such as prob_left and prob_right have in common up
@@ -188,11 +190,53 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// noProbabilityColumns are our names of the columns of predictions, quoted.
+const noProbabilityColumns = `"p0", "p1", ... or "class"`
+
+// lacksProbabilities reports whether a file of predictions has no column of them.
+func (c *columns) lacksProbabilities() bool {
+	return c.kind.Predicts() && c.highest == 0 &&
+		!c.has(c.slot("class")) && !c.has(c.slot("probabilities"))
+}
+
+// columnsError is the error of a file without required columns.
+type columnsError string
+
+func (e columnsError) Error() string { return string(e) }
+
+// withOtherColumns returns the error of the first file that could not be opened. If it lacks
+// columns, the errors of all other files that do follow, so that one try names them all.
+func (c *Config) withOtherColumns(first error) error {
+	lacks := columnsError("")
+	if !errors.As(first, &lacks) {
+		return first
+	}
+	errs, unknown := []error{first}, *c
+	unknown.Classes = event.ClassSet{}
+	for _, input := range c.Inputs {
+		if info, err := os.Stat(input.Path); err != nil || !info.Mode().IsRegular() {
+			continue // a pipe is read once
+		}
+		file, err := openStream(input, &unknown, nil)
+		if err == nil {
+			err = file.file.Close()
+		}
+		if errors.As(err, &lacks) && err.Error() != first.Error() {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // noColumns returns the error about a file without required columns, or without a line of names.
 func (c *columns) noColumns(missing, names []string) error {
 	var maps, order []string
 	for _, name := range missing {
 		maps = append(maps, strings.Trim(name, `"`)+"=COLUMN")
+	}
+	if c.lacksProbabilities() {
+		missing = append(slices.Clone(missing), noProbabilityColumns)
+		maps = append(maps, classPrefix+"CLASS=COLUMN")
 	}
 	for _, known := range c.known {
 		if known.Required {
@@ -214,8 +258,8 @@ func (c *columns) noColumns(missing, names []string) error {
 			advice += "; if line 1 is data, --columns " + strings.Join(order, ",")
 		}
 	}
-	return fmt.Errorf("no column %s for %v rows: the file has %s; %s",
-		strings.Join(missing, ", "), c.kind, listNames(names), advice)
+	return columnsError(fmt.Sprintf("no column %s for %v rows: the file has %s; %s",
+		strings.Join(missing, ", "), c.kind, listNames(names), advice))
 }
 
 // answers returns advice for posts that are given as edges, or "".

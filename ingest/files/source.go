@@ -122,7 +122,7 @@ func NewSource(config Config) (*Source, error) {
 	if config.Classes.K() == 0 {
 		classes, err := inferClasses(&config)
 		if err != nil {
-			return nil, err
+			return nil, config.withOtherColumns(err)
 		}
 		config.Classes = classes
 	}
@@ -148,7 +148,7 @@ func NewSource(config Config) (*Source, error) {
 		in, err := s.open(input)
 		if err != nil {
 			s.Close()
-			return nil, err
+			return nil, config.withOtherColumns(err)
 		}
 		s.inputs = append(s.inputs, in)
 	}
