@@ -172,7 +172,8 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 // ErrNoSpace is matched by the error of a broker that refused a message because the log, or the
 // whole store, is full. Stored messages are not affected.
 var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
-	" or free space for the broker")
+	" or free space for the broker (the embedded server notices that a volume has grown when it" +
+	" starts again)")
 
 // Error codes of clusters.
 const (

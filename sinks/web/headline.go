@@ -126,7 +126,8 @@ func waitingFor(sink request.State) string {
 	low := strings.ToLower(sink.Reason)
 	if strings.Contains(low, "no space") || strings.Contains(low, "insufficient") ||
 		strings.Contains(low, "resource") || strings.Contains(low, "maximum bytes") {
-		text += " The disk or a limit of the stream is full: free space, or raise the limit."
+		text += " The disk or a limit of the stream is full: free space, or raise the limit. " +
+			"The embedded server notices a grown volume at its next start."
 	}
 	return text + " The estimates stand still; no event is lost."
 }
