@@ -21,7 +21,8 @@ import (
 )
 
 type watchCmd struct {
-	URL       string        `name:"url" aliases:"http" default:"http://127.0.0.1:8090" help:"${watch_url}"`
+	URL string `name:"url" aliases:"http" default:"http://127.0.0.1:8090" help:"${watch_url}"`
+
 	TokenFile string        `type:"existingfile" placeholder:"FILE" help:"${watch_token_file}"`
 	Filter    string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
 	Flagged   bool          `help:"Only communities with a flag."`

@@ -34,7 +34,8 @@ func TestAnswersGoToInboxesAlone(t *testing.T) {
 	} {
 		for _, reply := range []string{
 			"gql.skip.11", "gql.control", "gqlest.shard.0", "gqlest.estimate.b.auto", "gqlq.edge",
-			"gqlest.alert.x.y", "$KV.gql_estimates.b.auto", "_INBOXES.x", "x._INBOX.y", "gqlest.query.none",
+			"gqlest.alert.x.y", "$KV.gql_estimates.b.auto", "_INBOXES.x", "x._INBOX.y",
+			"gqlest.query.none",
 		} {
 			if err := client.PublishRequest(question, reply, nil); err != nil {
 				t.Fatal(err)
