@@ -35,7 +35,7 @@ func (d *damaging) compareWithReplay(what, state string, code int, said string) 
 	if code == exitFine && !logIn { // nothing was skipped or accepted: compare all records
 		after = 1
 	}
-	d.publish(state, 5)
+	d.publish(state, 20) // some are refused, and a few may move nothing
 	output := filepath.Join(d.t.TempDir(), "again.ndjson")
 	mustRun(d.t, append(d.start(state), "--output", output)...)
 	text, err := os.ReadFile(output)

@@ -80,7 +80,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	r.hangUp(
 		ctx,
 		strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1),
-		"decides other results",
+		"changes results, so the log must be read again",
 	)
 	r.hangUp(
 		ctx,

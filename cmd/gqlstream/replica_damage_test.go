@@ -180,9 +180,17 @@ func (r *replicaRun) try(i int) string {
 	return fmt.Sprintf("%s, led %v, %s, %s", stream, leads, kind, outcome)
 }
 
+// scrub scrubs, and again while a stream has no leader: that is not damage.
 func (r *replicaRun) scrub() (code int, out, said string) {
-	return runCommand("scrub", "--config", r.config, "--state", r.dir, "--nats",
-		r.nodes.urls((*node).doorAddress))
+	for range 30 {
+		code, out, said = runCommand("scrub", "--config", r.config, "--state", r.dir, "--nats",
+			r.nodes.urls((*node).doorAddress))
+		if !strings.Contains(said, "no responders") {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	return code, out, said
 }
 
 // damage damages a file with messages of a stream on a server that has ended, and returns its name.

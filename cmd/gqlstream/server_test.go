@@ -57,7 +57,7 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		"group nobody --config " + conf:                   "nobody",
 		"group nobody": "no server; give --nats URL, or " +
 			"--config FILE with nats.url",
-		"publish --note hello --nats x --prefix a.b": `prefix "a.b"`,
+		"publish --note hello --nats x --prefix a.b": `nats.prefix: "a.b"`,
 	} {
 		if code, out, said := runCommand(strings.Fields(line)...); code == exitFine ||
 			!strings.Contains(said, want) {

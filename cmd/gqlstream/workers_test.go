@@ -406,7 +406,7 @@ func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 	out, _ := mustRun(t, "purge", "--state", state, "--nats", settings.NATS.URL)
 	if !strings.Contains(
 		out,
-		"a worker of the group in object bucket gql_group_g_state may go on from there",
+		"a worker of the group may start from object bucket gql_group_g_state",
 	) {
 		t.Errorf("seed %d: what purge says:\n%s", g.seed, out)
 	}
