@@ -11,6 +11,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
 )
 
 // A core restored from a checkpoint anywhere in a history must go on with the same
@@ -30,6 +31,22 @@ func TestRestoredCoreContinuesBitForBit(t *testing.T) {
 			crowded(&config, seed)
 		}
 		restarts{batches: 20, every: 4}.leaveNoTrace(t, seed, stream, config)
+	}
+}
+
+// The same with the methods of a usual run, which share one dual, over longer histories.
+func TestRestoredDualContinuesBitForBit(t *testing.T) {
+	for seed := range uint64(60) {
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0,
+			Posts: seed%5 == 0, Audits: seed%2 == 0,
+		})
+		config := withRules(seed, Config{
+			Classes:   stream.Config.Classes,
+			Estimates: optionsOf(quant.Auto, quant.PCC, quant.MLPE),
+			Windows:   windowsOf(seed),
+		})
+		restarts{batches: 40, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 }
 

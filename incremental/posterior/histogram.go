@@ -193,6 +193,9 @@ func (n *inside) move(was, is []membership, k *kept, open, mass uint16) {
 	for _, m := range was {
 		n.histograms[m.Community].count(*k, m.Multiplicity, true)
 	}
+	if k.cell == 0 {
+		return // a vertex without a posterior counts nowhere
+	}
 	k.open, k.mass = open, mass
 	for _, m := range is {
 		n.histograms[m.Community].count(*k, m.Multiplicity, false)
