@@ -187,6 +187,22 @@ func (l *labelling) AgeStep() event.Time {
 	return max(1, event.Time(l.config.Evidence.ofPosts()/8))
 }
 
+// compactAge notes that no evidence ages if there is none left that does, as after a restart.
+func (l *labelling) compactAge() {
+	if !l.ages {
+		return
+	}
+	l.ages = false
+	for v := range l.version.data {
+		if l.noteAge(l.evidence.at(Vertex(v))); l.ages {
+			return
+		}
+		if l.models.incoming != noVersion {
+			l.noteAge(l.models.evidence.at(Vertex(v)))
+		}
+	}
+}
+
 // noteAge notes whether evidence ages.
 func (l *labelling) noteAge(e Evidence) {
 	if e.Weight > 0 && e.Epoch != ageless && l.config.Evidence.ofPosts() > 0 {

@@ -77,6 +77,7 @@ func (s *Store) Release() { s.parts = parts{} }
 func (s *Store) Compact() {
 	s.edges.compact()
 	s.attributes.compact()
+	s.labelling.compactAge()
 	s.members.vertices = nil
 	s.members.multiplicities = nil // as long as the largest changed community
 }

@@ -181,6 +181,7 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	every := c.config.CompactEvery
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
 		c.store.Compact()
+		c.age(c.store.View())
 		if c.warm() {
 			c.flush(c.store.View())
 			c.tallies.TouchUnpublished()

@@ -34,9 +34,13 @@ func TestRestoredCoreContinuesBitForBit(t *testing.T) {
 	}
 }
 
-// The same with the methods of a usual run, which share one dual, over longer histories.
+// The same with the methods of a usual run, which share one dual, over longer histories. In that of
+// the last seed the only posts end before a checkpoint, after which no evidence ages any more.
 func TestRestoredDualContinuesBitForBit(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(61) {
+		if seed == 60 {
+			seed = 595
+		}
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0,
 			Posts: seed%5 == 0, Audits: seed%2 == 0,
