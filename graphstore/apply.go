@@ -38,7 +38,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	return d, s.step.refused
 }
 
-// reset empties the step and the per-batch state of the parts.
+// resetBatch empties the step and the per-batch state of the parts.
 func (s *Store) resetBatch(b *event.Batch) {
 	s.step.reset(b)
 	s.step.delta.FirstVertex = Vertex(s.ids.len())

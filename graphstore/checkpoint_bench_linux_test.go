@@ -1,38 +1,23 @@
 package graphstore
 
 import (
-	"bufio"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"gqlstream/ingest/event"
 )
 
-// peakBytes returns the most memory that was resident since the last call, and begins anew.
+// peakBytes returns the largest resident memory since the last call.
 func peakBytes(tb testing.TB) int {
-	file, err := os.Open("/proc/self/status")
-	if err != nil {
-		tb.Skip("resident memory is read from /proc: ", err)
-	}
-	defer file.Close()
-	peak := 0
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, is := strings.CutPrefix(lines.Text(), "VmHWM:"); is {
-			if _, err := fmt.Sscan(text, &peak); err != nil {
-				tb.Fatal(err)
-			}
-		}
-	}
+	peak := statusBytes(tb, "VmHWM:")
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		tb.Fatal(err)
 	}
-	return peak << 10
+	return peak
 }
 
 // checkpointTraffic makes batches of edges that begin and end between random vertices.

@@ -15,15 +15,18 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// residentBytes returns VmRSS of this process, as Linux tells it.
-func residentBytes(tb testing.TB) int {
+// residentBytes returns the resident memory of this process.
+func residentBytes(tb testing.TB) int { return statusBytes(tb, "VmRSS:") }
+
+// statusBytes returns a figure of /proc/self/status in bytes.
+func statusBytes(tb testing.TB, name string) int {
 	file, err := os.Open("/proc/self/status")
 	if err != nil {
-		tb.Skip("resident memory is read from /proc: ", err)
+		tb.Skip("memory is read from /proc: ", err)
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, is := strings.CutPrefix(lines.Text(), "VmRSS:"); is {
+		if text, is := strings.CutPrefix(lines.Text(), name); is {
 			kib := 0
 			if _, err := fmt.Sscan(text, &kib); err != nil {
 				tb.Fatal(err)
@@ -31,7 +34,7 @@ func residentBytes(tb testing.TB) int {
 			return kib << 10
 		}
 	}
-	tb.Fatal("no VmRSS")
+	tb.Fatal("/proc/self/status has no ", name)
 	return 0
 }
 

@@ -54,7 +54,7 @@ func (d drift) moved(by, counted, composition []float64) drift {
 	}
 	for i, x := range by {
 		d.Drift[i] += x
-		if len(composition) > 0 {
+		if len(counted) > 0 && len(composition) > 0 {
 			d.DriftCounted[i] += counted[i]
 			d.DriftChanged[i] += counted[i] - composition[i]
 		}

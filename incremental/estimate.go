@@ -222,8 +222,8 @@ func (c *Core) solve(
 		snapshots[i] = solver.Snapshot()
 		solver.Divide(&records[i], read.Statistics, options, before, turnover)
 		if options.Method == quant.Auto {
-			counted, _ := c.tallies.Counted(id)
-			drifts[i] = drifts[i].moved(records[i].Moved, counted, c.tallies.Composition(id))
+			drifts[i] = drifts[i].moved(
+				records[i].Moved, records[i].Counted, c.tallies.Composition(id))
 			solver.Widen(&records[i], read.Statistics, options, drifts[i].lag(evidence))
 		}
 		c.addAges(&records[i], id, view, options)

@@ -51,20 +51,23 @@ func TestRecordsDivideTheirChange(t *testing.T) {
 	}
 }
 
+// settle lets a core read twelve steps of a town, which it returns.
+func settle(core *Core) *town {
+	log := newTown(7, 2, 600, 6)
+	core.Step(log.start())
+	for range 11 {
+		core.Step(log.step())
+	}
+	return log
+}
+
 // Members who change their predictions must move a community. A hundred labels at once,
 // from which auto learns that predictions are useless, must revise it: they move it only as
 // far as the posteriors of neighbours of a label change.
 func TestLabelsReviseAndPredictionsMove(t *testing.T) {
 	core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: 0.01, AtLeastEvery: time.Second}})
 	defer core.Close()
-	log := newTown(7, 2, 600, 6)
-	for i := range 12 {
-		b := log.step
-		if i == 0 {
-			b = log.start
-		}
-		core.Step(b())
-	}
+	log := settle(core)
 	view, at := core.View(), log.next
 	largest := func(b *event.Batch) (moved, revised float64) {
 		b.First, b.Last, b.Time, b.Emit, b.EmitAll = at, at, core.time+2e9, true, true
@@ -210,14 +213,7 @@ func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
 		emit := Emit{Threshold: 0.01, AtLeastEvery: time.Second}
 		core := newCore(t, Config{Classes: 2, Emit: emit})
 		defer core.Close()
-		log := newTown(7, 2, 600, 6)
-		for i := range 12 {
-			batch := log.step
-			if i == 0 {
-				batch = log.start
-			}
-			core.Step(batch())
-		}
+		log := settle(core)
 		at := event.Batch{
 			First: log.next, Last: log.next, Time: core.time + 2e9, Emit: true, EmitAll: true,
 		}

@@ -25,11 +25,11 @@ const (
 var DrawnWays = []Drawn{drawnAtRandom, drawnByClass}
 
 const (
-	// untypicalOdds are the odds, before T is seen, that labels are not typical.
-	untypicalOdds = 0.25
-	// untypicalSpread is the standard deviation of T, beside the error of the labels, if they are
+	// atypicalOdds are the odds, before T is seen, that labels are not typical.
+	atypicalOdds = 0.25
+	// atypicalSpread is the standard deviation of T, beside the error of the labels, if they are
 	// not typical.
-	untypicalSpread = 6.0
+	atypicalSpread = 6.0
 )
 
 // correctionLeast is the correction of a share, as a part of it, below which there is none: it
@@ -155,7 +155,7 @@ func (e *Epoch) correction(open []float64, drawn Drawn) (shares []float64, corre
 }
 
 // correctionFactor returns the two factors of f in judge. The first is the probability that the
-// labels are not typical, given T. Their T is then normal with the variance 1 + untypicalSpread²,
+// labels are not typical, given T. Their T is then normal with the variance 1 + atypicalSpread²,
 // else 1. The second is the part of T that is not error if they are not typical. Both are 0 for T
 // below 1, where the difference is less than its error.
 func correctionFactor(atypical float64, drawn Drawn) (probability, shrinkage float64) {
@@ -168,9 +168,9 @@ func correctionFactor(atypical float64, drawn Drawn) (probability, shrinkage flo
 	if atypical <= 1 {
 		return 0, 0
 	}
-	const variance = untypicalSpread * untypicalSpread
+	const variance = atypicalSpread * atypicalSpread
 	shrinkage = variance / (1 + variance)
-	against := math.Sqrt(1+variance) / untypicalOdds *
+	against := math.Sqrt(1+variance) / atypicalOdds *
 		math.Exp(-shrinkage*float64(atypical*atypical)/2)
 	return 1 / (1 + against), shrinkage
 }

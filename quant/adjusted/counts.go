@@ -13,7 +13,7 @@ type LabelShare struct{}
 // Answer returns the shares of the labels, weighed by class where the labels are not typical of the
 // graph. Their variances are those of a mean and of that correction, and say nothing of bias.
 func (LabelShare) Answer(s *stats.Statistics, _ stats.Scaling) *stats.Answer {
-	if s.Posterior.Untypical() {
+	if s.Posterior.LabelsAtypical() {
 		return weighedLabelShare(s)
 	}
 	ans, p, n := stats.Fallback(s).WithVariances(), s.LabelShares(), solve.Sum(s.ClassN)

@@ -12,7 +12,7 @@ type Diff struct{}
 func (Diff) Answer(s *stats.Statistics, by stats.Scaling) *stats.Answer {
 	ans := difference(s, by.Weights(s))
 	ans.Diagnose = func() (d stats.Diagnosis) {
-		d.Disputed, d.Atypical = disputed(s), s.Posterior.Untypical()
+		d.Disputed, d.Atypical = disputed(s), s.Posterior.LabelsAtypical()
 		return d
 	}
 	return ans
@@ -36,7 +36,7 @@ func difference(s *stats.Statistics, weights stats.Weighting) *stats.Answer {
 		copy(ans.Free, ans.Share)
 		return ans
 	}
-	byClass := classWeights(s)
+	byClass := s.Posterior.ClassWeights(s.K)
 	for a, i := range m.class {
 		m.mass[a] *= byClass[i]
 	}
@@ -53,18 +53,6 @@ func difference(s *stats.Statistics, weights stats.Weighting) *stats.Answer {
 	solve.Axpy(ans.Free, 1, d)
 	solve.ProjectSimplex(ans.Share, ans.Free)
 	return ans
-}
-
-// classWeights returns by how much a label of each class weighs in diff, K.
-func classWeights(s *stats.Statistics) []float64 {
-	if s.Posterior.Untypical() {
-		return s.Posterior.LabelWeights
-	}
-	weights := make([]float64, s.K)
-	for i := range weights {
-		weights[i] = 1
-	}
-	return weights
 }
 
 // residuals sets the variances: that of d, that of the members' own residuals, and that of the
@@ -91,7 +79,7 @@ func (m *confusion) residuals(
 		}
 	}
 	solve.Axpy(ans.V, 1/s.Sample(), ans.Member)
-	if s.Posterior.Untypical() {
+	if s.Posterior.LabelsAtypical() {
 		m.addDrawnNoise(ans.V, s.Posterior)
 	}
 }

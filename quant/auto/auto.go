@@ -98,7 +98,7 @@ func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 // beyond their errors.
 func (e *estimate) diagnose(p *stats.Posterior) stats.Diagnosis {
 	d := stats.Diagnosis{
-		Clustered: p.LabelGate < clusteredBelow, Atypical: p.Untypical(),
+		Clustered: p.LabelGate < clusteredBelow, Atypical: p.LabelsAtypical(),
 	}
 	away := e.reading.away(e.residual)
 	z := solve.Bonferroni(stats.ShiftConfidence, len(away))

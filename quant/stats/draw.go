@@ -8,10 +8,19 @@ import (
 	"gqlstream/quant/solve"
 )
 
-// Untypical reports whether the calibration labels are so far from typical of the graph that
+// LabelsAtypical reports whether the calibration labels are so far from typical of the graph that
 // methods which rest on the shares of their classes correct them.
-func (p *Posterior) Untypical() bool {
+func (p *Posterior) LabelsAtypical() bool {
 	return p != nil && p.LabelWeights != nil && p.Atypical > AtypicalAbove
+}
+
+// ClassWeights returns by how much a label of each of K classes weighs: one, unless the labels are
+// atypical.
+func (p *Posterior) ClassWeights(k int) []float64 {
+	if p.LabelsAtypical() {
+		return p.LabelWeights
+	}
+	return slices.Repeat([]float64{1}, k)
 }
 
 // WeighShares returns shares of calibration labels, K, as they would be if these were typical of
@@ -19,7 +28,7 @@ func (p *Posterior) Untypical() bool {
 // AtypicalAbove they stay, since the labels' own shares are surer than the correction.
 func (p *Posterior) WeighShares(shares []float64) []float64 {
 	weighed := slices.Clone(shares)
-	if p.Untypical() {
+	if p.LabelsAtypical() {
 		floats.Mul(weighed, p.LabelWeights)
 	}
 	solve.ScaleTo(weighed, 1/solve.Sum(weighed), weighed)
