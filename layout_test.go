@@ -147,7 +147,7 @@ var mayImport = map[string][]string{
 		"quant/stats",
 		"internal/tables",
 	},
-	"examples/python":   {}, // tests only
+	"python":            {}, // tests only
 	"examples/cluster":  {}, // tests only
 	"examples/bluesky":  {}, // to be copied: only its tests use ours
 	"examples/producer": {}, // to be copied: only its tests use ours

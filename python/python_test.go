@@ -1,6 +1,6 @@
 //go:build python
 
-// Package python holds the test of the Python examples, which are not Go.
+// Package python holds the test of the Python package, which is not Go.
 package python
 
 import (
@@ -43,7 +43,7 @@ func startRun(t *testing.T) (program, server, page string) {
 	t.Helper()
 	dir := t.TempDir()
 	program = filepath.Join(dir, "gqlstream")
-	output(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../../cmd/gqlstream")
+	output(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../cmd/gqlstream")
 	command := exec.Command(
 		program, "run", "--state", filepath.Join(dir, "state"), "--classes", "left,right",
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
@@ -81,7 +81,7 @@ func startRun(t *testing.T) (program, server, page string) {
 		for lines.Scan() {
 		}
 	}()
-	data := filepath.Join("..", "data")
+	data := filepath.Join("..", "examples", "data")
 	output(
 		t, nil, program, "publish", "--classes", "left,right", "--nats", server, "--edges",
 		filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),

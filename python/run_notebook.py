@@ -1,7 +1,7 @@
 """Runs the cells of a notebook from top to bottom and writes their outputs into it.
 
     pip install nbclient ipykernel
-    python examples/python/run_notebook.py examples/python/notebook.ipynb result.ipynb
+    python python/run_notebook.py python/notebook.ipynb result.ipynb
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 """Estimates as pandas data frames, and predictions or posts of your own model back into the stream.
 
-    pip install ./examples/python
+    pip install ./python
     gqlstream run --classes left,right --listen 127.0.0.1:4222
     python -m gqlstream nats://127.0.0.1:4222 http://127.0.0.1:8090
 
