@@ -14,7 +14,7 @@ FROM scratch
 ARG VERSION=devel
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="gqlstream" \
-      org.opencontainers.image.description="Label prevalence of communities, current while their graph changes" \
+      org.opencontainers.image.description="Shares of opinions in communities of a changing graph" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
@@ -22,7 +22,8 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /gqlstream /gqlstream
 COPY --from=build --chown=65532:65532 /state /state
 USER 65532:65532
-# Checkpoints, and the log itself without an outside server. Without a volume it ends with the container.
+# Checkpoints, and the log itself without an outside server. Without a volume it ends with the
+# container.
 VOLUME /state
 EXPOSE 8090
 # Asks the page of /etc/gqlstream/gqlstream.yaml, or of 127.0.0.1:8090.

@@ -68,7 +68,8 @@ async def read(nc, stream, subject):
             frames.append(pa.ipc.open_stream(data).read_pandas())
         else:  # one event, an array of them, or one a line
             text = data.decode().strip()
-            frames.append(pd.DataFrame(json.loads(text) if text[0] == "[" else map(json.loads, text.split("\n"))))
+            rows = json.loads(text) if text[0] == "[" else map(json.loads, text.split("\n"))
+            frames.append(pd.DataFrame(rows))
     await tail.unsubscribe()
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -78,37 +79,48 @@ async def publish(nc, kind, frame):
     run, table = uuid.uuid4(), pa.Table.from_pandas(frame, preserve_index=False)
     if "probabilities" in frame:
         fixed = pa.list_(pa.float64(), len(frame["probabilities"].iloc[0]))
-        table = table.set_column(frame.columns.get_loc("probabilities"), "probabilities", table["probabilities"].cast(fixed))
+        column = frame.columns.get_loc("probabilities")
+        values = table["probabilities"].cast(fixed)
+        table = table.set_column(column, "probabilities", values)
     for i in range(0, len(table), 4000):
         with pa.ipc.new_stream(sink := pa.BufferOutputStream(), table.schema) as writer:
             writer.write_table(table[i : i + 4000])
         # Returns when the events are stored. The id makes a message that is sent again harmless.
-        headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Nats-Msg-Id": f"{run}/{i}"}
+        content = "application/vnd.apache.arrow.stream"
+        headers = {"Content-Type": content, "Nats-Msg-Id": f"{run}/{i}"}
         await nc.jetstream().publish(f"gql.{kind}", sink.getvalue().to_pybytes(), headers=headers)
 
 
 def posts(frame, model):
-    """Posts of a collector as events for publish(nc, "post", ...): who said it, when, what the model says of each text,
-    and whom it answers or repeats. frame has the columns author, time and text, and may have reply_to and repost_of."""
+    """Makes events for publish(nc, "post", ...) from the posts of a collector.
+
+    frame has the columns author, time and text, and may have reply_to, repost_of and id. model
+    returns the class probabilities of each text."""
     fields = [name for name in ["author", "time", "reply_to", "repost_of", "id"] if name in frame]
     return frame[fields].assign(probabilities=[list(p) for p in model(frame["text"])])
 
 
 def votes(edges, labels, classes):
-    """A small model to replace by yours: the labels of a vertex's neighbours, and half a vote for each class."""
-    edges = pd.concat([edges[["src", "dst"]], edges[["dst", "src"]].set_axis(["src", "dst"], axis=1)])
-    named = labels[["vertex", "class"]].replace({"class": dict(enumerate(classes))})  # an index may stand for a name
+    """Replace this small model by yours. It counts the labels of a vertex's neighbours, and half a
+    vote for each class."""
+    reverse = edges[["dst", "src"]].set_axis(["src", "dst"], axis=1)
+    edges = pd.concat([edges[["src", "dst"]], reverse])
+    # A class is a name or an index.
+    named = labels[["vertex", "class"]].replace({"class": dict(enumerate(classes))})
     seen = edges.merge(named, left_on="dst", right_on="vertex")
-    p = pd.crosstab(seen["src"], seen["class"]).reindex(index=edges["src"].unique(), columns=classes, fill_value=0) + 0.5
+    p = pd.crosstab(seen["src"], seen["class"])
+    p = p.reindex(index=edges["src"].unique(), columns=classes, fill_value=0) + 0.5
     p = p.div(p.sum(axis=1), axis=0)
-    return pd.DataFrame({"vertex": p.index, "probabilities": p.to_numpy().tolist(), "version": "votes-1"})
+    votes = {"vertex": p.index, "probabilities": p.to_numpy().tolist()}
+    return pd.DataFrame({**votes, "version": "votes-1"})
 
 
 async def main(server, page):
     nc = await nats.connect(server)
     print(latest(page).to_string())
     edges, labels = await read(nc, "GQL", "gql.edge"), await read(nc, "GQL", "gql.label")
-    train = labels.sample(frac=0.5, random_state=1)  # labels that make a model must not judge it: they change their role
+    # Labels that make a model must not measure its errors, so they change their role.
+    train = labels.sample(frac=0.5, random_state=1)
     await publish(nc, "label", train[["vertex", "class"]].assign(role="train"))
     await publish(nc, "prediction", votes(edges, train, get(page, "/api/v1/info")["classes"]))
     while not (now := latest(page))["model_version"].eq("votes-1").all():

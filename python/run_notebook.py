@@ -12,5 +12,6 @@ import nbformat
 
 source, result = map(pathlib.Path, sys.argv[1:3])
 notebook = nbformat.read(source, as_version=4)
-nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": source.parent}}).execute()
+resources = {"metadata": {"path": source.parent}}
+nbclient.NotebookClient(notebook, timeout=120, resources=resources).execute()
 nbformat.write(notebook, result)

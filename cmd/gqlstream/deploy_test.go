@@ -167,6 +167,7 @@ func TestCompositionFitsTogether(t *testing.T) {
 func unitCommand(t *testing.T) []string {
 	t.Helper()
 	unit := fromRoot(t, "examples", "systemd", "gqlstream.service")
+	unit = strings.ReplaceAll(unit, "\\\n", "")
 	_, rest, found := strings.Cut(unit, "\nExecStart=/usr/local/bin/gqlstream ")
 	line, _, _ := strings.Cut(rest, "\n")
 	if !found || !strings.Contains(unit, "User=gqlstream") ||

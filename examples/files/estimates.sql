@@ -44,12 +44,14 @@ WITH latest AS (
     SELECT a.prevalence[1] - b.prevalence[1] AS difference, a.se[1] AS se, b.se[1] AS other,
            CASE WHEN a.posterior = b.posterior THEN list_sum([
                a.influence[i] * b.influence[i]
-               FOR i IN range(1, least(len(a.influence), len(b.influence)) + 1, len(a.prevalence))]) ELSE 0 END AS shared
+               FOR i IN range(1, least(len(a.influence), len(b.influence)) + 1, len(a.prevalence))
+           ]) ELSE 0 END AS shared
     FROM latest a, latest b
     WHERE a.community = 'berlin' AND b.community = 'everyone'
 )
 SELECT round(difference, 4) AS difference,
-       round(greatest(sqrt(greatest(se * se + other * other - 2 * coalesce(shared, 0), 0)), abs(se - other)), 4) AS error
+       round(greatest(sqrt(greatest(se * se + other * other - 2 * coalesce(shared, 0), 0)),
+                      abs(se - other)), 4) AS error
 FROM pair;
 
 -- What is doubtful, and why.
@@ -63,6 +65,7 @@ SELECT file, first, previous + 1 AS expected
 FROM (
     SELECT file,
            regexp_extract(file, 'estimates-(\d+)-(\d+)', 1)::UBIGINT AS first,
-           lag(regexp_extract(file, 'estimates-(\d+)-(\d+)', 2)::UBIGINT) OVER (ORDER BY file) AS previous
+           lag(regexp_extract(file, 'estimates-(\d+)-(\d+)', 2)::UBIGINT)
+               OVER (ORDER BY file) AS previous
     FROM glob('estimates/*.parquet'))
 WHERE first <> previous + 1;
