@@ -79,6 +79,9 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 		if below := namesBelow(head, f.format, c.kind); below != "" {
 			return nil, errors.New(below)
 		}
+		if lacks := columnsError(""); errors.As(err, &lacks) {
+			err = lacks + columnsError(t.adviseBelow())
+		}
 	}
 	return t, err
 }

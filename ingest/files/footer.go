@@ -14,6 +14,9 @@ const (
 	footerRowsMax = 3
 )
 
+// footerAdvice says what to do about a row below a table.
+const footerAdvice = "if it is a total or a note below the table, remove it"
+
 // totals are names of the last row of a table in spreadsheets and pivot tables.
 var totals = map[string]bool{
 	"total": true, "totals": true, "grand total": true, "subtotal": true, "sum": true,
@@ -76,13 +79,12 @@ func idsOf(b *event.Batch, kind event.Kind, i int) [2]event.ID {
 // footerWarning warns of a row below the table.
 func (in *fileStream) footerWarning() []string {
 	f := &in.footer
-	const advice = "if it is a total or a note below the table, remove it"
 	for i, id := range f.other {
 		if id != "" && f.at[i] >= footerRowsMin && f.rows-f.at[i] <= footerRowsMax {
 			what := map[bool]string{true: "numbers", false: "names"}[f.numbers[i] > 1]
 			return []string{fmt.Sprintf("%s:%d: the id %q is unlike those of the %s rows before "+
 				"it, which are %s: %s", in.tally.Path, f.place[i], id, grouped(f.at[i]), what,
-				advice)}
+				footerAdvice)}
 		}
 	}
 	if text, is := in.table.(*csvTable); is && in.ended {
@@ -91,9 +93,9 @@ func (in *fileStream) footerWarning() []string {
 			if slot < len(in.row.cells) && in.columns.known[slot].Required {
 				word = in.row.cells[slot].Text
 			}
-			if totals[strings.ToLower(strings.Trim(word, " :*"))] {
+			if isTotal(word) {
 				return []string{fmt.Sprintf("%s:%d: the last row is called %q: %s",
-					in.tally.Path, text.place(), word, advice)}
+					in.tally.Path, text.place(), word, footerAdvice)}
 			}
 		}
 	}

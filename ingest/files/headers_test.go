@@ -17,9 +17,9 @@ func TestOneTryNamesTheColumnsOfAllFiles(t *testing.T) {
 		name, text string
 		kind       event.Kind
 	}{
-		{"labels.csv", "Konto;Klasse\na;ja\nb;nein\n", event.KindLabel},
-		{"predictions.csv", "Konto;ja;nein\na;0,8;0,2\nb;0,1;0,9\n", event.KindPrediction},
-		{"edges.csv", "Von;Nach\na;b\n", event.KindEdge},
+		{"labels.csv", "Wer;Was\na;ja\nb;nein\n", event.KindLabel},
+		{"predictions.csv", "Wer;ja;nein\na;0,8;0,2\nb;0,1;0,9\n", event.KindPrediction},
+		{"edges.csv", "Beginn;Ende\na;b\n", event.KindEdge},
 		{"members.csv", "community;vertex\nall;a\n", event.KindMember},
 	} {
 		path := filepath.Join(dir, file.name)
@@ -46,13 +46,73 @@ func TestOneTryNamesTheColumnsOfAllFiles(t *testing.T) {
 		t.Errorf("%d files lack columns, want 3: %v", n, err)
 	}
 	source, err := NewSource(Config{Inputs: inputs, Columns: map[string]string{
-		"Konto": "vertex", "Klasse": "label", "ja": "p_ja", "nein": "p_nein",
-		"Von": "src", "Nach": "dst",
+		"Wer": "vertex", "Was": "label", "ja": "p_ja", "nein": "p_nein",
+		"Beginn": "src", "Ende": "dst",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := source.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file without our names of columns must be named together with the row below its table, so that
+// the second try is the last; names in other languages need no try.
+func TestOneTryNamesTheRowBelowATable(t *testing.T) {
+	rows := func(row string) string { return strings.Repeat(row+"\n", 30) }
+	for _, file := range []struct{ text, want string }{
+		{"Beginn;Ende\n" + rows("a;b") + "Summe;1200\n", `line 32 is called "Summe"`},
+		{"Beginn;Ende\n" + rows("a;b") + "\nSumme: 1200\n", `line 33 is called "Summe: 1200"`},
+		{
+			"Beginn;Ende;n\n" + rows("a;b;1,0") + ";;30,0\n",
+			`line 32, which begins with "30,0", is unlike the 30 rows before it`,
+		},
+		{"Beginn,Ende\n" + rows("a,b") + "TOTAL,\nSource: census\n", `line 32 is called "TOTAL"`},
+		{
+			"Beginn,Ende\n" + rows("a,b") + "Source: census\n",
+			`line 32, which begins with "Source: census", is unlike the 30 rows`,
+		},
+		{"Beginn,Ende\n" + rows("1,2") + "counted,in May\n", `line 32, which begins with "counted"`},
+		{"Beginn Ende\n" + rows("1 2") + "30\n", `line 32, which begins with "30"`},
+		{"Beginn,Ende\n" + rows("1,b") + rows("a,2") + "a,b\n", ""},
+		{"Beginn,Ende,n\n" + rows("a,b,") + rows("a,b,1") + "a,b,\n", ""},
+		{"Beginn,Ende\na,b\n1,2\n", ""},
+		{"Beginn,Ende\n", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "edges.csv")
+		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+		if err == nil || !strings.Contains(err.Error(), "--map src=COLUMN,dst=COLUMN") {
+			t.Fatalf("%q: %v", file.text, err)
+		}
+		if !strings.Contains(err.Error(), file.want) ||
+			strings.Contains(err.Error(), footerAdvice) != (file.want != "") {
+			t.Errorf("%q: %v, want %q", file.text, err, file.want)
+		}
+	}
+	for _, header := range []string{
+		"Quelle;Ziel;Gewicht", "Von;Nach;Gewicht", "Source;Cible;Poids", "Origen;Destino;Peso",
+		"ORIGINE;DESTINAZIONE;PESO", "Bron;Doel;weight",
+	} {
+		path := filepath.Join(t.TempDir(), "edges.csv")
+		if err := os.WriteFile(path, []byte(header+"\na;b;1,5\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		source, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+		if err != nil {
+			t.Errorf("%s: %v", header, err)
+			continue
+		}
+		var b event.Batch
+		if err := source.Next(t.Context(), &b); err != nil || len(b.Edges) != 1 ||
+			b.Edges[0].Weight != 1.5 {
+			t.Errorf("%s: %v, %v", header, b.Edges, err)
+		}
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

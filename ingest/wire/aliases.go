@@ -7,25 +7,33 @@ import (
 )
 
 // aliases are the names of columns in other programs, in the form of PlainName: Gephi, igraph,
-// networkx, SNAP, KONECT, 4CAT, Communalytic and twarc. They are used if no column has one of our
-// names; the first in this order wins.
+// networkx, SNAP, KONECT, 4CAT, Communalytic and twarc; then those of spreadsheets in German,
+// French, Spanish, Portuguese, Italian and Dutch. They are used if no column has one of our names;
+// the first in this order wins.
 var aliases = map[field][]string{
 	fieldSrc: {
 		"source", "from", "fromnodeid", "fromid", "sourceid", "node1", "user1", "fromuser",
 		"sourceuser", "follower", "sender", "tail", "u", "v1", "id1",
+		"quelle", "von", "origen", "origem", "origine", "bron", "van",
 	},
 	fieldDst: {
 		"target", "to", "tonodeid", "toid", "targetid", "destination", "node2", "user2", "touser",
 		"targetuser", "followee", "followed", "receiver", "recipient", "head", "v", "v2", "id2",
+		"ziel", "nach", "an", "cible", "destino", "destinazione", "doel", "naar",
 	},
 	fieldVertex: {
 		"node", "nodeid", "vertexid", "userid", "authorid", "accountid", "user", "author",
 		"account", "username", "screenname", "name",
+		"knoten", "konto", "noeud", "nœud", "compte", "nodo", "nó", "cuenta", "conta", "knoop",
 	},
-	fieldClass: {"category", "stance", "annotation", "goldlabel", "gold", "truelabel"},
+	fieldClass: {
+		"category", "stance", "annotation", "goldlabel", "gold", "truelabel",
+		"klasse", "kategorie", "classe", "clase", "categoría", "categoria", "catégorie",
+	},
 	fieldCommunity: {
 		"group", "cluster", "modularityclass", "communityid", "groupid", "clusterid", "module",
 	},
+	fieldWeight:  {"gewicht", "poids", "peso"},
 	fieldTime:    {"timestamp"},
 	fieldVersion: {"modelname"},
 
