@@ -48,6 +48,7 @@ type taken struct {
 	slot   int
 	name   string
 	others []string // other columns that could be meant
+	also   []string // columns that fill the field in other rows
 }
 
 // newColumns returns the columns of a kind; classes are the names of the classes, if they are
@@ -165,6 +166,10 @@ func (c *columns) find(name string) int {
 	slot := c.resolve(name)
 	if slot == ignoredSlot {
 		c.ignore(name)
+	}
+	if slot >= 0 && slot < c.base() && name != c.names[slot] && c.has(slot) &&
+		wire.IsAlternative(name) {
+		c.noteAlternative(slot, name)
 	}
 	if slot >= 0 && slot < c.base() && c.names[slot] == "" && name != c.known[slot].Names[0] {
 		c.noteMatch(slot, name, nil)

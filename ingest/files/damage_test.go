@@ -133,7 +133,8 @@ func damageTables(t *testing.T, folder string) (all []damageTable) {
 	return all
 }
 
-// jsonValuesIn returns how many rows a JSON text has, or -1 if it is not sound.
+// jsonValuesIn returns how many rows a JSON text has, or -1 if it is not sound. Numbers and texts
+// must have a space between them.
 func jsonValuesIn(data []byte) (n int) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	for {
@@ -149,6 +150,11 @@ func jsonValuesIn(data []byte) (n int) {
 				return -1
 			}
 			return len(list)
+		}
+		at := d.InputOffset()
+		if last := data[at-1]; last != '}' && last != ']' && at < int64(len(data)) &&
+			bytes.IndexByte([]byte(" \t\r\n"), data[at]) < 0 {
+			return -1
 		}
 		n++
 	}

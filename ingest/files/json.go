@@ -66,8 +66,16 @@ func newJSONDocument(f *openedFile, path string, c *columns) (*jsonTable, error)
 }
 
 // spansLines reports whether less than half of the lines are values, as in a text whose objects
-// have several lines. In NDJSON, single lines may be damaged.
+// have several lines, or stand one after the other in one. In NDJSON, single lines may be damaged.
 func spansLines(text []byte) bool {
+	d := jsontext.NewDecoder(bytes.NewReader(text),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if d.SkipValue() == nil {
+		rest := bytes.TrimLeft(text[d.InputOffset():], " \t")
+		if bytes.HasPrefix(rest, []byte("{")) {
+			return true
+		}
+	}
 	end := bytes.LastIndexByte(text, '\n') + 1 // the line after it may be longer
 	all, whole := 0, 0
 	for line := range bytes.Lines(text[:end]) {

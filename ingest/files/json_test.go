@@ -21,6 +21,8 @@ func TestJSONDocuments(t *testing.T) {
 		"mark":    "\xef\xbb\xbf [\n{\"src\":1,\"dst\":2}\n,{\"src\":2,\"dst\":3}\r\n]\n\n",
 		"pretty":  "[\n {\n  \"src\": 1,\n\"dst\": 2\n },\n {\n\"src\": 2, \"dst\": 3\n }\n]",
 		"objects": "{\n\"src\":1,\"dst\":2}\n{\"src\":2,\n\"dst\":3}",
+		"joined":  `{"src":1,"dst":2}{"src":2,"dst":3}`,
+		"spaced":  `{"src":1,"dst":2} {"src":2,"dst":3}` + "\n",
 		"lines":   "{\"src\":1,\"dst\":2}\n\n{\"src\":2,\"dst\":3}\n",
 		"text":    `[{"src":1,"dst":2,"text":"a \"]}\" \\"},{"src":2,"dst":3,"x":[{"y":"["}]}]`,
 		"inside":  `[{"edge":{"source":1,"target":2}},{"edge":{"source":2,"target":3}}]`,

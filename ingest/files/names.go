@@ -59,14 +59,48 @@ func (c *columns) aliasLate(name string) {
 		return
 	}
 	for slot, known := range c.known {
-		if c.names[slot] == "" && !c.unwanted(known.Names[0]) &&
+		taken := c.names[slot] != "" ||
+			slices.Contains(slices.Collect(maps.Values(c.aliased)), known.Names[0])
+		if (!taken || c.isAlternative(slot, name)) && !c.unwanted(known.Names[0]) &&
 			!slices.Contains(known.Names, name) &&
-			slices.Contains(known.Aliases, wire.PlainName(name)) &&
-			!slices.Contains(slices.Collect(maps.Values(c.aliased)), known.Names[0]) {
+			slices.Contains(known.Aliases, wire.PlainName(name)) {
 			c.aliased[strings.Clone(name)] = known.Names[0]
 			return
 		}
 	}
+}
+
+// isAlternative reports whether a column fills a field in rows that lack the column of its first
+// rows.
+func (c *columns) isAlternative(slot int, name string) bool {
+	return wire.IsAlternative(name) && slices.ContainsFunc(c.taken, func(t taken) bool {
+		return t.slot == slot && wire.IsAlternative(t.name)
+	})
+}
+
+// noteAlternative records a column that fills a field in some rows.
+func (c *columns) noteAlternative(slot int, name string) {
+	for i := range c.taken {
+		if t := &c.taken[i]; t.slot == slot && t.name != name && !slices.Contains(t.also, name) {
+			t.also = append(t.also, strings.Clone(name))
+		}
+	}
+}
+
+// holdsAddresses reports whether the values of a slot may be addresses of records, of which the
+// account is meant: those of posts must be accounts, those of edges only under the names of
+// Bluesky's records.
+func (c *columns) holdsAddresses(slot int) bool {
+	if slot >= c.base() {
+		return false
+	}
+	switch c.known[slot].Names[0] {
+	case "reply_to", "repost_of":
+		return true
+	case "dst":
+		return c.has(slot) && c.rename[c.names[slot]] == "" && wire.IsAlternative(c.names[slot])
+	}
+	return false
 }
 
 // complete reports whether the keys of a row fill every required field.
@@ -82,10 +116,10 @@ func (c *columns) complete(keys []string) bool {
 }
 
 // whole reports whether an object under a key is a value, and not a group of columns: other rows
-// have a value there, or it is called like a field that no other key fills.
+// have a value there, and it has no alternative, or it is called like a field that no other key fills.
 func (c *columns) whole(key string) bool {
 	if slot, seen := c.slots[key]; seen {
-		return slot >= 0
+		return slot >= 0 && !wire.IsAlternative(key)
 	}
 	slot := slices.IndexFunc(c.known, func(k wire.Column) bool {
 		return slices.Contains(k.Names, c.ours(key))
@@ -108,7 +142,7 @@ func (c *columns) noteMatch(slot int, name string, others []string) {
 		return // the user has named it
 	}
 	if !slices.ContainsFunc(c.taken, func(t taken) bool { return t.slot == slot }) {
-		c.taken = append(c.taken, taken{slot, strings.Clone(name), others})
+		c.taken = append(c.taken, taken{slot: slot, name: strings.Clone(name), others: others})
 	}
 }
 
@@ -126,10 +160,6 @@ func (c *columns) noProbabilities(names []string) error {
 	}
 	advice := "rename with --map p0=COLUMN,p1=COLUMN,..., --map p_NAME=COLUMN,... or --map " +
 		"class=COLUMN"
-	if c.kind == event.KindPost {
-		advice += "; if there is none, add the classifier's probabilities as columns " +
-			"p_NAME, one for each class"
-	}
 	switch {
 	case len(others) == 1:
 		advice = fmt.Sprintf("if %s is the probability of the second of two classes: --map "+
@@ -142,12 +172,10 @@ func (c *columns) noProbabilities(names []string) error {
 		}
 		advice = fmt.Sprintf("the classes are %s: --map %s, or give other names of the classes",
 			listNames(c.classes), strings.Join(maps, ","))
-	case slices.Contains(others, "label") || slices.Contains(others, "prediction"):
-		name := "prediction"
-		if slices.Contains(others, "label") {
-			name = "label"
-		}
-		advice = fmt.Sprintf("if %s is the predicted class: --map class=%s", name, name)
+	case slices.Contains(others, "label"):
+		advice = "if label is the predicted class: --map class=label"
+	case slices.Contains(others, "prediction"):
+		advice = "if prediction is the predicted class: --map class=prediction"
 	case len(others) > 1 && len(others) <= adviceMax:
 		maps := make([]string, len(others))
 		begin := commonPrefix(others)
@@ -155,6 +183,10 @@ func (c *columns) noProbabilities(names []string) error {
 			maps[i] = classPrefix + name[begin:] + "=" + name
 		}
 		advice = "if they are the classes, name them so: --map " + strings.Join(maps, ",")
+	}
+	if c.kind == event.KindPost {
+		advice += "; if there is none, add the classifier's probabilities as columns " +
+			"p_NAME, one for each class"
 	}
 	return columnsError(fmt.Sprintf("no column %s for %v rows: the file has %s; %s",
 		noProbabilityColumns, c.kind, listNames(names), advice))

@@ -237,6 +237,9 @@ func (s *fileStream) nextRow() error {
 			continue // a typed file has real nulls
 		}
 		c.Text = wire.TrimText(c.Text)
+		if strings.HasPrefix(c.Text, "at://") && s.columns.holdsAddresses(slot) {
+			c.Text = wire.AccountOf(c.Text)
+		}
 		switch {
 		case c.Text == "":
 			c.Kind = wire.NullCell

@@ -83,6 +83,9 @@ func (in *fileStream) summary() string {
 			column += " from " + name
 		}
 		for _, t := range in.columns.taken {
+			if t.slot == slot && len(t.also) > 0 {
+				column += " and " + strings.Join(t.also, " and ")
+			}
 			if t.slot == slot && len(t.others) > 0 {
 				column += " (not " + strings.Join(t.others, ", ") + ")"
 			}
@@ -323,6 +326,9 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 	if missing := in.columns.unfilled(); len(missing) > 0 && in.tally.Rows > 0 {
 		all = append(all, fmt.Sprintf("%s: %v", path,
 			in.columns.noColumns(missing, in.columns.ignored)))
+	} else if in.columns.lacksProbabilities() && in.tally.Rows > 0 {
+		all = append(all,
+			fmt.Sprintf("%s: %v", path, in.columns.noProbabilities(in.columns.ignored)))
 	}
 	if in.columns.typed {
 		return all
