@@ -9,10 +9,11 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// blueskyFrame returns a frame of Bluesky's Jetstream by an account, with a record and further members.
+// blueskyFrame returns a frame of Bluesky's Jetstream by an account, with a record and further
+// members.
 func blueskyFrame(account, record, more string) string {
-	return fmt.Sprintf(`{"did":"did:plc:%s","time_us":1725911162329308,"kind":"commit","commit":`+
-		`{"operation":"create","collection":"app.bsky.x","rkey":"3k","record":%s,"cid":"b"}%s}`+
+	return fmt.Sprintf(`{"did":"did:plc:%s","time_us":1725911162329308,"kind":"commit",`+
+		`"commit":{"operation":"create","collection":"x","rkey":"3k","record":%s,"cid":"b"}%s}`+
 		"\n", account, record, more)
 }
 
@@ -28,7 +29,7 @@ func blueskyPost(whom string) string {
 // Frames of Bluesky's Jetstream must give an edge for each like, repost, answer and follow, and
 // refuse the others one by one; their posts answer accounts. Views of posts are read alike.
 func TestBlueskyFrames(t *testing.T) {
-	subject := func(text string) string { return `{"createdAt":"2024-09-09","subject":` + text + `}` }
+	subject := func(text string) string { return `{"text":"a","subject":` + text + `}` }
 	likes := subject(`{"cid":"b","uri":"at://did:plc:b/app.bsky.feed.post/3k"}`)
 	follows := subject(`"did:plc:c"`)
 	rows := map[string]string{
@@ -65,8 +66,9 @@ func TestBlueskyFrames(t *testing.T) {
 	}
 	classes := `,"p_left":0.25,"p_right":0.75`
 	view := func(author, record string) string {
-		return `{"uri":"at://did:plc:` + author + `/app.bsky.feed.post/3k","author":{"did":"did:plc:` +
-			author + `","handle":"h"},"record":` + record + `,"indexedAt":"2024-09-09T20:00:00Z"` +
+		account := "did:plc:" + author
+		return `{"uri":"at://` + account + `/app.bsky.feed.post/3k","author":{"did":"` +
+			account + `","handle":"h"},"record":` + record + `,"indexedAt":"2024-09-09T20:00:00Z"` +
 			classes + "}\n"
 	}
 	for name, text := range map[string]string{

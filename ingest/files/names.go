@@ -116,7 +116,8 @@ func (c *columns) complete(keys []string) bool {
 }
 
 // whole reports whether an object under a key is a value, and not a group of columns: other rows
-// have a value there, and it has no alternative, or it is called like a field that no other key fills.
+// have a value there, and it has no alternative, or it is called like a field that no other key
+// fills.
 func (c *columns) whole(key string) bool {
 	if slot, seen := c.slots[key]; seen {
 		return slot >= 0 && !wire.IsAlternative(key)

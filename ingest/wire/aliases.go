@@ -42,8 +42,8 @@ var aliases = map[field][]string{
 	// Of posts. Names and numbers of accounts are in the same order for all three fields, so that
 	// answers and reposts name authors in the same way as the author column does.
 	fieldAuthor: {
-		"accountid", "senderid", "fromid", "did", "authordid", "authorusername", "username", "userscreenname",
-		"screenname", "account", "sender", "authorname", "from",
+		"accountid", "senderid", "fromid", "did", "authordid", "authorusername", "username",
+		"userscreenname", "screenname", "account", "sender", "authorname", "from",
 	},
 	fieldID: {"tweetid", "statusid", "messageid", "postid", "idstr", "uri"},
 	fieldReplyTo: {
