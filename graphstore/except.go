@@ -45,6 +45,18 @@ func validateException(text string) error {
 	return nil
 }
 
+// Exception returns the rule for exceptions: the keys of the attributes that it reads, and whether
+// it holds for values of these. Without a rule both are nil.
+func (c *EvidenceConfig) Exception() (keys []string, holds func([]event.Value) bool, err error) {
+	if err := validateException(c.Except); c.Except == "" || err != nil {
+		return nil, nil, err
+	}
+	x := newException(c)
+	return x.program.Keys(), func(values []event.Value) bool {
+		return x.program.Match(values) == rule.Yes
+	}, nil
+}
+
 // reads reports whether the rule reads one of these attributes.
 func (x *exception) reads(list []event.Attribute) bool {
 	return x.program != nil && slices.ContainsFunc(list, func(a event.Attribute) bool {

@@ -132,7 +132,14 @@ func (f *fileFlags) openFiles(
 	settings *config.Settings,
 	steps ingest.StepConfig,
 ) (*files.Source, error) {
-	source, err := f.source(con, files.Config{Classes: settings.Classes.ClassSet(), Steps: steps})
+	except := files.Exception{}
+	var err error
+	if except.Keys, except.Holds, err = settings.Evidence.Exception(); err != nil {
+		return nil, config.Usage(err)
+	}
+	source, err := f.source(con, files.Config{
+		Classes: settings.Classes.ClassSet(), Steps: steps, Except: except,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (s *survey) hubWarnings() (all []string) {
 		share := hubShare
 		known := s.vertices.keeps(key)
 		strange := known && 2*others >= vertices &&
-			s.vertices.of[key].last&(hasPrediction|isMember|hasLabel) == 0
+			s.vertices.of[key].last&(hasPrediction|isMember|hasLabel|hasRow) == 0
 		if strange {
 			share = hubShareStrange
 		}

@@ -59,6 +59,7 @@ type Config struct {
 	Words   bool           // NA, null, NaN and their like are text, not a missing value
 	Zone    *time.Location // for times without a zone, which are refused otherwise
 	Sum     bool           // repeated edges add up their weights
+	Except  Exception      // vertices whose evidence the reader of the log does not read
 	Classes event.ClassSet // none: inferClasses
 	// Ordered: classes will be referred to by number, so names that no column p_NAME orders are an
 	// error.
@@ -129,7 +130,7 @@ func NewSource(config Config) (*Source, error) {
 	config.Steps.Time = ingest.EventTime
 	s := &Source{
 		config: config,
-		survey: newSurvey(),
+		survey: newSurvey(config.Except),
 		cutter: ingest.NewCutter(config.Steps, ingest.Resume{}),
 	}
 	classes := config.Classes

@@ -28,21 +28,29 @@ func (s *Source) Summary() (lines []string) {
 	}
 	if labels, again, other := v.labels.totals(); labels > 0 {
 		line := fmt.Sprintf("%s labels", v.labels.count(labels))
-		if by := s.classCounts(); by != "" {
-			line += " (" + by + ")"
+		by := slices.DeleteFunc([]string{s.classCounts(), v.unreadText(hasLabel)},
+			func(text string) bool { return text == "" })
+		if len(by) > 0 {
+			line += " (" + strings.Join(by, "; ") + ")"
 		}
 		lines = append(lines,
 			line+s.meeting(hasLabel)+v.labels.repeats(again, other, "the last class stands"))
 	}
 	if predictions, again, other := v.predicts.totals(); predictions > 0 {
 		line := fmt.Sprintf("%s predictions", v.predicts.count(predictions))
+		if unread := v.unreadText(hasPrediction); unread != "" {
+			line += " (" + unread + ")"
+		}
 		lines = append(lines, line+s.meeting(hasPrediction)+
 			v.predicts.repeats(again, other, "the last one stands"))
 	}
 	if v.posts > 0 {
-		lines = append(lines, fmt.Sprintf("%s posts by %s authors, %s answers and %s reposts",
-			grouped(v.posts), v.vertices.count(v.authors()), grouped(v.answers),
-			grouped(v.reposts)))
+		line := grouped(v.posts) + " posts"
+		if unread := v.unreadText(isAuthor); unread != "" {
+			line += " (" + unread + ")"
+		}
+		lines = append(lines, fmt.Sprintf("%s by %s authors, %s answers and %s reposts",
+			line, v.vertices.count(v.authors()), grouped(v.answers), grouped(v.reposts)))
 	}
 	if members, again, other := v.members.totals(); members > 0 {
 		line := fmt.Sprintf("%s memberships in %s communities",
@@ -197,6 +205,7 @@ func (s *Source) Warnings() (all []string) {
 	} {
 		all = append(all, s.strangers(of)...)
 	}
+	all = append(all, s.survey.exceptionWarning()...)
 	all = append(all, s.survey.variantWarning()...)
 	all = append(all, s.contradictions(event.KindVertex, &s.survey.attributes, "value")...)
 	all = append(all, s.contradictions(event.KindLabel, &s.survey.labels, "class")...)

@@ -113,6 +113,7 @@ const (
 	isMember
 	hasRow
 	isAuthor
+	isExcepted
 )
 
 // survey collects statistics of files for a summary, in bounded memory. They are exact up to a
@@ -135,10 +136,14 @@ type survey struct {
 	folds       sample         // vertices by the folded form of their ids, unless they have it
 	attributes  sample         // of vertices, by vertex and name
 	doubtful    map[string]int // rows of edges and posts whose ids may stand for nobody
+	excepted    excepted
 }
 
-func newSurvey() *survey {
+func newSurvey(except Exception) *survey {
 	return &survey{
+		excepted: excepted{
+			rule: except, values: map[uint64][]event.Value{}, posts: map[uint64]int{},
+		},
 		vertices: newSample(), edges: newSample(), labels: newSample(), predicts: newSample(),
 		members: newSample(), postIDs: newSample(), communities: map[string]bool{},
 		doubtful: map[string]int{}, folds: newSample(), attributes: newSample(),
@@ -199,6 +204,7 @@ func (s *survey) addLast(b *event.Batch, kind event.Kind) {
 		for _, a := range e.Attributes {
 			s.attributes.say(mix(key, xxhash.Sum64String(a.Key)), hashOf(a.Value), 0)
 		}
+		s.noteAttributes(key, e)
 	}
 }
 
@@ -234,6 +240,7 @@ func (s *survey) notePost(e *event.Post) {
 	s.posts++
 	s.see(e.Author)
 	s.addProperties(e.Author, author, hasPrediction|isAuthor)
+	s.excepted.notePostOf(author, &s.vertices)
 	for i, other := range []event.Reference{e.ReplyTo, e.RepostOf} {
 		if !other.Given {
 			continue
@@ -264,11 +271,12 @@ func (s *survey) authors() int {
 }
 
 // meets returns how many vertices have a property, and how many of these have the other one too.
+// Labels and predictions that are not read do not count.
 func (s *survey) meets(has, also uint64) (all, both int) {
 	for _, x := range s.vertices.of {
-		if x.last&has != 0 {
+		if x.last&has != 0 && !isUnread(x.last, has) {
 			all++
-			if x.last&also != 0 {
+			if x.last&also != 0 && !isUnread(x.last, also) {
 				both++
 			}
 		}
@@ -279,9 +287,16 @@ func (s *survey) meets(has, also uint64) (all, both int) {
 // byClass returns the number of labelled vertices of each of k classes.
 func (s *survey) byClass(k int) []int {
 	count := make([]int, k)
-	for _, x := range s.labels.of {
+	scale := s.labels.scale()
+	if s.excepted.on() {
+		scale = max(scale, s.vertices.scale())
+	}
+	for key, x := range s.labels.of {
+		if s.excepted.on() && (!s.vertices.keeps(key) || s.vertices.of[key].last&isExcepted != 0) {
+			continue
+		}
 		if x.class >= 0 && int(x.class) < k {
-			count[x.class] += s.labels.scale()
+			count[x.class] += scale
 		}
 	}
 	return count
