@@ -85,7 +85,7 @@ func longLinesAllowed(name string, folder bool) bool {
 	base := path.Base(name)
 	if folder {
 		hidden := strings.HasPrefix(base, ".") && name != "." && name != ".ci"
-		return hidden || slices.Contains([]string{
+		return hidden || path.Ext(base) == ".egg-info" || slices.Contains([]string{
 			"bin", "build", "dist", "estimates", "gqlstream-state", "state", "testdata", "uplot",
 		}, base)
 	}

@@ -31,9 +31,9 @@ configuration in effect with all defaults. A missing key is off, or is decided w
 runs. Files of secrets and certificates must exist, as for a run.
 
 The digest identifies the keys that decide results. The digest of a small sample also differs
-between versions that compute different results: compare both before an upgrade. The sample is a week
-of all kinds of events, with your configuration, without your attributes and your log: gqlstream replay
-compares versions on that.
+between versions that compute different results: compare both before an upgrade. The sample is a
+week of all kinds of events, without your attributes. gqlstream replay compares two versions on your
+own log.
 
 Files of events are read to their end, with the summary that publish and estimate print. Nothing is
 published or estimated.

@@ -39,23 +39,33 @@ func TestResultsDigestNamesResults(t *testing.T) {
 	}
 	threshold := 3.
 	for name, change := range map[string]func(*config.Settings){
-		"classes":             func(s *config.Settings) { s.Classes = config.Classes{"a", "b"} },
-		"method":              func(s *config.Settings) { s.Estimates = []config.Estimate{{Method: "pcc"}} },
-		"kernel":              func(s *config.Settings) { s.Kernel = "lazy" },
-		"alpha":               func(s *config.Settings) { s.Alpha = 0.3 },
-		"classifier":          func(s *config.Settings) { s.Classifier = "diffusion" },
-		"label_half_life":     func(s *config.Settings) { s.HalfLife = 24 * time.Hour },
-		"labels.drawn":        func(s *config.Settings) { s.Labels.Drawn = "by-class" },
-		"models.switch_at":    func(s *config.Settings) { s.Models.SwitchAt = .3 },
-		"emit.threshold":      func(s *config.Settings) { s.Emit.Threshold = &threshold },
-		"windows.edges":       func(s *config.Settings) { s.Windows.Edges = 50 * time.Hour },
-		"windows.labels":      func(s *config.Settings) { s.Windows.Labels = 50 * time.Hour },
-		"windows.predictions": func(s *config.Settings) { s.Windows.Predictions = 50 * time.Hour },
-		"evidence.half_life":  func(s *config.Settings) { s.Evidence.HalfLife = 24 * time.Hour },
-		"evidence.edge_ttl":   func(s *config.Settings) { s.Evidence.EdgeTTL = 12 * time.Hour },
-		"evidence.except":     func(s *config.Settings) { s.Evidence.Except = `side == "east"` },
-		"privacy.round":       func(s *config.Settings) { s.Privacy.Round = .05 },
-		"group.shards":        func(s *config.Settings) { s.Group.Shards = 4 },
+		"classes": func(s *config.Settings) {
+			s.Classes = config.Classes{"a", "b"}
+		},
+		"method": func(s *config.Settings) {
+			s.Estimates = []config.Estimate{{Method: "pcc"}}
+		},
+		"kernel":           func(s *config.Settings) { s.Kernel = "lazy" },
+		"alpha":            func(s *config.Settings) { s.Alpha = 0.3 },
+		"classifier":       func(s *config.Settings) { s.Classifier = "diffusion" },
+		"label_half_life":  func(s *config.Settings) { s.HalfLife = 24 * time.Hour },
+		"labels.drawn":     func(s *config.Settings) { s.Labels.Drawn = "by-class" },
+		"models.switch_at": func(s *config.Settings) { s.Models.SwitchAt = .3 },
+		"emit.threshold":   func(s *config.Settings) { s.Emit.Threshold = &threshold },
+		"windows.edges":    func(s *config.Settings) { s.Windows.Edges = 50 * time.Hour },
+		"windows.labels":   func(s *config.Settings) { s.Windows.Labels = 50 * time.Hour },
+		"windows.predictions": func(s *config.Settings) {
+			s.Windows.Predictions = 50 * time.Hour
+		},
+		"evidence.half_life": func(s *config.Settings) {
+			s.Evidence.HalfLife = 24 * time.Hour
+		},
+		"evidence.edge_ttl": func(s *config.Settings) { s.Evidence.EdgeTTL = 12 * time.Hour },
+		"evidence.except": func(s *config.Settings) {
+			s.Evidence.Except = `side == "east"`
+		},
+		"privacy.round": func(s *config.Settings) { s.Privacy.Round = .05 },
+		"group.shards":  func(s *config.Settings) { s.Group.Shards = 4 },
 		"communities by side": func(s *config.Settings) {
 			s.Communities = []config.Community{{Name: "east", Expression: `side == "east"`}}
 		},
@@ -98,25 +108,39 @@ func TestEachPartOfTheSampleMatters(t *testing.T) {
 	}
 	whole := digest(func(*event.Batch) {})
 	for name, leaveOut := range map[string]func(*event.Batch){
-		"edges":         func(b *event.Batch) { b.Edges = nil },
-		"labels":        func(b *event.Batch) { b.Labels = nil },
-		"predictions":   func(b *event.Batch) { b.Predictions = nil },
-		"posts":         func(b *event.Batch) { b.Posts = nil },
-		"members":       func(b *event.Batch) { b.Members = nil },
-		"vertices":      func(b *event.Batch) { b.Vertices = nil },
-		"weights":       func(b *event.Batch) { every(b.Edges, func(e *event.Edge) { e.Weight = 1 }) },
-		"edges' ends":   func(b *event.Batch) { every(b.Edges, func(e *event.Edge) { e.TTL = 0 }) },
-		"removed edges": func(b *event.Batch) { every(b.Edges, func(e *event.Edge) { e.Remove = false; e.Weight = 1 }) },
+		"edges":       func(b *event.Batch) { b.Edges = nil },
+		"labels":      func(b *event.Batch) { b.Labels = nil },
+		"predictions": func(b *event.Batch) { b.Predictions = nil },
+		"posts":       func(b *event.Batch) { b.Posts = nil },
+		"members":     func(b *event.Batch) { b.Members = nil },
+		"vertices":    func(b *event.Batch) { b.Vertices = nil },
+		"weights": func(b *event.Batch) {
+			every(b.Edges, func(e *event.Edge) { e.Weight = 1 })
+		},
+		"edges' ends": func(b *event.Batch) {
+			every(b.Edges, func(e *event.Edge) { e.TTL = 0 })
+		},
+		"removed edges": func(b *event.Batch) {
+			every(b.Edges, func(e *event.Edge) { e.Remove = false; e.Weight = 1 })
+		},
 		"roles": func(b *event.Batch) {
 			every(b.Labels, func(l *event.Label) { l.Role, l.Pi = event.Calibrate, 0 })
 		},
-		"labels' ends": func(b *event.Batch) { every(b.Labels, func(l *event.Label) { l.TTL = 0 }) },
+		"labels' ends": func(b *event.Batch) {
+			every(b.Labels, func(l *event.Label) { l.TTL = 0 })
+		},
 		"multiplicities": func(b *event.Batch) {
 			every(b.Members, func(m *event.Member) { m.Multiplicity = min(m.Multiplicity, 1) })
 		},
-		"versions": func(b *event.Batch) { every(b.Predictions, func(p *event.Prediction) { p.Version = "one" }) },
-		"replies":  func(b *event.Batch) { every(b.Posts, func(p *event.Post) { p.ReplyTo = event.Reference{} }) },
-		"erasures": func(b *event.Batch) { every(b.Vertices, func(v *event.Vertex) { v.Erase = false }) },
+		"versions": func(b *event.Batch) {
+			every(b.Predictions, func(p *event.Prediction) { p.Version = "one" })
+		},
+		"replies": func(b *event.Batch) {
+			every(b.Posts, func(p *event.Post) { p.ReplyTo = event.Reference{} })
+		},
+		"erasures": func(b *event.Batch) {
+			every(b.Vertices, func(v *event.Vertex) { v.Erase = false })
+		},
 	} {
 		if digest(leaveOut) == whole {
 			t.Errorf("without %s the results are the same", name)
