@@ -1,7 +1,10 @@
 package files
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,7 +90,7 @@ func TestLinesBeforeTheColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"Exported on 2024-05-01\n\nsrc,dst\n1,2\n": "line 3 has the names of the columns",
 		"// x\nSource;Target\n1;2\n":               "line 2 has the names of the columns",
-		"'src','dst'\n'1','2'\n":                   "values in single quotes: write double",
+		"'src','dst'\n'1','2'\n":                   "values in quotes of another kind: write",
 		"\x1f\x8b\x08":                             "this is no text but gzip: add .gz",
 		"PK\x03\x04":                               "a zip archive or a spreadsheet",
 		"PAR1":                                     "this is no text but Parquet",
@@ -96,11 +99,47 @@ func TestLinesBeforeTheColumns(t *testing.T) {
 		"FEA1\x00":                                 "no text but Feather, version 1",
 		"\x80\x05\x95\x00":                         "no text but a pickle: call it .pkl",
 		"a,b\n1,2\n":                               "rename with --map src=COLUMN",
+		"% made by x\n\n% y\nExport\nsrc,dst\n":    "line 5 has the names of the columns",
+		"»src«;»dst«\n»1«;»2«\n":                   "values in quotes of another kind",
+		"“src”,“dst”\n“1”,“2”\n":                   "values in quotes of another kind",
+		"src^dst\n1^2\n":                           "the line is one value: values are separated",
+		"src,dst,weight\n1,2,\"1,5\"\n":            "\"1,5\": want a number; --map weight= reads",
+		"src;dst;weight\n1;2;1.000,5\n":            "\"1.000,5\": want a number; --map weight=",
+		"src,dst\n1,2\n# half\n1,2\n":              "edge.csv:3: a comment between the rows",
 	} {
 		path := writeFile(t, "edge.csv", []byte(text))
-		_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
-		if err == nil || !strings.Contains(err.Error(), want) {
+		s, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
+		if err == nil {
+			var b event.Batch
+			_ = s.Next(t.Context(), &b)
+			err = errors.New(fmt.Sprint(b.Refused))
+			s.Close()
+		}
+		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Names of columns among the rows are left out with a warning: files were joined, or --columns was
+// given for a file with names.
+func TestNamesAmongTheRowsAreLeftOut(t *testing.T) {
+	for text, header := range map[string]string{
+		"src,dst\n1,2\nsrc,dst\n2,3\n":                 "",
+		"Source;Target\r\n1;2\r\nSource;Target\r\n2;3": "",
+		"Source,Target\n1,2\n2,3\n":                    "src,dst",
+		"From To n\n1 2 1\n2 3 1\n":                    "edges=src,dst,",
+	} {
+		config := Config{}
+		if header != "" {
+			config.Header = []string{header}
+		}
+		b, s := readTables(t, config, map[string]string{"edge.csv": text})
+		warnings := strings.Join(s.Warnings(), "\n")
+		if tally := s.Tallies()[0]; !slices.Equal(ends(b), []string{"1>2", "2>3"}) ||
+			tally.Rows != 3 || tally.LeftOut != 1 || len(b.Refused) > 0 ||
+			!strings.Contains(warnings, "1 rows are names of columns: left out") {
+			t.Errorf("%q: %v, %+v, %v, %s", text, ends(b), tally, b.Refused, warnings)
 		}
 	}
 }

@@ -33,7 +33,8 @@ type csvTable struct {
 	reader *csv.Reader
 	// words reads lines whose values are separated by spaces; nil: there is a separator
 	words    *bufio.Scanner
-	slots    []int // by column
+	slots    []int    // by column
+	names    []string // a line of names in the file; it may be there again
 	columns  *columns
 	line     int64 // the first of the last row
 	skipped  int64 // lines before the first row
@@ -76,7 +77,7 @@ func newCSVTable(f *openedFile, c *columns, header []string) (*csvTable, error) 
 		return nil, err
 	}
 	if t.slots, err = c.setHeader(names); err != nil && header == nil {
-		if below := namesBelow(head, f.format, c.kind); below != "" {
+		if below := namesBelow(head, f.format, c.kind, p.lines); below != "" {
 			return nil, errors.New(below)
 		}
 		if lacks := columnsError(""); errors.As(err, &lacks) {
@@ -118,8 +119,12 @@ func (t *csvTable) header(p preamble, given []string) (names []string, err error
 	}
 	if t.ahead, t.failed = true, err; names != nil {
 		t.pending = cloneAll(first)
+		if _, err := newColumns(t.columns.kind, nil, nil).setHeader(t.pending); err == nil {
+			t.names = t.pending
+		}
 	} else {
 		names = cloneAll(first)
+		t.names = names
 		t.pending, t.failed = t.record()
 		t.pending = cloneAll(t.pending)
 	}
@@ -154,6 +159,9 @@ func cloneAll(values []string) []string {
 	return out
 }
 
+// errNamesAgain is the problem of a line of names among the rows.
+var errNamesAgain = event.Problemf(event.Malformed, "the names of the columns")
+
 // next reads one row.
 func (t *csvTable) next(row *fileRow) error {
 	values, err := t.pending, t.failed
@@ -164,6 +172,9 @@ func (t *csvTable) next(row *fileRow) error {
 	if err != nil {
 		return err
 	}
+	if t.names != nil && slices.Equal(values, t.names) {
+		return errNamesAgain
+	}
 	row.reset(len(t.columns.names))
 	for column, value := range values[:min(len(values), len(t.slots))] {
 		if slot := t.slots[column]; slot >= 0 {
@@ -172,6 +183,10 @@ func (t *csvTable) next(row *fileRow) error {
 				c.Kind, c.Text = wire.TextCell, value
 			}
 		}
+	}
+	if begin := values[0]; len(values) != len(t.slots) &&
+		(strings.HasPrefix(begin, "#") || strings.HasPrefix(begin, "%")) {
+		return event.Problemf(event.Malformed, "a comment between the rows: remove it")
 	}
 	if len(values) != len(t.slots) {
 		return event.Problemf(event.Malformed, "%d columns, the header has %d; if all rows have "+

@@ -225,7 +225,8 @@ func account(t *testing.T, path string, config Config) (rows, events, refused in
 		return 0, 0, 0, err
 	}
 	tally := source.Tallies()[0]
-	if silent := tally.Blank + tally.MinusOne; tally.Rows != events+refused+silent {
+	silent := tally.Blank + tally.MinusOne + tally.Names
+	if tally.Rows != events+refused+silent {
 		t.Fatalf(
 			"%s: %d rows, %d events, %d refused, %d ignored", path, tally.Rows, events,
 			refused, silent,

@@ -283,6 +283,9 @@ func (c *columns) noColumns(missing, names []string) error {
 	if answers := c.answers(names); answers != "" {
 		advice = answers
 	} else if !c.typed {
+		if len(names) == 1 && len(missing) > 1 {
+			advice += "; the line is one value: values are separated by , ; | tabs or spaces"
+		}
 		if looksLikeData(names) {
 			advice = fmt.Sprintf(
 				"line 1 looks like data: if the file has no line with names, --columns %s; else ",

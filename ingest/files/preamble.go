@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -32,6 +33,7 @@ func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 		case p.lines == 0 && bytes.EqualFold(sep[:min(4, len(sep))], []byte("sep=")) &&
 			len(sep) == 5:
 			p.separator = rune(sep[4])
+		case p.lines > 0 && (len(head) > 0 && head[0] == '\n' || string(head) == "\r\n"):
 		case len(head) == 0 || head[0] != '#' && head[0] != '%':
 			return p, nil
 		case given && head[0] == '#' && len(head) > 1 &&
@@ -48,8 +50,10 @@ func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 				line = append(line, part...)
 			}
 		}
-		if p.lines++; p.separator == 0 || p.lines > 1 {
-			p.last = wire.TrimText(strings.TrimLeft(string(line), "#%"))
+		p.lines++
+		text := wire.TrimText(strings.TrimLeft(string(line), "#%"))
+		if len(line) > 0 && (p.separator == 0 || p.lines > 1) {
+			p.last = text
 			if p.first == "" {
 				p.first = p.last
 			}
@@ -170,7 +174,8 @@ func checkText(in *bufio.Reader) error {
 const titlesMax = 20
 
 // namesBelow returns advice if a line after the first of head has the names of the columns, or "".
-func namesBelow(head []byte, format fileFormat, kind event.Kind) string {
+// The file has some lines before head.
+func namesBelow(head []byte, format fileFormat, kind event.Kind, before int64) string {
 	lines := bytes.SplitN(head, []byte("\n"), titlesMax)
 	for i, line := range lines[min(1, len(lines)):] {
 		c := newColumns(kind, nil, nil)
@@ -180,11 +185,14 @@ func namesBelow(head []byte, format fileFormat, kind event.Kind) string {
 		}
 		if _, err := c.setHeader(names); err == nil {
 			return fmt.Sprintf("line %d has the names of the columns: remove the lines before it, "+
-				"or put # before each of them", i+2)
+				"or put # before each of them", before+int64(i)+2)
 		}
 	}
 	return ""
 }
+
+// quotedOtherwise are values in quotes that CSV does not know.
+var quotedOtherwise = regexp.MustCompile("^['‘‚«»‹›“”„`].*['’‘«»‹›“”`]$")
 
 // checkEnds refuses names that show a line ending which CSV readers do not recognise.
 func checkEnds(names []string) error {
@@ -194,8 +202,9 @@ func checkEnds(names []string) error {
 				"column %q: the lines end with a carriage return alone: save it with line feeds",
 				name)
 		}
-		if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
-			return fmt.Errorf("column %s: values in single quotes: write double quotes", name)
+		if quotedOtherwise.MatchString(name) {
+			return fmt.Errorf("column %s: values in quotes of another kind: write double "+
+				"quotes, \"", name)
 		}
 	}
 	return nil

@@ -344,11 +344,12 @@ type Tally struct {
 	Rows    int
 	Refused int // wrong rows
 	// LeftOut counts rows without meaning here: self-loops, which every log of interactions has,
-	// late rows, and the two below.
+	// late rows, and the three below.
 	LeftOut int
 
 	Blank    int // labels that are empty
 	MinusOne int // labels of -1 that mean "no label"
+	Names    int // lines of names among the rows
 
 	BlankAttributes int // attributes that are empty, of rows that say something else
 	Rounded         int // attributes that are floats beyond 2^53

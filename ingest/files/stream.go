@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -152,6 +153,9 @@ func (s *fileStream) read() error {
 	err := s.nextRow()
 	e.place = s.table.place()
 	switch {
+	case err == errNamesAgain:
+		s.leaveOut(errNamesAgain)
+		return nil
 	case err != nil:
 	case s.input.Log:
 		e.kind, t, err = s.decodeLine(s.table.(*jsonTable), &s.ahead)
@@ -195,10 +199,13 @@ func (s *fileStream) read() error {
 func (s *fileStream) leaveOut(p *event.Problem) {
 	s.tally.Rows++
 	s.tally.LeftOut++
-	if p == wire.MinusOne {
+	switch p {
+	case wire.MinusOne:
 		s.tally.MinusOne++
-	} else {
+	case wire.Blank:
 		s.tally.Blank++
+	case errNamesAgain:
+		s.tally.Names++
 	}
 }
 
@@ -246,10 +253,19 @@ func (s *fileStream) nextRow() error {
 		case !s.words && wire.IsNothing(c.Text) && !s.columns.means(slot, c.Text):
 			*c = wire.Cell{Kind: wire.NullCell}
 		case text != nil && text.commas && !attribute && s.columns.isNumber(slot):
-			c.Text = strings.Replace(c.Text, ",", ".", 1)
+			c.Text = decimalPoint(c.Text)
 		}
 	}
 	return nil
+}
+
+// decimalPoint replaces the comma of a number with a decimal comma.
+func decimalPoint(text string) string {
+	changed := strings.Replace(text, ",", ".", 1)
+	if _, err := strconv.ParseFloat(changed, 64); err != nil {
+		return text // is refused as it is
+	}
+	return changed
 }
 
 // timeKey orders times: no time comes first.
@@ -268,7 +284,8 @@ func (s *fileStream) refuse(kind event.Kind, slot int, p *event.Problem) {
 		column = "column " + s.columns.slotName(slot) + ": "
 	}
 	advice := ""
-	if p.Reason == event.BadWeight && s.columns != nil {
+	if p.Reason == event.BadWeight && s.columns != nil || p.Reason == event.BadValue &&
+		slot >= 0 && kind == event.KindEdge && slot == s.columns.slot("weight") {
 		advice = "; --map weight= reads every edge with the weight 1"
 	}
 	place := s.table.place()

@@ -316,6 +316,10 @@ func (in *fileStream) warnings(v *survey) (all []string) {
 		all = append(all, path+": the Arrow stream has no mark of its end: all of its batches "+
 			"were read, but the writer may have been stopped before it wrote the rest")
 	}
+	if n := in.tally.Names; n > 0 {
+		all = append(all,
+			fmt.Sprintf("%s: %s rows are names of columns: left out", path, grouped(n)))
+	}
 	if n := in.tally.MinusOne; n > 0 {
 		all = append(all,
 			fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
