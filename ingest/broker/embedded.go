@@ -68,7 +68,11 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 		scratch: filepath.Join(c.Dir, storeDir, "room.tmp"),
 	}
 	_ = os.Remove(e.scratch) // left by a process that was killed
-	if err := e.start(options); err != nil {
+	err = completeSettings(options.StoreDir, e.log)
+	if err == nil {
+		err = e.start(options)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded server in %s: %w", c.Dir, err),
 			e.Close())
 	}
