@@ -17,10 +17,11 @@ import (
 // Files of the settings of a stream or consumer, and of their checksum.
 const settingsFile, settingsSumFile = "meta.inf", "meta.sum"
 
-// completeSettings repairs settings of streams and consumers in a store whose write was interrupted.
-// The server replaces the settings and then their checksum, each in one step. A process that is
-// killed between both leaves a stream that every later start of the server passes over, as if it had
-// no messages. The same stream, made again by a run, has its messages, but not for the next start.
+// completeSettings repairs settings of streams and consumers in a store whose write was
+// interrupted. The server replaces the settings and then their checksum, each in one step. A process
+// that is killed in between leaves a stream that every later start of the server passes over, as if
+// there were none. If a run makes the stream again it has its messages, but the next start passes
+// over it again.
 //
 // Settings that are newer than their checksum, or have none, are whole: they get their checksum.
 // Others that do not match are damaged, and applying them could remove messages. They are moved
