@@ -18,10 +18,10 @@ import (
 const settingsFile, settingsSumFile = "meta.inf", "meta.sum"
 
 // completeSettings repairs settings of streams and consumers in a store whose write was
-// interrupted. The server replaces the settings and then their checksum, each in one step. A process
-// that is killed in between leaves a stream that every later start of the server passes over, as if
-// there were none. If a run makes the stream again it has its messages, but the next start passes
-// over it again.
+// interrupted. The server replaces the settings and then their checksum, each in one step. If the
+// process is killed in between, every later start of the server passes over the stream, as if there
+// were none. If a run makes the stream again it has its messages, but the next start passes over it
+// again.
 //
 // Settings that are newer than their checksum, or have none, are whole: they get their checksum.
 // Others that do not match are damaged, and applying them could remove messages. They are moved
