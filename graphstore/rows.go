@@ -213,7 +213,7 @@ func eachRow[T any](
 	return readTable(t, data, func(chunk arrow.Record) error {
 		cells, fits := cellsOf(columns, chunk)
 		if !fits {
-			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
+			return fmt.Errorf("table %s lacks columns of this version and configuration", t)
 		}
 		for from := 0; from < int(chunk.NumRows()); from += rowsAtOnce {
 			rows := some[:min(rowsAtOnce, int(chunk.NumRows())-from)]

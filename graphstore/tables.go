@@ -248,7 +248,7 @@ func (r *evidenceRow) value() Evidence {
 func (s *Store) loadVertex(r *vertexRow) error {
 	n := s.ids.len()
 	if v := s.ids.restore(r.ID.Value, r.ID.Valid); int(v) != n {
-		return fmt.Errorf("vertex %d stands twice", v)
+		return fmt.Errorf("vertex %d occurs twice", v)
 	}
 	s.grow(n + 1)
 	s.labelling.load(r)

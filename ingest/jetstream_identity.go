@@ -19,7 +19,7 @@ import (
 var ErrWrongHistory = errors.New("the stream is not the log that was read before")
 
 // ErrPastEnd says that the stream does not have a requested position yet.
-var ErrPastEnd = errors.New("the stream does not go so far")
+var ErrPastEnd = errors.New("the stream ends earlier")
 
 // Identity names a place of the log by the log's content up to there. A checkpoint stores it; Check
 // compares it with a stream before anything is consumed. The creation time of the stream does not
@@ -263,7 +263,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 		if !s.given {
 			id, err := identityAt(ctx, stream, s.began.Position)
 			if err != nil {
-				return fmt.Errorf("%w; it cannot be read on from there", err)
+				return fmt.Errorf("%w; reading cannot continue there", err)
 			}
 			s.began, s.given = id, true
 		}

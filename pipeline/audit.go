@@ -64,8 +64,8 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 		if state.FirstSeq > 1 && !p.audits.discard {
 			p.audits.discard = true
 			p.log.Warn(
-				"the stream of estimates drops its oldest, and no explanation reaches further "+
-					"back; see output.stream_bytes_max",
+				"the stream of estimates drops its oldest records, and explanations cannot go "+
+					"back further; see output.stream_bytes_max",
 				"stream", p.names.Out.Estimates, "begins", state.FirstTime)
 		}
 	}

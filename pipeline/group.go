@@ -255,8 +255,8 @@ func (m *membership) freeMemoryForNext(main *fold, places []group.Place) bool {
 		slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
 		return false
 	}
-	m.p.log.Warn("the memory is too small for two folds: nothing is estimated here until the "+
-		"next one has caught up", "bytes", liveBytes(), "memory", most)
+	m.p.log.Warn("the memory is too small to prepare other shards beside the present ones: this "+
+		"worker estimates nothing until the new shards have caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
 	return true
 }

@@ -132,7 +132,7 @@ var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to resta
 var errAgain = errors.New("the embedded server can write again")
 
 // errDone ends a run that has no more work.
-var errDone = errors.New("everything is done")
+var errDone = errors.New("all messages are applied and published")
 
 // Run runs the loop and its watching goroutines, until the log is drained, ctx ends, or a failure
 // is final.

@@ -27,7 +27,7 @@ type askCmd struct {
 	serverFlags
 	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or their number."`
 	Community   []string `required:"" sep:"none" placeholder:"NAME" help:"${ask_community}"`
-	Count       int      `placeholder:"N" help:"Vertices to label."`
+	Count       int      `placeholder:"N" help:"Number of vertices to label."`
 	TargetWidth float64  `placeholder:"X" help:"${ask_target_width}"`
 	Confidence  float64  `default:"0.9" placeholder:"X" help:"${ask_confidence} [${default}]"`
 	Seed        uint64   `default:"1" help:"${ask_seed} [${default}]"`

@@ -44,8 +44,7 @@ compares the estimates of every method with the truth:
   members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
---by-time hides nothing: it reads a log in order and compares every label with the estimate before
-it.
+--by-time hides nothing: it reads a log in order and compares every label with the estimate before.
 
 Give labels that trained the classifier the role train: they are never hidden. Without --method and
 --config the methods are ` + methodsEvaluate + `. See docs/evaluate.md.

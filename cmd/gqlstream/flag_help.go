@@ -5,7 +5,7 @@ import "github.com/alecthomas/kong"
 // flagHelp has help texts that are too long for the tag of a flag's field.
 var flagHelp = kong.Vars{
 	"ask_community":    "The community to label members of (repeatable).",
-	"ask_target_width": "Draw enough vertices for a widest interval of X to either side.",
+	"ask_target_width": "Draw enough vertices that no interval is wider than X to either side.",
 	"ask_confidence":   "Confidence of the intervals.",
 	"ask_seed":         "The same state and seed draw the same vertices.",
 	"ask_out":          "File for the vertices; - is standard output.",

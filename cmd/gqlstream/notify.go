@@ -52,7 +52,7 @@ func (c *notifyCmd) Run(ctx context.Context, con console) error {
 		}
 	}
 	if refused > 0 {
-		return errors.New("not every target took it")
+		return errors.New("not every target accepted the sample")
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func checkBackup(dir string) (names []string, err error) {
 		}
 		file, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
-			return nil, fmt.Errorf("restore: %s is not whole: %w", dir, err)
+			return nil, fmt.Errorf("restore: %s is incomplete: %w", dir, err)
 		}
 		sum := sha256.New()
 		_, err = io.Copy(sum, file)

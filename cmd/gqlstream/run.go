@@ -79,11 +79,11 @@ func (c *runCmd) configure() (config.Settings, error) {
 		settings.HTTP.Listen = web.ListenOff // nobody looks at a run that ends by itself
 	}
 	if c.Worker != "" && c.Group == "" {
-		return settings, config.Usagef("run: --worker names one of a group; give --group NAME too")
+		return settings, config.Usagef("run: --worker needs --group NAME")
 	}
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef(
-			"run: --listen is for the embedded server, and --nats is another one")
+			"run: --listen opens the embedded server, and --nats uses another one; choose one")
 	}
 	return settings, nil
 }

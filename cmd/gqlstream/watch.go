@@ -36,9 +36,9 @@ type watchCmd struct {
 
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page.
---filter, --sort and --flagged choose those that fit the terminal; without a terminal all are
-printed. The change since the record before has two parts, each with its standard error: moved
-is what happened to the community, revised what was learned about the classifier.
+A terminal shows as many as fit: choose them with --filter, --sort and --flagged. Without a
+terminal all are printed. The change since the record before has two parts, each with its standard
+error: moved (members, predictions, edges) and revised (a better knowledge of the classifier).
 
 Examples:
   gqlstream watch

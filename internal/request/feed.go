@@ -278,7 +278,7 @@ func (f *Feed) consumer(
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("server %s gets no consumer", f.Server)
+	return nil, fmt.Errorf("no consumer can be made on server %s", f.Server)
 }
 
 // deliver runs in the client's goroutine.

@@ -26,7 +26,7 @@ type Config struct {
 	LabelDraw string `enum:"random,balanced,response" default:"random" help:"${draw} [${default}]"`
 
 	Ask  int    `placeholder:"N" help:"${evaluate_ask}"`
-	Seed uint64 `default:"1" help:"Of splits and draws. [${default}]"`
+	Seed uint64 `default:"1" help:"Seed of splits and draws. [${default}]"`
 }
 
 const (

@@ -41,14 +41,14 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		switch {
 		case err != nil:
 		case i < 0 && since.IsZero():
-			return fmt.Errorf("group: no worker %s lives", worker)
+			return fmt.Errorf("group: no worker %s is running", worker)
 		case (i < 0 || alone) && absent < absentMax:
 			absent++ // newly elected servers may not have all renewals yet
 		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
 		case alone:
 			return fmt.Errorf(
-				"group: no worker stays that could take the shards of %s over: stop it",
+				"group: no other worker can take the shards of %s: stop the worker instead",
 				worker)
 		case !live[i].Drains:
 			since = live[i].Since

@@ -190,7 +190,7 @@ func (p *Presence) refuse(o *Presence) error {
 	case o.Arch != p.Arch:
 		why = fmt.Sprintf("has the architecture %s, and this one has %s", o.Arch, p.Arch)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
-		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker",
+		return fmt.Errorf("group: a worker %s has run since %s: choose another name with --worker",
 			o.Worker, o.Since.UTC().Format(time.RFC3339))
 	default:
 		return nil
