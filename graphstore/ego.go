@@ -22,9 +22,9 @@ type ego struct {
 	// edges that may be removed before radius+1 hops can have few enough members
 	slack int
 
-	reach map[Vertex]int // by member: hops from the root
-	moved bool           // whether the batch may have changed the members
-	list  []Vertex       // scratch of a search
+	distances map[Vertex]int // by member: hops from the root
+	moved     bool           // whether the batch may have changed the members
+	list      []Vertex       // scratch of a search
 }
 
 // newEgo returns the state of an ego network that has not been searched yet.
@@ -33,7 +33,7 @@ func newEgo(r Rule) *ego {
 		root:       event.ParseID(r.Root),
 		hops:       r.Hops,
 		membersMax: r.egoMembersMax(),
-		reach:      map[Vertex]int{},
+		distances:  map[Vertex]int{},
 	}
 }
 
@@ -71,8 +71,8 @@ func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 		if e == nil || e.moved {
 			continue
 		}
-		at := e.reach[u]
-		to, within := e.reach[v]
+		at := e.distances[u]
+		to, within := e.distances[v]
 		if came {
 			e.moved = at < e.radius && (!within || to > at+1)
 			continue
@@ -85,7 +85,7 @@ func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 // borders reports whether v has a neighbour at that number of hops.
 func (e *ego) borders(g graph, v Vertex, hops int) bool {
 	return slices.ContainsFunc(g.edges.Neighbors(v), func(u Vertex) bool {
-		at, within := e.reach[u]
+		at, within := e.distances[u]
 		return within && at == hops
 	})
 }
@@ -100,12 +100,12 @@ func (m *members) rebuildEgo(g graph, c Community) {
 // search finds an ego network from its root and returns its members. It searches a quarter beyond
 // the member limit, to learn how many edges must be removed before a further hop can fit.
 func (e *ego) search(g graph) []Vertex {
-	clear(e.reach)
+	clear(e.distances)
 	e.radius, e.slack, e.moved = 0, 0, false
 	if e.vertex, e.known = g.ids.Lookup(e.root); !e.known {
 		return nil
 	}
-	e.reach[e.vertex] = 0
+	e.distances[e.vertex] = 0
 	list := append(e.list[:0], e.vertex)
 	for from := 0; e.radius < e.hops; e.radius++ {
 		until := len(list)
@@ -115,7 +115,7 @@ func (e *ego) search(g graph) []Vertex {
 		if len(list) > e.membersMax {
 			e.slack = len(list) - e.membersMax - 1
 			for _, v := range list[until:] {
-				delete(e.reach, v)
+				delete(e.distances, v)
 			}
 			list = list[:until]
 			break
@@ -132,8 +132,8 @@ func (e *ego) searchNeighbors(g graph, list []Vertex, i int) []Vertex {
 		if len(list) > e.membersMax+e.membersMax/4 {
 			break
 		}
-		if _, in := e.reach[u]; !in {
-			e.reach[u] = e.radius + 1
+		if _, in := e.distances[u]; !in {
+			e.distances[u] = e.radius + 1
 			list = append(list, u)
 		}
 	}

@@ -49,9 +49,9 @@ func (c *community) checkMembers(want []Vertex, hops int) error {
 			len(want),
 		)
 	}
-	if c.ego != nil && (c.ego.radius != hops || len(c.ego.reach) != len(want)) {
+	if c.ego != nil && (c.ego.radius != hops || len(c.ego.distances) != len(want)) {
 		return fmt.Errorf("community %q reaches %d vertices in %d hops, want %d in %d",
-			c.rule.Name, len(c.ego.reach), c.ego.radius, len(want), hops)
+			c.rule.Name, len(c.ego.distances), c.ego.radius, len(want), hops)
 	}
 	return nil
 }

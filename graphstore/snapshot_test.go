@@ -43,7 +43,7 @@ func dump(s *Store) map[string]any {
 		c := &s.members.communities[i]
 		text := fmt.Sprint(c.rule, c.configured, c.sum, c.vertices, c.multiplicities)
 		if e := c.ego; e != nil {
-			text += fmt.Sprint(e.root, e.vertex, e.known, e.radius, e.reach)
+			text += fmt.Sprint(e.root, e.vertex, e.known, e.radius, e.distances)
 		}
 		d[fmt.Sprint("community ", i)] = text
 	}

@@ -57,7 +57,7 @@ func (w View) Hops(c Community) int {
 // would exceed its MembersMax.
 func (w View) CutShort(c Community) bool {
 	e := w.s.members.communities[c].ego
-	return e != nil && len(e.reach) > 0 && e.radius < e.hops
+	return e != nil && len(e.distances) > 0 && e.radius < e.hops
 }
 
 // Mismatches counts the evaluations of the expression of c, since the store was made or loaded,

@@ -256,7 +256,8 @@ func (m *membership) freeMemoryForNext(main *fold, places []group.Place) bool {
 		return false
 	}
 	m.p.log.Warn("the memory is too small to prepare other shards beside the present ones: this "+
-		"worker estimates nothing until the new shards have caught up", "bytes", liveBytes(), "memory", most)
+		"worker estimates nothing until the new shards have caught up",
+		"bytes", liveBytes(), "memory", most)
 	m.end(main)
 	return true
 }

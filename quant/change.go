@@ -47,23 +47,23 @@ func (w *Solver) Snapshot() *Snapshot { return w.last }
 // snapshot returns the snapshot of the estimate e, made from the answer in w.ans.
 func (w *Solver) snapshot(e *Estimate, s *stats.Statistics, solved bool) *Snapshot {
 	ans := w.ans
-	kept := &Snapshot{
+	next := &Snapshot{
 		Solved: solved, Open: s.Open(), Profiled: s.Profiled, Coverage: e.Coverage,
 		Share: ans.Share, NEff: ans.NEff, Member: ans.Member,
 		SE: slices.Clone(e.SE), Prevalence: slices.Clone(e.Prevalence),
 	}
 	if solved {
 		for of := range slices.Chunk(ans.Parts, s.K) {
-			kept.Labels = append(kept.Labels, solve.Sum(of))
+			next.Labels = append(next.Labels, solve.Sum(of))
 		}
 	}
 	if ans.Audited {
-		kept.Audits = e.AuditLabels
+		next.Audits = e.AuditLabels
 	}
 	if ans.Memory != nil {
-		kept.Memory = *ans.Memory
+		next.Memory = *ans.Memory
 	}
-	return kept
+	return next
 }
 
 // SEChange returns the standard errors of the change of the prevalence from prev to the Estimate

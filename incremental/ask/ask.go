@@ -86,7 +86,7 @@ func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, err
 		}
 		p.spend(float64(q.Count))
 	} else {
-		p.reach(q.TargetWidth)
+		p.divideForWidth(q.TargetWidth)
 	}
 	for i := range p.groups {
 		answer.Offers = append(answer.Offers, p.offer(i))

@@ -169,13 +169,13 @@ func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
 		before := y[f]
 		y[f] += step[i]
 		if r[f] = 0; (before == 0) != (y[f] == 0) {
-			s.reach(g, v, f)
+			s.countReached(g, v, f)
 		}
 	}
 }
 
-// reach counts that function f has reached v, or that it has not any longer.
-func (s *sums) reach(g *Dual, v Vertex, f int32) {
+// countReached counts that function f has reached v, or that it has not any longer.
+func (s *sums) countReached(g *Dual, v Vertex, f int32) {
 	d, _ := g.residuals(v)
 	sign, others := 1.0, 0
 	for i, y := range g.Values(v) {

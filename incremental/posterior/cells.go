@@ -182,12 +182,12 @@ func (s *State) makeCells(view graphstore.View, sums *neighborhood.Sums) (open [
 		reader, pi, root := s.Reader(view, sums), make([]float64, k), make([]float64, k)
 		mass, counts := make([]int64, b*k), make([]uint64, b)
 		for v := Vertex(from); v < Vertex(to); v++ {
-			s.kept[v] = kept{}
+			s.contributions[v] = contribution{}
 			if !reader.Posterior(pi, v) {
 				continue
 			}
 			z := e.cell(pi, root)
-			s.kept[v] = kept{
+			s.contributions[v] = contribution{
 				cell: uint16(z) + 1, top: topOf(view, v),
 				open: s.openness(view, v), mass: s.massOf(view, v),
 			}

@@ -145,7 +145,7 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 		return 0, nil
 	}
 	twin.epoch = s.epoch
-	twin.kept, twin.labelPi = slices.Clone(s.kept), maps.Clone(s.labelPi)
+	twin.contributions, twin.labelPi = slices.Clone(s.contributions), maps.Clone(s.labelPi)
 	twin.countMembers(view)
 	for id, h := range s.inside.histograms {
 		if want := twin.inside.histograms[id]; !h.equal(want) {
@@ -154,14 +154,15 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 	}
 	twin.compute(view, sums, func() { twin.sortVertices(view, sums) })
 	for v := range Vertex(view.Vertices()) {
-		same := s.kept[v] == twin.kept[v] && slices.Equal(s.labelPi[v], twin.labelPi[v])
-		if s.dirty[v] != 0 || twin.kept[v].cell == 0 || same {
+		same := s.contributions[v] == twin.contributions[v] &&
+			slices.Equal(s.labelPi[v], twin.labelPi[v])
+		if s.dirty[v] != 0 || twin.contributions[v].cell == 0 || same {
 			continue // one that nobody reads any more stays as it was
 		}
-		changed := func(u Vertex) bool { return s.spoke[u] != 0 }
-		if !slices.ContainsFunc(view.Neighbors(v), changed) || s.kept[v].cell == 0 {
+		changed := func(u Vertex) bool { return s.inputChanges[u] != 0 }
+		if !slices.ContainsFunc(view.Neighbors(v), changed) || s.contributions[v].cell == 0 {
 			return 0, fmt.Errorf("posterior: vertex %d is in %v with %v, computed again %v, %v",
-				v, s.kept[v], s.labelPi[v], twin.kept[v], twin.labelPi[v])
+				v, s.contributions[v], s.labelPi[v], twin.contributions[v], twin.labelPi[v])
 		}
 		late++
 	}

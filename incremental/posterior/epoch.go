@@ -114,14 +114,14 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 	pairs := make([]uint64, b*b) // ordered pairs of open neighbours, by their cells
 	inside, ends := 0.0, 0.0     // edges between labels; twice as many as are expected
 	for v := range Vertex(view.Vertices()) {
-		z := int(s.kept[v].cell) - 1
+		z := int(s.contributions[v].cell) - 1
 		if z < 0 {
 			continue
 		}
 		open, label := isOpen(view, v), s.pairs.Calibrates(v) != event.NoClass
 		near := 0.0
 		for _, u := range view.Neighbors(v) {
-			y := int(s.kept[u].cell) - 1
+			y := int(s.contributions[u].cell) - 1
 			if y < 0 {
 				continue
 			}
@@ -135,7 +135,7 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 		}
 		ends += float64(rates[z] * near)
 		if open {
-			e.Tops[s.kept[v].top]++
+			e.Tops[s.contributions[v].top]++
 		}
 	}
 	e.LabelGate = gate(inside, ends/2)
@@ -164,7 +164,7 @@ func (s *State) labelRates(view graphstore.View) []float64 {
 	rates, all, labels := make([]float64, len(means)/k), make([]float64, k), make([]float64, k)
 	counts := make([]uint64, len(rates))
 	for v := range Vertex(view.Vertices()) {
-		if z := s.kept[v].cell; z > 0 {
+		if z := s.contributions[v].cell; z > 0 {
 			counts[z-1]++
 			if class := s.pairs.Calibrates(v); class != event.NoClass {
 				labels[class]++

@@ -11,8 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// kept is how a vertex was counted last in the communities that it is an open member of.
-type kept struct {
+// contribution is how a vertex counts in the communities that it is an open member of.
+type contribution struct {
 	cell uint16 // 1 + its cell; 0: it is not counted
 	top  uint16 // the class that its prediction is for
 	open uint16 // one minus the freshness of its label, in units of 1/pairs.Whole
@@ -81,7 +81,7 @@ func wholes(counts []uint64) []float64 {
 }
 
 // count adds a member of this multiplicity or, with subtract, takes it away.
-func (h *Histogram) count(k kept, multiplicity uint32, subtract bool) {
+func (h *Histogram) count(k contribution, multiplicity uint32, subtract bool) {
 	if k.cell == 0 {
 		return
 	}
@@ -134,16 +134,18 @@ func (s *State) countMembers(view graphstore.View) {
 		h := newHistogram(s.classes)
 		s.inside.histograms[id] = h
 		view.ForMembers(graphstore.Community(id), func(v Vertex, multiplicity uint32) {
-			h.count(s.kept[v], multiplicity, false)
+			h.count(s.contributions[v], multiplicity, false)
 		})
 	}
 }
 
-// countAs has the communities of a vertex count it as it is now, in place of as it was kept. It
-// returns how far its cell has moved, 1 if it had none or has none.
-func (s *State) countAs(view graphstore.View, v Vertex, now kept, why causes) (moved float64) {
-	was := s.kept[v]
-	s.kept[v] = now
+// countAs replaces the contribution of a vertex to its communities. It returns how far its cell has
+// moved, 1 if it had none or has none.
+func (s *State) countAs(
+	view graphstore.View, v Vertex, now contribution, why causes,
+) (moved float64) {
+	was := s.contributions[v]
+	s.contributions[v] = now
 	if was == now {
 		return 0
 	}
@@ -189,7 +191,7 @@ func (s *State) Learned(visit func(id graphstore.Community, without []float64)) 
 
 // move removes a vertex from the histograms of its former communities and adds it to those of its
 // present ones, with its present open part.
-func (n *inside) move(was, is []membership, k *kept, open, mass uint16) {
+func (n *inside) move(was, is []membership, k *contribution, open, mass uint16) {
 	for _, m := range was {
 		n.histograms[m.Community].count(*k, m.Multiplicity, true)
 	}
@@ -202,9 +204,9 @@ func (n *inside) move(was, is []membership, k *kept, open, mass uint16) {
 	}
 }
 
-// keep returns how a vertex with this posterior is counted; root is scratch memory.
-func (s *State) keep(view graphstore.View, v Vertex, pi, root []float64) kept {
-	return kept{
+// contributionOf returns how a vertex with this posterior is counted; root is scratch memory.
+func (s *State) contributionOf(view graphstore.View, v Vertex, pi, root []float64) contribution {
+	return contribution{
 		cell: uint16(s.epoch.cell(pi, root)) + 1, top: topOf(view, v),
 		open: s.openness(view, v), mass: s.massOf(view, v),
 	}
@@ -219,12 +221,12 @@ func (s *State) massOf(view graphstore.View, v Vertex) uint16 {
 // mass changed.
 func (s *State) Age(view graphstore.View, at event.Time) (changed bool) {
 	s.massesAt = at
-	for v := range s.kept {
-		as := s.kept[v]
+	for v := range s.contributions {
+		as := s.contributions[v]
 		if as.cell == 0 {
 			continue
 		}
-		if as.mass = s.massOf(view, Vertex(v)); as != s.kept[v] {
+		if as.mass = s.massOf(view, Vertex(v)); as != s.contributions[v] {
 			s.countAs(view, Vertex(v), as, byNews)
 			changed = true
 		}

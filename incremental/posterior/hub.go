@@ -17,8 +17,8 @@ const (
 	hubSlope = 2
 )
 
-// spoken notes that a vertex with many neighbours has another prediction.
-func (s *State) spoken(view graphstore.View, p graphstore.PredictionChange) {
+// noteHub records that the prediction of a vertex with many neighbours has changed.
+func (s *State) noteHub(view graphstore.View, p graphstore.PredictionChange) {
 	if len(view.Neighbors(p.V)) < hubDegree || p.Before == nil || p.After == nil {
 		return
 	}

@@ -111,10 +111,12 @@ func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 		if len(was.list) == 0 {
 			s.touch(v, byNews)
 			if s.labelPi[v] == nil {
-				s.kept[v] = kept{}
+				s.contributions[v] = contribution{}
 			}
 		}
-		n.move(was.list, view.MemberOf(v), &s.kept[v], s.openness(view, v), s.massOf(view, v))
+		n.move(
+			was.list, view.MemberOf(v), &s.contributions[v], s.openness(view, v), s.massOf(view, v),
+		)
 		if was.open {
 			n.open--
 		}

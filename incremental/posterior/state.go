@@ -43,13 +43,13 @@ type State struct {
 
 	massesAt event.Time // as of when predictions have their masses
 
-	epoch   *Epoch               // nil while there is no label
-	held    bool                 // whether the epoch stays until the next Hold
-	version uint32               // of the last epoch
-	kept    []kept               // n: how communities count the vertex
-	labelPi map[Vertex][]float64 // K each: posteriors of the labels
+	epoch         *Epoch               // nil while there is no label
+	held          bool                 // whether the epoch stays until the next Hold
+	version       uint32               // of the last epoch
+	contributions []contribution       // n: how communities count the vertex
+	labelPi       map[Vertex][]float64 // K each: posteriors of the labels
 
-	spoke []causes // n: why g or c1/d may be another one than at the last Flush
+	inputChanges []causes // n: why g or c1/d may be another one than at the last Flush
 	// n: why the posterior may be another one than was computed, 0: it is not
 	dirty []causes
 	// vertices with many neighbours: how far their predictions moved since Hubs
@@ -89,9 +89,9 @@ func (s *State) recount(view graphstore.View) {
 }
 
 func (s *State) grow(n int) {
-	if have := len(s.kept); n > have {
-		s.spoke = append(s.spoke, make([]causes, n-have)...)
-		s.kept = append(s.kept, make([]kept, n-have)...)
+	if have := len(s.contributions); n > have {
+		s.inputChanges = append(s.inputChanges, make([]causes, n-have)...)
+		s.contributions = append(s.contributions, make([]contribution, n-have)...)
 		s.dirty = append(s.dirty, make([]causes, n-have)...)
 	}
 }
@@ -135,11 +135,11 @@ func (s *State) begin(
 // compute sorts all vertices into the cells of the epoch, as sort does it, and computes the
 // posteriors of the labels.
 func (s *State) compute(view graphstore.View, sums *neighborhood.Sums, sort func()) {
-	clear(s.kept)
+	clear(s.contributions)
 	clear(s.dirty)
 	clear(s.labelPi)
 	s.touched = s.touched[:0]
-	clear(s.spoke)
+	clear(s.inputChanges)
 	if s.epoch != nil {
 		sort()
 		reader := s.Reader(view, sums)
@@ -159,7 +159,7 @@ func (s *State) sortVertices(view graphstore.View, sums *neighborhood.Sums) {
 		root := make([]float64, s.classes)
 		for v := Vertex(from); v < Vertex(to); v++ {
 			if reader.Posterior(pi, v) {
-				s.kept[v] = s.keep(view, v, pi, root)
+				s.contributions[v] = s.contributionOf(view, v, pi, root)
 			}
 		}
 	})
@@ -226,14 +226,14 @@ func (s *State) sortTouched() {
 // after this point gives the same bits with and without a restart. It returns the vertices that it
 // computed.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
-	for v, why := range s.spoke {
+	for v, why := range s.inputChanges {
 		if why != 0 {
 			for _, u := range view.Neighbors(Vertex(v)) {
 				s.touch(u, why)
 			}
 		}
 	}
-	clear(s.spoke)
+	clear(s.inputChanges)
 	s.computeTouched(view, sums)
 	return s.computed
 }
@@ -272,9 +272,9 @@ func (s *State) computeRead(reader *Reader, view graphstore.View, v Vertex, why 
 			return
 		}
 	}
-	now, moved := kept{}, 0.0
+	now, moved := contribution{}, 0.0
 	if reader.Posterior(s.pi, v) {
-		now = s.keep(view, v, s.pi, s.root)
+		now = s.contributionOf(view, v, s.pi, s.root)
 	}
 	if label {
 		reader.labelPosterior(s.pi, v)

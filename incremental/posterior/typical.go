@@ -264,7 +264,7 @@ func (s *State) openByCell(view graphstore.View, sums *neighborhood.Sums) []uint
 				continue
 			}
 			if len(view.MemberOf(v)) > 0 {
-				if z := s.kept[v].cell; z > 0 {
+				if z := s.contributions[v].cell; z > 0 {
 					counts[z-1]++
 				}
 			} else if reader.Posterior(pi, v) {

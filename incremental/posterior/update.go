@@ -28,7 +28,7 @@ func (s *State) Update(
 	s.grow(view.Vertices())
 	s.updateInside(view, delta)
 	move := func(v Vertex, why causes) {
-		s.spoke[v] |= why
+		s.inputChanges[v] |= why
 		s.touch(v, why)
 	}
 	for _, v := range votes {
@@ -41,7 +41,7 @@ func (s *State) Update(
 		}
 	}
 	for _, p := range delta.Predictions {
-		s.spoken(view, p)
+		s.noteHub(view, p)
 		move(p.V, byNews)
 	}
 	for _, c := range delta.Evidence {

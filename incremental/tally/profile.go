@@ -170,8 +170,8 @@ func (f Families) turned(before, after *state) float64 {
 		}
 	}
 	if f.SoftPair { // the distance of two products is at most the sum
-		var room [2][64]float64
-		was, is := a.neighborMean(room[0][:0]), b.neighborMean(room[1][:0])
+		var buffer [2][64]float64
+		was, is := a.neighborMean(buffer[0][:0]), b.neighborMean(buffer[1][:0])
 		for i, n := range was {
 			moved += math.Abs(n-is[i]) / 2
 		}

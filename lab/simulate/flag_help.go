@@ -15,8 +15,8 @@ var FlagHelp = map[string]string{
 	"simulate_label_share": "Share of the vertices that are asked for their opinion once, soon " +
 		"after they arrive.",
 	"simulate_label_rate": "Further vertices asked a simulated second, drawn from all.",
-	"simulate_label_renew": "Share of the labelled vertices' changes of mind that are reported as " +
-		"a new label at once; with 1 every label is always true.",
+	"simulate_label_renew": "Share of the labelled vertices' changes of mind that are reported " +
+		"as a new label at once; with 1 every label is always true.",
 	"simulate_accuracy": "Accuracy of the classifier: one number, or one for each class.",
 	"simulate_post_rate": "Posts a simulated second; each makes a prediction of its author. " +
 		"Active vertices post more.",

@@ -87,7 +87,7 @@ func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 	rest := 1 - e.ans.AuditWeight
 	return &stats.Memory{
 		Posterior: uint64(p.Version), Gamma: r.gamma, Likely: r.likely, Residual: e.residual,
-		Lean: (1 - e.labelWeight) * rest, ToLabels: e.labelWeight * rest, Flow: x.flow(p, r),
+		ModelWeight: (1 - e.labelWeight) * rest, ToLabels: e.labelWeight * rest, Flow: x.flow(p, r),
 		Counted: slices.Clone(s.ClassN), Stale: p.Stale,
 		Evidence: r.evidence, Seen: r.seen, Error: e.error,
 	}

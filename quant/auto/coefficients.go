@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was
-	// computed, and keptFarAll how far where that is all of the variance of a class, in proportion.
-	// It moves standard errors by about a hundredth in 98 of 100. Coefficients that were fitted
-	// again are keptEpoch further.
-	keptFar, keptFarAll, keptEpoch = 0.5, 0.01, 0.4
-	// keptTurned is the share of the members that may be others than they were then.
-	keptTurned = 0.1
+	// An estimate reuses the error of the coefficients of an earlier one up to reuseDistance, the
+	// sum of the differences, or reuseDistanceAll if that error is all of the variance of a class,
+	// in proportion. Coefficients that were fitted again are further by reuseEpoch. The reuse moves
+	// standard errors by about a hundredth in 98 of 100.
+	reuseDistance, reuseDistanceAll, reuseEpoch = 0.5, 0.01, 0.4
+	// reuseTurnover is the share of the members that may have joined or left since.
+	reuseTurnover = 0.1
 )
 
-// keptFor returns the error of the coefficients that the last estimate had if it still holds at
-// these values, next to this other variance; the zero value if it does not.
-func keptFor(p *stats.Posterior, at, others []float64) stats.CoefficientError {
+// reusableError returns the error of the coefficients of the last estimate if it is near enough to
+// these values, next to this other variance; otherwise the zero value.
+func reusableError(p *stats.Posterior, at, others []float64) stats.CoefficientError {
 	if p.Last == nil || p.Turnover.Reset || len(p.Last.Error.ErrorAt) != len(at) {
 		return stats.CoefficientError{}
 	}
-	kept := p.Last.Error
-	kept.ErrorTurned += p.Turnover.Joined + p.Turnover.Left
+	reused := p.Last.Error
+	reused.ErrorTurned += p.Turnover.Joined + p.Turnover.Left
 	version := len(at) - 1
-	far := floats.Distance(at[:version], kept.ErrorAt[:version], 1)
-	if kept.ErrorTurned > 2*keptTurned*p.Squares || far > keptFar {
+	far := floats.Distance(at[:version], reused.ErrorAt[:version], 1)
+	if reused.ErrorTurned > 2*reuseTurnover*p.Squares || far > reuseDistance {
 		return stats.CoefficientError{}
 	}
-	far += keptEpoch * (at[version] - kept.ErrorAt[version])
-	for i, v := range kept.ErrorVariance {
-		if far*v > keptFarAll*(v+others[i]) {
+	far += reuseEpoch * (at[version] - reused.ErrorAt[version])
+	for i, v := range reused.ErrorVariance {
+		if far*v > reuseDistanceAll*(v+others[i]) {
 			return stats.CoefficientError{}
 		}
 	}
 	if p.Last.Posterior != uint64(p.Version) {
 		// errors of these and of other coefficients have nothing in common
-		kept.ErrorInfluence = nil
+		reused.ErrorInfluence = nil
 	}
-	return kept
+	return reused
 }
 
 // addCoefficientError adds diag G Cov(theta, b) G' to the variances of the answer, with G the
@@ -59,7 +59,7 @@ func (x *Quantifier) addCoefficientError(a *estimate, p *stats.Posterior, weight
 	at := append(slices.Clone(r.tempered), r.gamma, a.ownWeight,
 		math.Log(p.Residuals.Effective(weights)),
 		math.Log(solve.Trace(p.Coefficients, p.Shared+len(p.Prior))), float64(p.Version))
-	a.error = keptFor(p, at, ans.V)
+	a.error = reusableError(p, at, ans.V)
 	if a.error.ErrorAt == nil {
 		a.error = x.errorOf(a, p, at, weights)
 	}

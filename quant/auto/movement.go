@@ -20,7 +20,7 @@ func (x *Quantifier) Moved(moved, change []float64, s *stats.Statistics, now, la
 	copy(moved, x.Carry(s.Posterior, s.Members, last))
 	if len(last.Residual) == len(moved) && slices.Equal(now.Counted, last.Counted) {
 		for i, d := range now.Residual {
-			moved[i] -= common(moved[i], last.Lean*(1-last.Gamma)*(last.Residual[i]-d))
+			moved[i] -= common(moved[i], last.ModelWeight*(1-last.Gamma)*(last.Residual[i]-d))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (x *Quantifier) Carry(p *stats.Posterior, members float64, last *stats.Memo
 		covered = min(1, solve.Sum(p.All)/members)
 	}
 	for i, q := range x.flowAt(p, last.Gamma, last.Flow) {
-		moved[i] = covered * last.Lean * (q - last.Flow[i])
+		moved[i] = covered * last.ModelWeight * (q - last.Flow[i])
 		if len(last.Carried) > 0 {
 			moved[i] += last.Carried[i]
 		}

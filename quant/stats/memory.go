@@ -6,15 +6,16 @@ type Memory struct {
 	Gamma     float64   // how far the community was selected by class
 	Likely    []float64 // K: q(1)
 	Residual  []float64 // K: the part of the labels' mean residual that was added for a place
-	Lean      float64   // weight of the answer next to labels' own shares and audit labels
-	Flow      []float64 // K: q(gamma) of all members with a prediction
-	Carried   []float64 // K: how far shares had moved when the coefficients were fitted again
-	ToLabels  float64   // weight of the labels' own shares in the answer
-	Counted   []float64 // K: calibration labels, each with its weight
-	Stale     float64   // part of them that no longer described their vertices
-	Evidence  float64   // for a selection by class, averaged over Seen records
-	Seen      float64
-	Error     CoefficientError
+	// ModelWeight is the weight of the model's answer next to labels' own shares and audit labels.
+	ModelWeight float64   `column:"lean"`
+	Flow        []float64 // K: q(gamma) of all members with a prediction
+	Carried     []float64 // K: how far shares had moved when the coefficients were fitted again
+	ToLabels    float64   // weight of the labels' own shares in the answer
+	Counted     []float64 // K: calibration labels, each with its weight
+	Stale       float64   // part of them that no longer described their vertices
+	Evidence    float64   // for a selection by class, averaged over Seen records
+	Seen        float64
+	Error       CoefficientError
 }
 
 // CoefficientError is the error that the coefficients of the posterior make in an estimate of auto.

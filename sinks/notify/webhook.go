@@ -240,7 +240,8 @@ func (h *hook) send(
 // drop gives up on a message.
 func (h *hook) drop(m jetstream.Msg, id string, err error) {
 	h.count(outcomeDropped, err)
-	h.log.Error("webhook: an alert is dropped, because it was not accepted within retry_for", "webhook", h.config.Name, "id", id, "error", err)
+	h.log.Error("webhook: an alert is dropped, because it was not accepted within retry_for",
+		"webhook", h.config.Name, "id", id, "error", err)
 	_ = m.Term()
 }
 

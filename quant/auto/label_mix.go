@@ -18,13 +18,13 @@ func (a *estimate) mixLabels(s *stats.Statistics) {
 		return
 	}
 	odds := (p.Vertices - p.Distinct) / p.Distinct
-	lean := p.LabelGate * (1 - p.Stale) * (1 - odds*odds)
-	a.labelWeight = lean
+	weight := p.LabelGate * (1 - p.Stale) * (1 - odds*odds)
+	a.labelWeight = weight
 	labels, shares := solve.Sum(s.ClassN), p.WeighShares(s.ClassN)
 	for i, x := range shares {
 		sampling := x*(1-x)*(1/labels+1/p.Distinct) + p.DrawnNoise(i)
 		apart := solve.Square(ans.Share[i] - x)
-		ans.V[i] = (1-lean)*(1-lean)*ans.V[i] + lean*lean*sampling + lean*(1-lean)*apart
-		ans.Share[i] += lean * (x - ans.Share[i])
+		ans.V[i] = (1-weight)*(1-weight)*ans.V[i] + weight*weight*sampling + weight*(1-weight)*apart
+		ans.Share[i] += weight * (x - ans.Share[i])
 	}
 }
