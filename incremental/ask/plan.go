@@ -120,8 +120,8 @@ func (p *plan) spend(labels float64) {
 
 const countSteps = 20 // halvings of a number of labels
 
-// divideForWidth divides as many labels as every group needs for a half-width: a candidate has the largest
-// probability that one of its groups wants.
+// divideForWidth divides as many labels as every group needs for a half-width: a candidate has the
+// largest probability that one of its groups wants.
 func (p *plan) divideForWidth(width float64) {
 	for g := range p.groups {
 		members := p.groups[g].members
