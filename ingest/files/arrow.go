@@ -168,7 +168,7 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	}
 	reader, err := ipc.NewFileReader(f.file, withinFile(size)...)
 	if err != nil {
-		return nil, fmt.Errorf("not an Arrow file: %w", err)
+		return nil, notOpened("an Arrow file", err)
 	}
 	if err := checkSchema(reader.Schema()); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 		return record.Columns(), nil
 	}}
 	f.release = func() { reader.Close() }
-	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
+	t.slots, err = setSchema(c, reader.Schema())
 	return t, err
 }
 
@@ -204,7 +204,7 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 	}
 	reader, err := ipc.NewReader(bufio.NewReader(f.file), withinFile(size)...)
 	if err != nil {
-		return nil, fmt.Errorf("not an Arrow stream: %w", err)
+		return nil, notOpened("an Arrow stream", err)
 	}
 	f.release = reader.Release
 	if err := checkSchema(reader.Schema()); err != nil {
@@ -216,7 +216,7 @@ func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*record
 		}
 		return reader.RecordBatch().Columns(), nil // the reader owns it until the next one
 	}}
-	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
+	t.slots, err = setSchema(c, reader.Schema())
 	return t, err
 }
 

@@ -230,3 +230,16 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 		}
 	}
 }
+
+// The error about columns that a file lacks names a column that has columns of its own.
+func TestColumnsInsideColumnsAreNamed(t *testing.T) {
+	edge := arrow.StructOf(
+		arrow.Field{Name: "src", Type: arrow.BinaryTypes.String},
+		arrow.Field{Name: "dst", Type: arrow.BinaryTypes.String})
+	schema := arrow.NewSchema([]arrow.Field{{Name: "edge", Type: edge}}, nil)
+	_, err := setSchema(newColumns(event.KindEdge, nil, nil), schema)
+	want := "edge has columns of its own, src, dst: write these beside the others"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -14,6 +15,9 @@ import (
 // plainForm reports whether an id has only small letters, digits and signs, so that its folded form
 // is itself.
 func plainForm(name string) bool {
+	if name[0] == '0' || name[0] == '"' || name[0] == '\'' {
+		return false
+	}
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c >= 0x80 || c >= 'A' && c <= 'Z' || c == '@' && i == 0 {
 			return false
@@ -23,9 +27,18 @@ func plainForm(name string) bool {
 }
 
 // folded returns a form of an id that programs and people write in several ways: small letters,
-// without @ before it, with the same code points for the same letters.
+// without quotes, without @ or zeros before it, with the same code points for the same letters.
 func folded(name string) string {
-	return strings.ToLower(strings.TrimPrefix(norm.NFKC.String(name), "@"))
+	for _, quote := range []string{`"`, "'"} {
+		if inside, is := strings.CutPrefix(name, quote); is {
+			name = strings.TrimSuffix(inside, quote)
+		}
+	}
+	name = strings.ToLower(strings.TrimPrefix(norm.NFKC.String(name), "@"))
+	if rest := strings.TrimLeft(name, "0"); rest != name && isWhole(cmp.Or(rest, "0")) {
+		return cmp.Or(rest, "0")
+	}
+	return name
 }
 
 // fold records the properties of an id by its folded form.
@@ -74,8 +87,9 @@ func (s *survey) variantWarning() []string {
 	if several == 0 || several*variantsShare < vertices {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s vertices have ids that differ only in capitals, in @ before "+
-		"them or in the code points of their letters: different ids are different vertices",
+	return []string{fmt.Sprintf("%s vertices have ids that differ only in capitals, in quotes, in "+
+		"@ or zeros before them or in the code points of their letters: different ids are "+
+		"different vertices",
 		grouped(several))}
 }
 

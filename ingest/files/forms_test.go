@@ -60,6 +60,16 @@ func TestIDsOfSeveralForms(t *testing.T) {
 	})
 	warns(t, s, "0 of 20 vertices with labels have an edge: are the ids of the files the same? "+
 		"20 would, without regard to capitals", "20 vertices have ids that differ only in capitals")
+	for _, form := range []string{`"""%s"""`, "'%s'", "00%s"} { // as JSON texts, in R, padded
+		edges, labels := "src,dst\n", "vertex,label\n"
+		for i := range 20 {
+			edges += fmt.Sprintf(form+","+form+"\n", fmt.Sprint(i+1), fmt.Sprint((i+1)%20+1))
+			labels += fmt.Sprintf("%d,%c\n", i+1, 'a'+rune(i%2))
+		}
+		_, s = readTables(t, Config{}, map[string]string{"edge.csv": edges, "label.csv": labels})
+		warns(t, s, "20 would, without regard to capitals, quotes, a leading @ or zeros",
+			"20 vertices have ids that differ only in")
+	}
 	_, s = readTables(t, Config{}, map[string]string{
 		"edge.csv":  "src,dst\nAnn,Bob\nBob,Cy\nCy,Ann\n",
 		"label.csv": "vertex,label\nAnn,a\nBob,b\n",

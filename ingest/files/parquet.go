@@ -41,7 +41,7 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	}
 	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{}, memory)
 	if err != nil {
-		return nil, fmt.Errorf("not a Parquet file: %w", err)
+		return nil, notOpened("a Parquet file", err)
 	}
 	b := &parquetBatches{left: source.NumRows(), memory: memory}
 	f.release = b.release
@@ -92,7 +92,7 @@ func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted 
 	if err := checkSchema(schema); err != nil {
 		return nil, err
 	}
-	slots, err := c.setHeader(fieldNames(schema))
+	slots, err := setSchema(c, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -200,4 +200,35 @@ func (b *parquetBatches) release() {
 		column.Release()
 	}
 	b.columns = nil
+}
+
+// notOpened is the error of a file whose library could not begin to read it.
+func notOpened(what string, err error) error {
+	if text := err.Error(); strings.Contains(text, "could not convert field type") ||
+		strings.Contains(text, "not implemented") {
+		return fmt.Errorf("a column has a type that is not read: write it as text (cast it to a "+
+			"string) or as numbers of 64 bits: %w", err)
+	}
+	return fmt.Errorf("not %s: %w", what, err)
+}
+
+// setSchema assigns the columns of a schema. The error about a missing column names columns that
+// have columns of their own, which are not read.
+func setSchema(c *columns, schema *arrow.Schema) ([]int, error) {
+	slots, err := c.setHeader(fieldNames(schema))
+	lacks := columnsError("")
+	if !errors.As(err, &lacks) {
+		return slots, err
+	}
+	for _, field := range schema.Fields() {
+		if inner, nested := field.Type.(*arrow.StructType); nested {
+			var names []string
+			for _, f := range inner.Fields() {
+				names = append(names, f.Name)
+			}
+			return nil, lacks + columnsError(fmt.Sprintf("; %s has columns of its own, %s: write "+
+				"these beside the others", field.Name, listNames(names)))
+		}
+	}
+	return slots, err
 }

@@ -249,8 +249,8 @@ func (s *Source) strangers(of partner) (all []string) {
 			"%s of %s vertices with %s have %s: are the ids of the files the same?",
 			grouped(both), grouped(total), of.name, other.name)
 		if _, meet := s.survey.variants(of.has, other.has); meet > both {
-			fewest += fmt.Sprintf(" %s would, without regard to capitals, a leading @ and other "+
-				"code points of the same letters", grouped(meet))
+			fewest += fmt.Sprintf(" %s would, without regard to capitals, quotes, a leading @ or "+
+				"zeros, and other code points of the same letters", grouped(meet))
 		}
 		if of.has&(hasLabel|hasPrediction) != 0 {
 			all = append(all, fewest)
