@@ -176,90 +176,92 @@ var errBehind = errors.New("the output log is behind it")
 
 // restore returns the core of the newest usable state and its place, or a fresh core at the
 // beginning of the log if there is none: the log is then read again from its start.
-func (f *fold) restore(
+func (p *Pipeline) restore(
 	ctx context.Context,
+	f *fold,
 	same bool,
 ) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
-	c, reconfigured, err := f.newest(ctx, same)
+	c, reconfigured, err := p.newestState(ctx, f, same)
 	if err != nil {
 		return nil, at, nil, err
 	}
 	if c == nil {
 		core, err = incremental.New(f.config)
-		return core, at, new(ingest.Start(f.names.In.Log)), err
+		return core, at, new(ingest.Start(p.names.In.Log)), err
 	}
-	if core, err = f.coreOf(c, reconfigured); err != nil {
+	if core, err = p.coreOf(f, c, reconfigured); err != nil {
 		return nil, at, nil, fmt.Errorf(
 			"checkpoint %d is intact, but it cannot be continued: %w\n"+
 				"Move %s away to read the log again from its beginning; nothing was changed",
 			c.Manifest.Position,
 			err,
-			checkpointsIn(f.settings.State),
+			checkpointsIn(p.settings.State),
 		)
 	}
-	f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards",
+	p.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards",
 		f.owned())
 	at, id = ResumeOf(c.Manifest)
 	return core, at, id, nil
 }
 
-// newest returns the latest checkpoint of this configuration, or nil if there is none, or if
+// newestState returns the latest checkpoint of this configuration, or nil if there is none, or if
 // another configuration was published last and the log is whole. It has the graph and every shard
 // of this fold, on this machine or in the group's store, and it does not lie beyond the output log,
 // so that the same bytes are published again after it. If all states of a run without a group lie
 // beyond the output log, the newest is returned: somebody has removed the stream. Other workers
 // store and drop states meanwhile, so every call looks again.
-func (f *fold) newest(
+func (p *Pipeline) newestState(
 	ctx context.Context,
+	f *fold,
 	same bool,
 ) (c *checkpoint.Checkpoint, reconfigured bool, err error) {
-	published, err := f.continues(same)
+	published, err := p.continues(f, same)
 	if err != nil {
 		return nil, false, err
 	}
 	if !published {
-		c, err = f.newestReconfigured(ctx)
+		c, err = p.newestReconfigured(ctx)
 		return c, true, err
 	}
 	var beyond *checkpoint.Checkpoint // the newest of those beyond the output log
 	for tried := []uint64(nil); ; {
-		local, err := f.Checkpoints.Dir.List()
+		local, err := p.Checkpoints.Dir.List()
 		positions := local
-		if err == nil && f.group != nil {
-			positions, err = f.group.positions(ctx, f.config.Digest(), local, f.config.Owned)
+		if err == nil && p.group != nil {
+			positions, err = p.group.positions(ctx, f.config.Digest(), local, f.config.Owned)
 		}
 		i := slices.IndexFunc(positions,
 			func(position uint64) bool { return !slices.Contains(tried, position) })
 		switch {
 		case err != nil:
 			return nil, false, err
-		case i < 0 && f.group == nil && beyond != nil:
-			f.log.Warn(
+		case i < 0 && p.group == nil && beyond != nil:
+			p.log.Warn(
 				"earlier records are gone, and no checkpoint is older; the run continues "+
 					"without them. To publish them again, if the log has its beginning, stop the "+
 					"run, remove the stream of estimates and move the checkpoints away",
-				"position", beyond.Manifest.Position, "stream", f.names.Out.Estimates,
-				"checkpoints", checkpointsIn(f.settings.State))
+				"position", beyond.Manifest.Position, "stream", p.names.Out.Estimates,
+				"checkpoints", checkpointsIn(p.settings.State))
 			return beyond, false, nil
 		case i < 0 && len(tried) > 0:
-			f.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",
+			p.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",
 				f.owned())
 			return nil, false, nil // a fresh core
 		case i < 0:
 			return nil, false, nil // a fresh core
 		}
-		c, err := f.stateAt(ctx, positions[i], slices.Contains(local, positions[i]))
+		c, err := p.stateAt(ctx, f, positions[i], slices.Contains(local, positions[i]))
 		if err == nil {
 			return c, false, nil
 		}
 		if errors.Is(err, errBehind) && beyond == nil {
 			beyond = c
 			_, id := ResumeOf(c.Manifest)
-			if err := id.Check(ctx, f.Broker.JS); err != nil {
+			if err := id.Check(ctx, p.Broker.JS); err != nil {
 				return nil, false, err // an older copy of the whole store needs an operator
 			}
 		}
-		f.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
+		p.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
 		tried = append(tried, positions[i])
 	}
 }
@@ -267,13 +269,13 @@ func (f *fold) newest(
 // continues reports whether the output log was last published with this configuration and these
 // classes, or never. It refuses another configuration unless the log is to be published again. The
 // store of a group has states without class names.
-func (f *fold) continues(same bool) (bool, error) {
+func (p *Pipeline) continues(f *fold, same bool) (bool, error) {
 	for _, one := range f.outlets.each {
 		was, classes := one.writer.Before()
 		switch digest := f.config.Digest(); {
 		case was == "" ||
-			was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
-		case same || was == digest && f.group != nil:
+			was == digest && (len(classes) == 0 || slices.Equal(classes, p.settings.Classes)):
+		case same || was == digest && p.group != nil:
 			return false, config.Usagef(
 				"run: the records are of another configuration (digest %s, classes %q; this run: "+
 					"digest %s, classes %q). Correct the mistake, give this pipeline another "+
@@ -282,10 +284,10 @@ func (f *fold) continues(same bool) (bool, error) {
 				was,
 				classes,
 				digest,
-				f.settings.Classes,
+				p.settings.Classes,
 			)
 		default:
-			f.log.Warn("the configuration has changed", "was", was, "now", digest)
+			p.log.Warn("the configuration has changed", "was", was, "now", digest)
 			return false, nil
 		}
 	}
@@ -294,23 +296,24 @@ func (f *fold) continues(same bool) (bool, error) {
 
 // stateAt returns the state at a position: from this worker, or from the store. The error matches
 // errBehind if the output log is behind the state.
-func (f *fold) stateAt(
+func (p *Pipeline) stateAt(
 	ctx context.Context,
+	f *fold,
 	position uint64,
 	local bool,
 ) (c *checkpoint.Checkpoint, err error) {
 	if local {
-		c, err = f.Checkpoints.Dir.Read(position)
+		c, err = p.Checkpoints.Dir.Read(position)
 		switch {
 		case errors.Is(err, checkpoint.ErrFormat):
-			f.log.Warn("a checkpoint of another release is ignored", "position", position,
+			p.log.Warn("a checkpoint of another release is ignored", "position", position,
 				"reason", err)
 		case err != nil:
-			f.log.Warn("a damaged checkpoint is ignored", "position", position, "reason", err)
+			p.log.Warn("a damaged checkpoint is ignored", "position", position, "reason", err)
 		}
 	}
-	if f.group != nil && c == nil {
-		if c, err = f.group.fetchGraph(ctx, f.config.Digest(), position); err == nil {
+	if p.group != nil && c == nil {
+		if c, err = p.group.fetchGraph(ctx, f.config.Digest(), position); err == nil {
 			c.Manifest.Watermarks = nil // shards are separate parts
 		}
 	}
@@ -318,12 +321,12 @@ func (f *fold) stateAt(
 		return nil, err
 	}
 	if m := &c.Manifest; m.Config != f.config.Digest() ||
-		len(m.Classes) > 0 && !slices.Equal(m.Classes, f.settings.Classes) {
+		len(m.Classes) > 0 && !slices.Equal(m.Classes, p.settings.Classes) {
 		return nil, fmt.Errorf("it is of the configuration %s with classes %q", m.Config, m.Classes)
 	}
 	// without derived tables a shard needs nothing that other workers stored
-	if f.group != nil && c.Manifest.Derived == checkpoint.Derived {
-		if err := f.group.complete(ctx, c, f.config.Owned); err != nil {
+	if p.group != nil && c.Manifest.Derived == checkpoint.Derived {
+		if err := p.group.complete(ctx, c, f.config.Owned); err != nil {
 			return nil, err
 		}
 	}

@@ -21,7 +21,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	}
 	p := &Pipeline{Checkpoints: k, group: &membership{}, log: slog.New(slog.DiscardHandler)}
 	p.group.p = p
-	main, next := newFold(p, nil), newFold(p, nil)
+	main, next := newFold(p.Config, p.shards, nil), newFold(p.Config, p.shards, nil)
 	main.stop = func() { close(main.done) }
 	p.main.Store(main)
 	p.nextFold.Store(next)
@@ -44,7 +44,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	k.sharing.await(ctx, time.Hour) // a fold that ends does not wait
-	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
+	if err := p.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
 		t.Fatalf(
 			"the newest checkpoint is at position %d, %d were given, %v", k.last.Position,
 			len(given), err,

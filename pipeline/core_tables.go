@@ -13,7 +13,9 @@ import (
 
 // coreOf returns the core of a state. If its derived tables are of another version or
 // configuration, the core begins with the core tables.
-func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental.Core, error) {
+func (p *Pipeline) coreOf(
+	f *fold, c *checkpoint.Checkpoint, reconfigured bool,
+) (*incremental.Core, error) {
 	reason := fmt.Sprintf("its derived tables have version %d, and this release has %d",
 		c.Manifest.Derived, checkpoint.Derived)
 	switch c.Manifest.Derived {
@@ -32,7 +34,7 @@ func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental
 	}
 	core, err := incremental.RestoreTables(f.config, c.Sections, reconfigured)
 	if err == nil {
-		f.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
+		p.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
 			"else is computed again", "position", c.Manifest.Position, "because", reason)
 	}
 	return core, err
@@ -40,20 +42,20 @@ func (f *fold) coreOf(c *checkpoint.Checkpoint, reconfigured bool) (*incremental
 
 // newestReconfigured returns the newest intact checkpoint of any configuration with these classes,
 // if the log lacks its beginning; nil if the log is whole and can be read again.
-func (f *fold) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
-	stream, err := f.Broker.JS.Stream(ctx, f.names.In.Log)
+func (p *Pipeline) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return nil, err
 	}
 	if stream.CachedInfo().State.FirstSeq <= 1 {
-		f.log.Warn("the configuration has changed; reading the log from its beginning")
+		p.log.Warn("the configuration has changed; reading the log from its beginning")
 		return nil, nil //nolint:nilnil // a fresh core
 	}
-	c, err := f.Checkpoints.Dir.LoadWhere(
-		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, f.settings.Classes) },
-		func(damage error) { f.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
+	c, err := p.Checkpoints.Dir.LoadWhere(
+		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, p.settings.Classes) },
+		func(damage error) { p.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
 	if err == nil && c == nil {
-		f.log.Warn("the configuration has changed, and no checkpoint has these classes; reading " +
+		p.log.Warn("the configuration has changed, and no checkpoint has these classes; reading " +
 			"the log from its beginning")
 	}
 	return c, err
@@ -62,17 +64,17 @@ func (f *fold) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, 
 // askToRecompute publishes the recompute event that the core waits for, unless this process has
 // published one that lies ahead. The log has it, so that all workers, and every replay, compute
 // the same from there on.
-func (f *fold) askToRecompute(ctx context.Context, from *ingest.Identity) error {
-	if f.recompute.Load() > uint64(f.core.Position()) {
+func (p *Pipeline) askToRecompute(ctx context.Context, f *fold, from *ingest.Identity) error {
+	if p.recompute.Load() > uint64(f.core.Position()) {
 		return nil
 	}
-	if err := from.Check(ctx, f.Broker.JS); err != nil {
+	if err := from.Check(ctx, p.Broker.JS); err != nil {
 		return err // before anything is published for another log
 	}
-	at, err := publishControl(ctx, f.Broker.JS, f.names.In.Log, event.Recompute)
+	at, err := publishControl(ctx, p.Broker.JS, p.names.In.Log, event.Recompute)
 	if err == nil {
-		f.recompute.Store(uint64(at))
-		f.log.Info("estimates begin again", "position", at)
+		p.recompute.Store(uint64(at))
+		p.log.Info("estimates begin again", "position", at)
 	}
 	return err
 }

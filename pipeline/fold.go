@@ -20,10 +20,10 @@ import (
 
 // fold processes the input log with a core, and publishes estimates of some shards. A run has one,
 // the main fold. A worker of a group that gets other shards starts a next fold beside it, which
-// replaces the main fold when it has caught up, so that the present shards do not pause. The loop's
-// goroutine owns the core.
+// replaces the main fold when it has caught up, so that the present shards do not pause. The
+// pipeline's loop opens and drives it; the fold does not know the pipeline. The loop's goroutine
+// owns the core.
 type fold struct {
-	*Pipeline
 	config  incremental.Config // with the shards to estimate
 	steps   ingest.StepConfig
 	core    *incremental.Core
@@ -42,67 +42,68 @@ type fold struct {
 	done         chan struct{}      // closed when the loop has ended
 }
 
-func newFold(p *Pipeline, owned []int) *fold {
-	f := &fold{Pipeline: p, config: p.Config, begun: time.Now(), done: make(chan struct{})}
-	f.config.Owned, f.outlets.shards = owned, p.shards
+// newFold returns a fold that estimates the shards owned, nil for all of this number of shards.
+func newFold(c incremental.Config, shards int, owned []int) *fold {
+	f := &fold{config: c, begun: time.Now(), done: make(chan struct{})}
+	f.config.Owned, f.outlets.shards = owned, shards
 	return f
 }
 
 // owned lists the shards that the fold estimates.
 func (f *fold) owned() []int {
 	if f.config.Owned == nil {
-		return allShards(f.shards)
+		return allShards(f.outlets.shards)
 	}
 	return f.config.Owned
 }
 
-// open restores the core, and starts reading the log after it.
-func (f *fold) open(ctx context.Context, o Options) (err error) {
-	if f.steps, err = f.settings.Steps(); err != nil {
+// openFold restores the core of a fold, and starts reading the log after it.
+func (p *Pipeline) openFold(ctx context.Context, f *fold, o Options) (err error) {
+	if f.steps, err = p.settings.Steps(); err != nil {
 		return err
 	}
-	if err = f.outlets.open(ctx, f.Broker.JS, f.writers, f.owned()); err != nil {
+	if err = f.outlets.open(ctx, p.Broker.JS, p.writers, f.owned()); err != nil {
 		return err
 	}
-	if f.from, err = sinks.Newest(ctx, f.Broker.JS, f.followers.base.Reader); err != nil {
+	if f.from, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader); err != nil {
 		return err
 	}
-	core, at, identity, err := f.restore(ctx, o.Same)
+	core, at, identity, err := p.restore(ctx, f, o.Same)
 	if f.core = core; err != nil {
 		return err
 	}
 	f.applied.Store(uint64(at.Position))
-	if err = f.skip(ctx, o.Skip); err != nil {
+	if err = p.skipMessages(ctx, f, o.Skip); err != nil {
 		return err
 	}
 	if core.Waits() {
-		if err = f.askToRecompute(ctx, identity); err != nil {
+		if err = p.askToRecompute(ctx, f, identity); err != nil {
 			return err
 		}
 	}
 	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Kept: f.recorded, UntilLast: o.Drain,
+		Step: f.steps, From: at, Identity: identity, Kept: p.recorded, UntilLast: o.Drain,
 	}
 	if c.UntilLast {
-		if err := identity.Check(ctx, f.Broker.JS); err != nil {
+		if err := identity.Check(ctx, p.Broker.JS); err != nil {
 			return err // before anything is published for another log
 		}
-		if c.Until, err = publishEnd(ctx, f.Broker.JS, f.names.In.Log); err != nil {
+		if c.Until, err = publishEnd(ctx, p.Broker.JS, p.names.In.Log); err != nil {
 			return err
 		}
 		if c.Until == 1 {
-			f.log.Warn("the log was empty: nothing to estimate", "stream", f.names.In.Log,
-				"at", f.Broker.Where)
+			p.log.Warn("the log was empty: nothing to estimate", "stream", p.names.In.Log,
+				"at", p.Broker.Where)
 		}
 	}
-	if f.source, err = OpenLog(ctx, f.Broker.JS, &f.settings, c); err == nil {
+	if f.source, err = OpenLog(ctx, p.Broker.JS, &p.settings, c); err == nil {
 		f.core.Limit(f.source.Limits())
 	}
 	return err
 }
 
-// skip records that messages are skipped. Applied messages cannot be.
-func (f *fold) skip(ctx context.Context, r ingest.Range) error {
+// skipMessages records that messages are skipped. Applied messages cannot be.
+func (p *Pipeline) skipMessages(ctx context.Context, f *fold, r ingest.Range) error {
 	switch {
 	case r == ingest.Range{}:
 		return nil
@@ -110,8 +111,8 @@ func (f *fold) skip(ctx context.Context, r ingest.Range) error {
 		return config.Usagef("run: --skip %s: the checkpoint at position %d has applied it",
 			r, f.core.Position())
 	}
-	f.log.Warn("the messages are skipped from now on; the log records it", "positions", r)
-	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, r)
+	p.log.Warn("the messages are skipped from now on; the log records it", "positions", r)
+	return ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)
 }
 
 // close frees the fold's resources, once its loop has ended.
@@ -126,60 +127,61 @@ func (f *fold) close() {
 	f.core = nil
 }
 
-// run runs the loop until it is stopped. A next fold is opened first; if it fails, the main fold
-// goes on, and another attempt starts a moment later.
-func (f *fold) run(ctx context.Context) (err error) {
+// runFold runs the loop of a fold until it is stopped. A next fold is opened first; if that fails,
+// the main fold goes on, and another attempt starts a moment later.
+func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
 	defer close(f.done)
-	if f.main.Load() != f {
-		if err = f.open(ctx, Options{}); err == nil {
+	if p.main.Load() != f {
+		if err = p.openFold(ctx, f, Options{}); err == nil {
 			for _, one := range f.outlets.each {
 				// other workers come first, until this fold replaces the main one
-				one.rank.Store(int32(f.group.copies))
+				one.rank.Store(int32(p.group.copies))
 			}
 			f.opened.Store(true)
 		}
 	}
 	if err == nil {
-		err = f.loop(ctx)
+		err = p.loop(ctx, f)
 	}
-	main := f.main.Load()
+	main := p.main.Load()
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case main == f || main.ended() && !elects(err, true) || errors.Is(err, sinks.ErrLost):
 		return err
 	}
-	f.log.Info("nothing is prepared", "because", err)
+	p.log.Info("nothing is prepared", "because", err)
 	_ = request.Pause(ctx, prepareAgain)
 	return nil
 }
 
-// loop is the only loop over the log: next, step, refuse, publish, checkpoint.
-func (f *fold) loop(ctx context.Context) error {
+// loop is the only loop over the log: next, step, refuse, publish, checkpoint. The main fold and a
+// next one each have a goroutine in it.
+func (p *Pipeline) loop(ctx context.Context, f *fold) error {
 	var batch event.Batch
 	for {
 		f.idle.Store(true)
 		err := f.source.Next(ctx, &batch)
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			f.Checkpoints.writing.await(ctx,
+			p.Checkpoints.writing.await(ctx,
 				// report it before waiting for a follower, which may be away for long
 				writtenWaitMax)
 			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
-			if err := f.quarantine.Settle(ctx); err != nil {
+			if err := p.quarantine.Settle(ctx); err != nil {
 				return err
 			}
-			newest := f.alerting.follower.Newest
-			if err := f.followers.catchUp(ctx, published, newest); err != nil {
+			newest := p.alerting.follower.Newest
+			if err := p.followers.catchUp(ctx, published, newest); err != nil {
 				return err
 			}
 			return errDone
 		}
 		if err == nil {
-			err = f.awaitMain(ctx, &batch)
+			err = p.awaitMain(ctx, f, &batch)
 		}
 		if err == nil {
-			err = f.process(ctx, &batch)
+			err = p.process(ctx, f, &batch)
 		}
 		if err != nil {
 			return err
@@ -189,12 +191,12 @@ func (f *fold) loop(ctx context.Context) error {
 
 // awaitMain waits until the main fold has taken a step, or this fold has replaced it. Only the main
 // fold refuses, reports and saves, so no other fold may take a step first.
-func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
+func (p *Pipeline) awaitMain(ctx context.Context, f *fold, b *event.Batch) error {
 	over := uint64(b.Last)
 	if b.First > b.Last { // a step without messages is over once the next one begins
 		over++
 	}
-	for f.main.Load() != f && f.main.Load().applied.Load() < over {
+	for p.main.Load() != f && p.main.Load().applied.Load() < over {
 		f.waitsForMain.Store(true)
 		if err := request.Pause(ctx, catchUpLookEvery/4); err != nil {
 			return err
@@ -204,23 +206,23 @@ func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
 }
 
 // process processes a step.
-func (f *fold) process(ctx context.Context, batch *event.Batch) error {
-	main := f.main.Load() == f
+func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) error {
+	main := p.main.Load() == f
 	f.outlets.disown(func(shard int) {
 		f.core.Disown(shard)
-		f.log.Info("another worker has taken a shard over", "shard", shard)
+		p.log.Info("another worker has taken a shard over", "shard", shard)
 	})
 	begun := time.Now()
 	f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
 	result := f.core.Step(batch)
 	f.step.Store(nil)
 	stepped := time.Now()
-	if main && f.status.isNew(batch) {
+	if main && p.status.isNew(batch) {
 		refused := append(batch.Refused, result.Refused...)
-		if err := f.quarantine.Write(ctx, refused); err != nil {
+		if err := p.quarantine.Write(ctx, refused); err != nil {
 			return err
 		}
-		f.status.count(batch, refused, len(result.Estimates))
+		p.status.count(batch, refused, len(result.Estimates))
 	}
 	if batch.Emit {
 		emission := sinks.Emission{
@@ -237,17 +239,17 @@ func (f *fold) process(ctx context.Context, batch *event.Batch) error {
 		f.behind.Store(result.Behind)
 	}
 	if main {
-		f.show(batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
+		p.showStep(f, batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 	}
 	if main && result.Compacted {
-		if err := f.save(ctx, batch, batch.Checkpoint || result.Owed,
+		if err := p.save(ctx, f, batch, batch.Checkpoint || result.Owed,
 			stepped.Sub(begun)); err != nil {
 			return err
 		}
 	}
 	f.applied.Store(uint64(batch.Last))
 	if main {
-		return f.reached.record(f.source.Identity(), f.logID)
+		return p.reached.record(f.source.Identity(), p.logID)
 	}
 	return nil
 }
@@ -255,12 +257,14 @@ func (f *fold) process(ctx context.Context, batch *event.Batch) error {
 // save starts a checkpoint of the step just taken, unless one is being written or shards are being
 // taken over. A required one (requested by the log or by an erasure) waits for the previous one.
 // step is the duration of the step.
-func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
-	k := f.Checkpoints
-	if next := f.nextFold.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
+func (p *Pipeline) save(
+	ctx context.Context, f *fold, b *event.Batch, must bool, step time.Duration,
+) error {
+	k := p.Checkpoints
+	if next := p.nextFold.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
 		return nil // taking over shards needs the processors
 	}
-	if must || f.group != nil { // other workers of the group save at the same positions
+	if must || p.group != nil { // other workers of the group save at the same positions
 		k.writing.await(ctx, writtenWaitMax)
 		k.sharing.await(ctx, sharedWaitMax)
 	}
@@ -270,7 +274,7 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	if err := f.outlets.flush(ctx); err != nil {
 		return err
 	}
-	if err := f.quarantine.Settle(ctx); err != nil {
+	if err := p.quarantine.Settle(ctx); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -278,12 +282,12 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	if err != nil {
 		return err
 	}
-	k.write(f.manifest(b), state, begun, step)
+	k.write(p.manifest(f, b), state, begun, step)
 	return nil
 }
 
 // manifest describes the state: its place in the input log, and the end of the output log.
-func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
+func (p *Pipeline) manifest(f *fold, b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
 	return checkpoint.Manifest{
 		Position:   uint64(b.Last),
@@ -292,10 +296,10 @@ func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 		Clock:      int64(b.Clock),
 		Derived:    f.derived(),
 		Config:     f.config.Digest(),
-		Classes:    f.settings.Classes,
-		Version:    f.version,
+		Classes:    p.settings.Classes,
+		Version:    p.version,
 		Written:    time.Now().UTC(),
-		Stream:     checkpoint.Stream{Name: id.Stream, Log: f.logID, Digest: id.Digest.String()},
+		Stream:     checkpoint.Stream{Name: id.Stream, Log: p.logID, Digest: id.Digest.String()},
 		Watermarks: f.outlets.watermarks(),
 		Erased:     uint64(f.core.Erased()),
 	}

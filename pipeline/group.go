@@ -228,7 +228,7 @@ func (m *membership) prepare(begin func(*fold), places []group.Place) {
 		owned := slices.Concat(keeps, without(lacks, keeps))
 		slices.Sort(owned)
 		m.p.log.Info("preparing to estimate other shards", "shards", owned)
-		next = newFold(m.p, owned)
+		next = newFold(m.p.Config, m.p.shards, owned)
 		m.p.nextFold.Store(next)
 		begin(next)
 	case next == nil:

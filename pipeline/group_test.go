@@ -183,7 +183,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	m := joinAlone(t)
 	p := foldOf(m, 0)
 	p.shards = 3
-	next := newFold(p, []int{0, 1})
+	next := newFold(p.Config, p.shards, []int{0, 1})
 	next.stop = func() { t.Error("what is prepared is given up") }
 	p.nextFold.Store(next)
 	if m.prepare(nil, make([]group.Place, 3)); p.nextFold.Load() != next {
@@ -206,7 +206,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := foldOf(&membership{}, 0)
-		main, next := p.main.Load(), newFold(p, []int{0, 1})
+		main, next := p.main.Load(), newFold(p.Config, p.shards, []int{0, 1})
 		main.applied.Store(10)
 		for _, step := range []struct {
 			batch event.Batch
@@ -217,7 +217,7 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 			{event.Batch{First: 15, Last: 15}, func() { p.main.Store(next) }},
 		} {
 			over := make(chan error, 1)
-			go func() { over <- next.awaitMain(t.Context(), &step.batch) }()
+			go func() { over <- p.awaitMain(t.Context(), next, &step.batch) }()
 			time.Sleep(time.Second)
 			if len(over) > 0 || !next.mayReplace(main) {
 				t.Errorf(
@@ -260,7 +260,7 @@ func TestAWorkerWithoutMemoryReportsThatItEstimatesNothing(t *testing.T) {
 func foldOf(m *membership, shards ...int) *Pipeline {
 	p := &Pipeline{group: m, log: slog.New(slog.DiscardHandler), shards: 2}
 	m.p = p
-	main := newFold(p, shards)
+	main := newFold(p.Config, p.shards, shards)
 	for _, shard := range shards {
 		main.outlets.each = append(main.outlets.each, &outlet{shard: shard})
 	}

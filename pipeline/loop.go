@@ -159,7 +159,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	begin := func(f *fold) {
 		var own context.Context
 		own, f.stop = context.WithCancel(running)
-		watch(func(context.Context) error { return f.run(own) })
+		watch(func(context.Context) error { return p.runFold(own, f) })
 	}
 	begin(p.main.Load())
 	watch(p.watchHeld)

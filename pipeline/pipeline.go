@@ -154,12 +154,12 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 
 // openMainFold opens the fold that publishes, from the newest usable checkpoint or the log's start.
 func (p *Pipeline) openMainFold(ctx context.Context, o Options) error {
-	main := newFold(p, nil)
+	main := newFold(p.Config, p.shards, nil)
 	if p.group != nil {
 		main.config.Owned = shardsOf(p.group.member.Places(p.shards, p.group.copies))
 	}
 	p.main.Store(main)
-	if err := main.open(ctx, o); err != nil {
+	if err := p.openFold(ctx, main, o); err != nil {
 		return err
 	}
 	// The page says this if no step comes; see showIdle.

@@ -32,7 +32,7 @@ func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
 		p := &Pipeline{log: slog.New(slog.NewTextHandler(&said, nil))}
-		main := newFold(p, nil)
+		main := newFold(p.Config, p.shards, nil)
 		p.main.Store(main)
 		var due time.Time
 		main.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})

@@ -32,14 +32,16 @@ type shownStatus struct {
 	last       web.Status
 }
 
-// show shows a step. took are the durations of estimating and publishing.
-func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
+// showStep shows a step. took are the durations of estimating and publishing.
+func (p *Pipeline) showStep(
+	f *fold, b *event.Batch, result *incremental.Result, took [2]time.Duration,
+) {
 	read := f.source.Stats()
 	view := f.core.View()
-	s := &f.status.now
+	s := &p.status.now
 	configured := slices.ContainsFunc(b.Controls,
 		func(c event.Control) bool { return c.Op == event.Configure })
-	f.definitions.show(view, f.Page, f.log, configured)
+	p.definitions.show(view, p.Page, p.log, configured)
 	s.State, s.Message = "running", ""
 	if read.Behind > catchingUp {
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", read.Behind)
@@ -51,31 +53,31 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 		{Name: "publish", Seconds: took[1].Seconds()},
 	}
 	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}
-	s.Evidence = f.status.coverage.count(view, result.Position, f.settings.Classes)
-	s.Confusion = f.status.confusion.get(func() web.Confusion {
-		counts := countConfusion(f.core, f.Config.MembersMin, len(f.settings.Classes))
+	s.Evidence = p.status.coverage.count(view, result.Position, p.settings.Classes)
+	s.Confusion = p.status.confusion.get(func() web.Confusion {
+		counts := countConfusion(f.core, p.Config.MembersMin, len(p.settings.Classes))
 		counts.Position = uint64(result.Position)
 		return counts
 	})
-	s.Mismatches, s.Models = f.definitions.misses, f.models()
+	s.Mismatches, s.Models = p.definitions.misses, modelsOf(f.core, p.settings.Classes)
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
 	}
-	s.Checkpoint = f.Checkpoints.newest()
-	s.LeftOut = f.quarantine.LeftOut()
-	if q := f.refused.Load(); q != nil {
+	s.Checkpoint = p.Checkpoints.newest()
+	s.LeftOut = p.quarantine.LeftOut()
+	if q := p.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}
 	fills := view.Fills()
-	if f.memory > 0 {
+	if p.memory > 0 {
 		fills = append(fills,
-			graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory})
+			graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: p.memory})
 	}
-	s.Fills = f.status.watchFill(fills, f.log.Warn)
-	f.status.mu.Lock()
-	defer f.status.mu.Unlock()
-	f.status.last = *s
-	f.Page.Status(f.warned(*s))
+	s.Fills = p.status.watchFill(fills, p.log.Warn)
+	p.status.mu.Lock()
+	defer p.status.mu.Unlock()
+	p.status.last = *s
+	p.Page.Status(p.warned(*s))
 }
 
 // isNew reports whether a step is not counted yet: a fold that replaces a more advanced one repeats
@@ -241,9 +243,10 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 	}
 }
 
-func (f *fold) models() (models []web.Model) {
-	names := f.core.View().Versions()
-	for _, v := range f.core.Judged() {
+// modelsOf lists the model versions of a core with their accuracy by class.
+func modelsOf(core *incremental.Core, classes []string) (models []web.Model) {
+	names := core.View().Versions()
+	for _, v := range core.Judged() {
 		m := web.Model{
 			Version:  names[v.Version],
 			Degraded: v.Degraded,
@@ -256,7 +259,7 @@ func (f *fold) models() (models []web.Model) {
 				continue
 			}
 			one := web.ModelClass{
-				Class:    f.settings.Classes[i],
+				Class:    classes[i],
 				Judged:   c.Judged,
 				Accuracy: c.Accuracy,
 				Brier:    c.Brier,
