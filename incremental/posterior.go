@@ -139,7 +139,7 @@ func (p *posteriors) touch(view graphstore.View, computed []graphstore.Vertex) {
 }
 
 // touchByResidual touches every community once the mean residual of all labels, which all read, has
-// moved by more than so many of its standard errors.
+// moved by more than most of its standard errors.
 func (p *posteriors) touchByResidual(most float64) {
 	mean, errors := p.byClass.Mean()
 	if len(mean) != len(p.touchedAt[0]) {

@@ -13,7 +13,7 @@ import (
 // shardsMax bounds the shards of a group: each has a mark of its own in the output log.
 const shardsMax = 256
 
-// ShardOf returns the shard, of so many, that a community belongs to.
+// ShardOf returns the shard of a community, from 0 to shards - 1.
 func ShardOf(community string, shards int) int {
 	if shards <= 1 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// seldomShare bounds the reading of all vertices for the page: one part in so many of the time.
+// seldomShare bounds the reading of all vertices for the page: at most 1/seldomShare of the time.
 const seldomShare = 100
 
 // seldom keeps a value that takes long to make, and makes it again when that is due. The fold's

@@ -29,7 +29,7 @@ const (
 	heartbeatEvery = int64(time.Second) // at least
 	// below markFreshMax, so that the writer is seen to live
 	heartbeatMost  = int64(45 * time.Second)
-	heartbeatShare = 8 // one part in so many of the time since the last records
+	heartbeatShare = 8 // at most 1/heartbeatShare of the time since the last records
 )
 
 // Heartbeats decides which emissions without records are in the output log. A replay without a

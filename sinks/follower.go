@@ -17,7 +17,7 @@ import (
 // Limits of a follower's life.
 const (
 	followSyncEvery = time.Second
-	// and to make durable takes at most one part in so many of the time
+	// making output durable takes at most 1/followSyncShare of the time
 	followSyncShare = 50
 	// but this is waited at most: where the output log is full, the worker waits too
 	followSyncWaitMax  = time.Minute

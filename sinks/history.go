@@ -57,7 +57,7 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 type RecordsQuery struct {
 	Community, Method string
 	From, To          time.Time // of log time; zero: unbounded
-	Most              int       // the newest so many, at most recordsMax; 0: recordsMax
+	Most              int       // number of the newest, at most recordsMax; 0: recordsMax
 }
 
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,

@@ -156,8 +156,8 @@ func partRow(w io.Writer, head string, shown []int, values, errors []float64, ta
 	fmt.Fprintf(w, "\t%s\n", tail)
 }
 
-// mostMoved returns the numbers of the classes that changed most, at most so many, in increasing
-// order.
+// mostMoved returns the numbers of the classes that changed most, in increasing order. most bounds
+// how many.
 func mostMoved(change []float64, most int) []int {
 	order := make([]int, len(change))
 	for k := range order {

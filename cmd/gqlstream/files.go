@@ -239,7 +239,7 @@ type refusedFlags struct {
 	Quiet       bool   `short:"q" help:"Print no summary of the files. Warnings remain."`
 }
 
-// allowed returns how many of so many rows may be refused.
+// allowed returns the number of rows that may be refused, out of all rows.
 func (f *refusedFlags) allowed(rows int) (int, error) {
 	if f.SkipRefused {
 		return rows, nil

@@ -13,8 +13,8 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// messageEventsMax bounds the events of a message that streamWriter makes; a
-// message of so many stays well below the 1 MiB that a broker takes by default.
+// messageEventsMax bounds the events of a message that streamWriter makes; such a
+// message stays well below the 1 MiB that a broker takes by default.
 const messageEventsMax = 2048
 
 // streamWriter publishes batches as messages that hold one kind of event each.
@@ -24,7 +24,8 @@ type streamWriter struct {
 	limiter   *rate.Limiter
 }
 
-// newStreamWriter returns a writer to the server at nc of so many events a second; 0 is no limit.
+// newStreamWriter returns a writer to the server at nc with at most perSecond events a
+// second, without a limit if that is 0.
 // Its publisher is the caller's to close.
 func newStreamWriter(
 	nc *nats.Conn,

@@ -49,7 +49,7 @@ type Drawn struct {
 	Communities []string `json:"-"` // of those asked about
 }
 
-// Offer is the gain of so many labels in one community.
+// Offer is the gain of a number of labels in one community.
 type Offer struct {
 	Community string  `json:"community"`
 	Labels    int     `json:"labels"`     // audit labels in it, those of before included

@@ -105,7 +105,7 @@ func probabilities(units []uint32, classes int) []float64 {
 	return p
 }
 
-// spend divides so many labels, those of before included, so that every group wants as many.
+// spend divides labels, including the present ones, so that every group wants the same number.
 func (p *plan) spend(labels float64) {
 	want := make([]float64, len(p.candidates))
 	for i, c := range p.candidates {
@@ -140,13 +140,13 @@ func (p *plan) divideForWidth(width float64) {
 	}
 }
 
-// halfWidth returns half the width of the group's widest interval if it gets so many labels.
+// halfWidth returns half the width of the group's widest interval if it gets this many labels.
 func (p *plan) halfWidth(g int, labels float64) float64 {
 	pi := p.probabilities(g, labels)
 	return slices.Max(p.widths(g, func(i int) float64 { return pi[i] }))
 }
 
-// probabilities returns pi of the members of a group if it gets so many labels.
+// probabilities returns pi of the members of a group if it gets this many labels.
 func (p *plan) probabilities(g int, labels float64) []float64 {
 	members := p.groups[g].members
 	want := make([]float64, len(members))

@@ -30,7 +30,7 @@ const partNumbers = 1 << 22
 // Update or Follow.
 func (g *Dual) State() []DualState { return g.parts(max(1, partNumbers/g.l)) }
 
-// parts returns the state in parts of so many vertices each.
+// parts returns the state in parts of each vertices.
 func (g *Dual) parts(each int) []DualState {
 	parts := []DualState{{
 		Tolerance: g.config.Tolerance, Keep: g.keep, Peak: g.peak, DegreeSum: g.degreeSum,

@@ -22,7 +22,7 @@ type Relaxation struct {
 	left   int // passes, this one included
 }
 
-// NewRelaxation returns one of so many functions, a multiple of lanes, that are zero but at these
+// NewRelaxation returns one of several functions, a multiple of lanes, that are zero but at these
 // vertices, which ascend; their values there are rows of f. It makes as many passes as take the
 // error of a value below the tolerance on graphs that mix well; on others that error is at most
 // about the root of it, see block.

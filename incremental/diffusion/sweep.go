@@ -28,7 +28,7 @@ const (
 	passGain     = 2 // of a field
 	passGainDual = 4
 
-	vertexCost = 6 // a pass of iteration spends as much on a vertex as on so many neighbours
+	vertexCost = 6 // the cost of a vertex in a pass of iteration, in neighbours
 )
 
 // The sweeps of an update may cost sweepShare of the cost of a recomputation, and at least

@@ -101,7 +101,7 @@ func Restore(
 	return p, nil
 }
 
-// fits reports whether a row is one of so many classes, of a vertex of view that has a label.
+// fits reports whether a row has this number of classes and a labelled vertex of view.
 func (r *Row) fits(classes int, view graphstore.View) bool {
 	labelled := int(r.Vertex) < view.Vertices() &&
 		view.Label(Vertex(r.Vertex)).Class != event.NoClass

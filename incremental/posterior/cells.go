@@ -34,7 +34,7 @@ type Cells struct {
 	Views []float64 // B x Views x K: mean views of the sampled vertices in each cell
 }
 
-// cellsOf returns the number of cells of so many classes.
+// cellsOf returns the number of cells for a number of classes.
 func cellsOf(classes int) int { return cellsPerClass * max(classes, 2) }
 
 // newCells finds the centres for a sample of posteriors, n x K: the largest class times the

@@ -185,8 +185,8 @@ func (s *State) labelRates(view graphstore.View) []float64 {
 	return rates
 }
 
-// Expected returns the number of edges inside a community of so many different members with these
-// shares of the classes, if its members were drawn at random within their classes.
+// Expected returns the number of edges inside a community with this number of different members and
+// these shares of the classes, if its members were drawn at random within their classes.
 func (e *Epoch) Expected(distinct float64, shares []float64) float64 {
 	rates := make([]float64, len(shares))
 	for i, q := range shares {

@@ -167,7 +167,7 @@ func (in *Reader) setOften(observations uint32) {
 	in.often = 1 - 1/float64(max(observations, 1))
 }
 
-// readNext sets h to the mean of sums over so many neighbours, and to g without any.
+// readNext sets h to the mean of sums over the neighbours, and to g without any.
 func (in *Reader) readNext(neighbours uint32, means []uint32) {
 	if neighbours > 0 {
 		raise(in.next, means, float64(neighbours)*pairs.Unit, 1)

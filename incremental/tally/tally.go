@@ -149,8 +149,8 @@ func (t *Tallies) TouchPosterior(view graphstore.View, v Vertex, by float64) {
 	}
 }
 
-// TouchTogether notes that one prediction moved members of a community together, as if so many of
-// them had been replaced at once.
+// TouchTogether notes that one prediction moved members of a community together, as if this number
+// of them had been replaced at once.
 func (t *Tallies) TouchTogether(c CommunityID, members float64) {
 	t.each[c].progress.turn(members*members, members*members, 1)
 }

@@ -60,7 +60,7 @@ func EnsureStream(
 	return stream, nil
 }
 
-// spaceError says how a server can make room for a stream of so many bytes, the least that was
+// spaceError says how a server can make room for a stream of this size in bytes, the least that was
 // tried.
 func spaceError(err error, size int64) error {
 	reserve := "the stream"

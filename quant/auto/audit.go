@@ -73,7 +73,7 @@ func auditAnswer(s *stats.Statistics) *stats.Answer {
 }
 
 // studentStretch returns the variance that gives a normal distribution the 90 % quantile of
-// Student's t with so many degrees of freedom (the first terms of Cornish and Fisher's expansion).
+// Student's t with these degrees of freedom (the first terms of Cornish and Fisher's expansion).
 func studentStretch(degrees float64) float64 {
 	z := solve.NormalQuantile(stats.ConfidenceDefault)
 	z2 := z * z

@@ -202,7 +202,7 @@ func (r *reading) away(residual []float64) []float64 {
 	return away
 }
 
-// inCommon returns by how much, as a part of itself, the variance of the mean class of so many
+// inCommon returns by how much, as a part of itself, the variance of the mean class of the
 // members is greater because neighbours agree: the sum of their covariances over that of their
 // variances,
 //

@@ -60,7 +60,7 @@ func evidenceOf(p *stats.Posterior, u *histogram, squares float64) float64 {
 }
 
 // divergence returns that of Kullback and Leibler from the cells of the whole graph to those of the
-// members, less its mean if so many members were drawn at random.
+// members, less its mean if this number of members were drawn at random.
 func divergence(p *stats.Posterior, u *histogram, members float64) float64 {
 	divergence, cells := 0.0, -1.0
 	for _, n := range p.Sizes {

@@ -25,7 +25,7 @@ func (x *Quantifier) Moved(moved, change []float64, s *stats.Statistics, now, la
 	}
 }
 
-// Carry returns how far the shares of auto of a community of so many members have moved since last,
+// Carry returns how far the shares of auto of a community with these members have moved since last,
 // as its calibration sees it. The coefficients must be those of last. The correction for labels
 // that are not typical may be another one, where it follows the graph.
 func (x *Quantifier) Carry(p *stats.Posterior, members float64, last *stats.Memory) []float64 {

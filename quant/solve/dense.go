@@ -24,7 +24,7 @@ func AddForms(dst []float64, weight float64, rows, m []float64) {
 	}
 }
 
-// Product returns the matrix product a b; a has so many columns.
+// Product returns the matrix product a b; columns is the number of columns of a.
 func Product(a, b []float64, columns int) []float64 {
 	n, m := len(a)/columns, len(b)/columns
 	dst := make([]float64, n*m)
@@ -85,7 +85,7 @@ func Combine(y, coefficients, rows []float64) {
 	)
 }
 
-// General returns a matrix of so many rows as gonum reads it, and vector a vector.
+// General returns a matrix as gonum reads it, and vector a vector.
 func General(data []float64, rows, columns int) blas64.General {
 	return blas64.General{Rows: rows, Cols: columns, Stride: columns, Data: data}
 }

@@ -55,7 +55,7 @@ func NewAudit(k int) *Audit {
 	}
 }
 
-// Expect counts a member that is drawn so many times on average, with the means of y and of y p by
+// Expect counts a member with its expected number of draws, with the means of y and of y p by
 // class.
 func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	w := multiplicity / pi

@@ -53,7 +53,7 @@ type Posterior struct {
 	Sizes    []float64 // B: how many of them are in each cell
 	Mass     []float64 // K: sums of their posteriors
 	Tops     []float64 // K: of how many of them the prediction is for each class
-	// Expected returns the number of edges inside if so many members had been drawn
+	// Expected returns the number of edges inside if this number of members had been drawn
 	// at random within classes of these shares.
 	Expected func(distinct float64, shares []float64) float64
 	// Agreement is how far the classes of vertices one step apart covary given their posteriors, as

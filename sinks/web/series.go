@@ -91,7 +91,7 @@ const (
 	pastStepMin  = time.Second
 )
 
-// pastLimit returns the number of points that each of so many series may keep.
+// pastLimit returns the number of points that each series may keep.
 func pastLimit(series, classes int) int {
 	return max(2, min(pastMax, pastBytesMax/(pointBytes+32*classes)/max(series, 1)))
 }

@@ -26,8 +26,8 @@ export function chip({ name, detail, doc }) {
   return h("span", { class: `chip ${doc.severity}`, title, "data-flag": name }, doc.title);
 }
 
-// chips returns up to so many flags, and how many more there are. Flags that are only information
-// are counted, as notes where nothing is graver.
+// chips returns a limited number of flags, and how many more there are. Flags that are only
+// information are counted, as notes where nothing is graver.
 export function chips(flags, info, most = 2) {
   const list = explained(flags, info);
   const grave = list.filter((f) => f.doc.severity !== "information").slice(0, most);

@@ -15,7 +15,7 @@ export function shareRange(values) {
   return [Math.max(0, low - room), Math.min(1, high + room)];
 }
 
-// shareTicks returns about so many round shares in a range.
+// shareTicks returns about count round shares in a range.
 export function shareTicks(low, high, count) {
   const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5]
     .find((s) => (high - low) / s <= count) ?? 0.5;

@@ -27,7 +27,7 @@ const steps = [1, 2, 5, 10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute,
 
 const two = (n) => String(n).padStart(2, "0");
 
-// timeTicks returns about so many ticks between two Unix seconds, each with its words.
+// timeTicks returns about count ticks between two Unix seconds, each with its words.
 export function timeTicks(from, to, count) {
   const step = steps.find((s) => (to - from) / s <= count) ?? steps.at(-1);
   const shift = new Date(1000 * from).getTimezoneOffset() * minute;
