@@ -24,9 +24,8 @@ type streamWriter struct {
 	limiter   *rate.Limiter
 }
 
-// newStreamWriter returns a writer to the server at nc with at most perSecond events a
-// second, without a limit if that is 0.
-// Its publisher is the caller's to close.
+// newStreamWriter returns a writer to the server at nc with at most perSecond events a second,
+// without a limit if that is 0. Its publisher is the caller's to close.
 func newStreamWriter(
 	nc *nats.Conn,
 	perSecond float64,

@@ -32,8 +32,8 @@ func (l *LabelSample) Count(class int, g float64) {
 	l.Mass[class], l.Squares[class] = l.Mass[class]+g, l.Squares[class]+g*g
 }
 
-// Draw adds a counted label of positive weight g to the sample. labels is the number of labels that it
-// stands for.
+// Draw adds a counted label of positive weight g to the sample. labels is the number of labels that
+// it stands for.
 func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 	if l.slopes[class] == nil {
 		l.slopes[class] = make([]float64, len(views)+len(pi)*len(pi))
