@@ -103,6 +103,11 @@ func (d *damaging) moveOutputsAway(state, said string) {
 	}
 }
 
+// recordsLacking matches the lines of a scrub about records that are missing or changed.
+var recordsLacking = regexp.MustCompile(
+	`(?m)^(GQL_ESTIMATES: (messages|shard) |message \d+ of GQL_ESTIMATES )`,
+)
+
 // fill makes records again that the output log lacks.
 func (d *damaging) fill(what, state, said string) {
 	d.t.Helper()
@@ -119,8 +124,7 @@ func (d *damaging) fill(what, state, said string) {
 	}
 	scrub := []string{"scrub", "--config", d.config, "--state", state}
 	_, out, _ := runCommand(scrub...)
-	if !strings.Contains(out, "GQL_ESTIMATES: ") || !strings.Contains(out, "--fill") &&
-		!strings.Contains(out, "GQL_ESTIMATES: message") {
+	if !recordsLacking.MatchString(out) {
 		return
 	}
 	code, out, said := runCommand(append(scrub, "--fill")...)
