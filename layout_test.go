@@ -98,6 +98,7 @@ var mayImport = map[string][]string{
 		"ingest/event",
 		"graphstore",
 		"incremental/diffusion",
+		"quant/stats",
 		"incremental/neighborhood",
 		"incremental/pairs",
 		"incremental",

@@ -35,6 +35,8 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	slices.Sort(d.Erased)
 	s.ids.release(d.Erased)
 	slices.Sort(d.Reused)
+	slices.Sort(d.Attributes)
+	d.Attributes = slices.Compact(d.Attributes)
 	return d, s.step.refused
 }
 
@@ -119,6 +121,7 @@ func (s *Store) assertVertices(b *event.Batch) {
 		if !ok {
 			continue
 		}
+		s.step.delta.Attributes = append(s.step.delta.Attributes, v)
 		for j := range e.Attributes {
 			key, value := e.Attributes[j].Key, e.Attributes[j].Value
 			if before := s.attributes.set(v, key, value); before != value {
@@ -164,4 +167,5 @@ func (s *Store) erase(v Vertex) {
 	}
 	s.ids.erase(v)
 	s.step.delta.Erased = append(s.step.delta.Erased, v)
+	s.step.delta.Attributes = append(s.step.delta.Attributes, v)
 }

@@ -42,6 +42,8 @@ type Delta struct {
 	Predictions []PredictionChange // by V
 	Evidence    []EvidenceChange   // by V: the observations behind predictions
 	Members     []MemberChange     // by (Community, V); rule-based memberships included
+	// sorted: vertices whose attributes were set, perhaps to what they were, or erased
+	Attributes []Vertex
 }
 
 // EdgeChange is a change of the weight of the edge {U, V}; absent edges weigh 0.

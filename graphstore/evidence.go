@@ -28,6 +28,8 @@ type EvidenceConfig struct {
 	// Except is a rule over attributes; see package rule. Labels and predictions of vertices for
 	// which it holds are not read: they are of another kind than those that are estimated.
 	Except string `yaml:"except" json:",omitempty"`
+	// Ignore names attributes that estimates do not read; see View.EvidenceAttributes.
+	Ignore []string `yaml:"ignore" json:",omitempty"`
 }
 
 // ofPosts returns the half-life of posts, 0 for none.

@@ -49,6 +49,9 @@ func columnsOf[T any](width int) []rowColumn {
 func appendColumns(columns []rowColumn, row reflect.Type, from uintptr, width int) []rowColumn {
 	for i := range row.NumField() {
 		f := row.Field(i)
+		if f.Tag.Get("column") == "-" {
+			continue
+		}
 		typ, at, valid := f.Type, from+f.Offset, uintptr(0)
 		if typ.Kind() == reflect.Struct {
 			if _, optional := typ.FieldByName("Valid"); !optional {

@@ -49,6 +49,7 @@ func (p *step) reset(b *event.Batch) {
 		Predictions: emptied(d.Predictions),
 		Evidence:    emptied(d.Evidence),
 		Members:     emptied(d.Members),
+		Attributes:  emptied(d.Attributes),
 	}
 	clear(p.refused)
 	p.overLimitPosts = p.overLimitPosts[:0]

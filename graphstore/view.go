@@ -67,6 +67,15 @@ func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c]
 // CommunityNames returns the names of the communities, sorted.
 func (w View) CommunityNames() []string { return slices.Sorted(maps.Keys(w.s.members.byName)) }
 
+// EvidenceAttributes returns the keys of the attributes that estimates may read, sorted: all but
+// those that the configuration ignores and one named label, which in a file of vertices is the
+// truth.
+func (w View) EvidenceAttributes() []string {
+	return slices.DeleteFunc(w.AttributeKeys(), func(key string) bool {
+		return key == "label" || slices.Contains(w.s.config.Evidence.Ignore, key)
+	})
+}
+
 // EdgesOf visits the neighbours of v with the weights of the edges to them.
 func (w View) EdgesOf(v Vertex) iter.Seq2[Vertex, float64] {
 	return func(yield func(Vertex, float64) bool) {

@@ -217,16 +217,20 @@ func (p *posteriors) learn(view graphstore.View) {
 func (p *posteriors) counts(id graphstore.Community, view graphstore.View) *stats.Posterior {
 	e, h := p.state.Epoch(), p.state.Histogram(id)
 	edges, distinct, degrees := p.state.Inside(id)
+	var apart func(members float64) float64
+	if means := h.Features(); means != nil {
+		apart = func(members float64) float64 { return e.Apart(means, members) }
+	}
 	return &stats.Posterior{
 		Version: e.Version, Prior: e.Shares, LabelGate: e.LabelGate, Gamma: p.gamma,
 		LabelWeights: e.LabelWeights(), Atypical: e.Atypical, PriorNoise: e.SharesNoise,
 		Selected: p.core.selectedBy[view.CommunityName(id)],
 		Means:    e.Means, Views: e.Views, Counts: h.Cells(), All: h.All(), Squares: h.Squares(),
-		Predicted: h.Tops(),
-		Inside:    float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
+		Predicted: h.Tops(), Apart: apart,
+		Inside: float64(edges), Distinct: float64(distinct), Degrees: float64(degrees),
 		Vertices: e.Vertices, Sizes: e.Sizes, Mass: e.Mass, Tops: e.Tops, Expected: e.Expected,
 		Agreement: e.Agreement, Stale: 1 - p.core.pairs.Freshness(),
-		Coefficients: e.Covariance, Shared: posterior.Views,
+		Coefficients: e.Covariance, Shared: len(e.Theta),
 	}
 }
 

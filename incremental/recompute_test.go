@@ -95,6 +95,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
 			Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
+			Attributes: seed%7 == 1,
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Windows = windowsOf(seed / 5)

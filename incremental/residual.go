@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/posterior"
 	"gqlstream/quant/stats"
 )
 
@@ -58,9 +57,15 @@ func (p *posteriors) countResiduals(view graphstore.View) {
 // posteriorSection has one row: posterior.Epoch.
 const posteriorSection = "posterior.arrow"
 
+// featuresSection has the rows of posterior.Feature of the epoch, if there is one.
+const featuresSection = "features.arrow"
+
 // save adds the epoch as a section.
 func (p *posteriors) save(add addSection) {
 	if p != nil {
+		if e := p.state.Epoch(); e != nil {
+			add(featuresSection, false, rowsOf(e.Features))
+		}
 		add(posteriorSection, false, rowsOf(p.state.Epochs()))
 	}
 }
@@ -79,7 +84,7 @@ func (p *posteriors) draw(view graphstore.View) *stats.LabelSample {
 		labels[class] = append(labels[class], v)
 	}
 	sample := stats.NewLabelSample(k)
-	views := make([]float64, posterior.Views*k)
+	views := make([]float64, len(p.state.Epoch().Theta)*k)
 	reader := p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)
 	for class, labels := range labels {

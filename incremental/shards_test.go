@@ -151,7 +151,7 @@ func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Sect
 // A core that gives a shard up must go on with the others as if it never had it.
 func TestDisownedShardLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(6) {
-		stream := eventtest.New(seed, eventtest.Config{Erase: true})
+		stream := eventtest.New(seed, eventtest.Config{Erase: true, Attributes: seed%2 == 0})
 		config := allMethods(stream.Config.Classes)
 		config.Shards = 3
 		core := newCore(t, config)

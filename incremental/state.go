@@ -211,6 +211,12 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if err != nil {
 		return err
 	}
+	if len(epoch.Prior) > 0 {
+		epoch.Features, err = readRows[posterior.Feature](sections, featuresSection)
+		if err != nil {
+			return err
+		}
+	}
 	p := &posteriors{core: c}
 	c.posteriors = p
 	p.state, err = posterior.Restore(c.config.Classes, c.config.LabelsDrawn, c.pairs,

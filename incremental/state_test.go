@@ -21,7 +21,7 @@ func TestRestoredCoreContinuesBitForBit(t *testing.T) {
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0,
-			Audits: seed%2 == 0, Times: 1 << (seed / 6 % 2 * 24),
+			Audits: seed%2 == 0, Times: 1 << (seed / 6 % 2 * 24), Attributes: seed%4 == 1,
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
@@ -43,7 +43,7 @@ func TestRestoredDualContinuesBitForBit(t *testing.T) {
 		}
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0,
-			Posts: seed%5 == 0, Audits: seed%2 == 0,
+			Posts: seed%5 == 0, Audits: seed%2 == 0, Attributes: seed%3 == 0,
 		})
 		config := withRules(seed, Config{
 			Classes:   stream.Config.Classes,

@@ -22,7 +22,7 @@ func historyOf(seed uint64) (h history, classes int) {
 	}
 	stream := eventtest.New(seed, eventtest.Config{
 		Weighted: seed%2 == 0, Erase: seed%5 == 0, TTL: seed%7 == 0, Withdraw: seed%4 == 0,
-		RollOuts: seed%4 == 1,
+		RollOuts: seed%4 == 1, Attributes: seed%2 == 1,
 	})
 	return stream, stream.Config.Classes
 }

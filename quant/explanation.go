@@ -58,6 +58,8 @@ const (
 	CauseAge    = "age" // predictions and labels grew older, and count less than newer ones
 	CauseLabels = "labels"
 	CauseEdges  = "edges" // edges and their weights, those that expired included
+	// attributes of vertices
+	CauseAttributes = "attributes"
 
 	// Decisions of auto that follow from the causes above.
 	CauseCoefficients = "coefficients" // of the posterior, where they were fitted again
@@ -71,7 +73,7 @@ const (
 type Cause struct {
 	Kind         string    `json:"kind"`
 	Contribution []float64 `json:"contribution"` // its Shapley value among the causes
-	// members, predictions, labels or edges that differ
+	// members, predictions, labels, edges, or vertices by their attributes that differ
 	Changes int      `json:"changes"`
 	Details []Detail `json:"details"`
 	Largest []Effect `json:"largest,omitempty"` // changes alone, where there are few
@@ -103,7 +105,7 @@ func (x *Explanation) Settle() {
 		for _, c := range x.Causes {
 			sum += c.Contribution[k]
 			switch c.Kind {
-			case CauseJoined, CauseLeft, CausePredictions, CauseAge, CauseEdges:
+			case CauseJoined, CauseLeft, CausePredictions, CauseAge, CauseEdges, CauseAttributes:
 				x.Moved[k] += c.Contribution[k]
 			case CauseModel, CauseLabels, CauseCoefficients, CauseGamma:
 				x.Revised[k] += c.Contribution[k]

@@ -11,7 +11,7 @@ func TestExplanationDividesTheChange(t *testing.T) {
 	x.From.Published, x.To.Published = []float64{0.3, 0.7}, []float64{0.45, 0.55}
 	moved := map[string]bool{
 		CauseJoined: true, CauseLeft: true, CausePredictions: true, CauseAge: true,
-		CauseEdges: true,
+		CauseEdges: true, CauseAttributes: true,
 		CauseModel: false, CauseLabels: false, CauseCoefficients: false, CauseGamma: false,
 	}
 	want := map[bool]float64{}

@@ -13,7 +13,7 @@ import (
 // kinds are the causes, in the order of the output.
 var kinds = [...]string{
 	quant.CauseJoined, quant.CauseLeft, quant.CausePredictions,
-	quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
+	quant.CauseModel, quant.CauseLabels, quant.CauseEdges, quant.CauseAttributes,
 }
 
 // cause is a kind of change and its facts; coefficients and gamma of auto have no facts.
@@ -29,6 +29,7 @@ type comparison struct {
 	toA    []graphstore.Vertex // by vertex of b
 	inB    []bool              // by vertex of a
 	weight []float64           // by vertex of a: the edge to it of the vertex at hand
+	keys   []string            // of the attributes of both
 	take   func(kind string, g group)
 }
 
@@ -53,7 +54,10 @@ func compare(a, b state, take func(kind string, g group)) {
 		toA:    make([]graphstore.Vertex, b.view.Vertices()),
 		inB:    make([]bool, a.view.Vertices()),
 		weight: make([]float64, a.view.Vertices()),
+		keys:   slices.Concat(a.view.EvidenceAttributes(), b.view.EvidenceAttributes()),
 	}
+	slices.Sort(c.keys)
+	c.keys = slices.Compact(c.keys)
 	for v := range graphstore.Vertex(b.view.Vertices()) {
 		c.toA[v] = nobody
 		if !b.view.Erased(v) {
@@ -107,6 +111,14 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	if moved != nil {
 		c.take(kind, moved)
 	}
+	for _, key := range c.keys {
+		if was, is := c.a.attribute(u, key), c.b.attribute(v, key); was != is {
+			f.values = append(f.values, attribute{key, [2]event.Value{was, is}})
+		}
+	}
+	if len(f.values) > 0 {
+		c.take(quant.CauseAttributes, group{of(event.KindVertex)})
+	}
 }
 
 // edges compares the edges of one vertex, u in a and v in b. An edge is listed at
@@ -142,11 +154,18 @@ func (c *comparison) edge(u, v event.ID, was, is float64) {
 // fact is one difference between the two states, with the values before and after. Kind selects the
 // fields that matter.
 type fact struct {
-	kind event.Kind // edge, label, prediction or member
+	kind event.Kind // edge, label, prediction, member or vertex
 	u, v event.ID   // v: the other end of an edge
 
 	weight [2]float64 // of an edge; 0: there is none
 	about  [2]about   // of a vertex
+	values []attribute
+}
+
+// attribute is an attribute that differs, and its values before and after.
+type attribute struct {
+	key    string
+	values [2]event.Value
 }
 
 // about has the facts of a vertex in a state.
@@ -204,6 +223,14 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		b.Members = append(b.Members, event.Member{
 			Community: community, Vertex: f.u, Multiplicity: f.about[side].multiplicity,
 		})
+	case event.KindVertex:
+		v := event.Vertex{Vertex: f.u}
+		for _, a := range f.values {
+			v.Attributes = append(v.Attributes, event.Attribute{
+				Key: a.key, Value: a.values[side],
+			})
+		}
+		b.Vertices = append(b.Vertices, v)
 	}
 }
 
@@ -262,6 +289,14 @@ func (s *state) about(v graphstore.Vertex) about {
 		out.units, out.rests = slices.Clone(units), s.view.Evidence(v)
 	}
 	return out
+}
+
+// attribute returns the value of an attribute of a vertex, which may not exist.
+func (s *state) attribute(v graphstore.Vertex, key string) event.Value {
+	if v == nobody {
+		return event.Value{}
+	}
+	return s.view.Attribute(v, key)
 }
 
 // of returns the facts of the vertex with a name.

@@ -30,6 +30,10 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 			was, is := f.about[before].label, f.about[after].label
 			t.add(appeared(was != nothingKnown, is != nothingKnown))
 			t.add(where(here, there, f.u))
+		case quant.CauseAttributes:
+			for _, a := range f.values {
+				t.add(a.key)
+			}
 		case quant.CauseEdges:
 			t.add(appeared(f.weight[before] > 0, f.weight[after] > 0))
 			t.add(between(there, f.u, f.v))

@@ -50,6 +50,7 @@ func TestContributionsSumToTheChange(t *testing.T) {
 	for seed := range uint64(120) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, Withdraw: seed%7 == 0,
+			Attributes: seed%3 == 1,
 		})
 		options := quant.DefaultOptions()
 		options.Method = quant.Methods()[int(seed/2)%len(quant.Methods())]
@@ -259,7 +260,10 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 	for seed := range uint64(150) {
 		stream := eventtest.New(
 			seed,
-			eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0, Withdraw: true},
+			eventtest.Config{
+				Weighted: true, Erase: true, TTL: seed%2 == 0, Withdraw: true,
+				Attributes: seed%3 == 0,
+			},
 		)
 		config := incremental.Config{Classes: stream.Config.Classes, Communities: rules}
 		graph := twin(t, config)

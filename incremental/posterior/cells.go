@@ -31,7 +31,7 @@ const (
 type Cells struct {
 	Roots []float64 // B x K: centres, the square roots of distributions
 	Means []float64 // B x K: mean posterior of the open vertices in each cell
-	Views []float64 // B x Views x K: mean views of the sampled vertices in each cell
+	Views []float64 // B x V x K: mean views of the sampled vertices in each cell
 }
 
 // cellsOf returns the number of cells for a number of classes.
@@ -257,7 +257,7 @@ func (s *State) sampleOpen(view graphstore.View, reader *Reader) (list []Vertex,
 // setViews sets the mean views of every cell.
 func (c *Cells) setViews(sampled []Vertex, sample []float64, reader *Reader) {
 	k := reader.classes
-	size := Views * k
+	size := len(reader.coefficients.Theta) * k
 	c.Views = make([]float64, len(c.Roots)/k*size)
 	counts := make([]float64, len(c.Roots)/k)
 	views := make([]float64, size)

@@ -18,12 +18,13 @@ import (
 // nothing, and a state that is restored after a Flush must have the same bits.
 func TestStateEqualsRecount(t *testing.T) {
 	const histories = 600
-	fitted, late, aged := 0, 0, 0 // late: batches after which a posterior was behind
+	// late: batches after which a posterior was behind; featured: with attributes in it
+	fitted, late, aged, featured := 0, 0, 0, 0
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
 			Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
-			Posts: seed%5 > 2,
+			Posts: seed%5 > 2, Attributes: seed%2 == 1,
 		})
 		classes := stream.Config.Classes
 		store, err := graphstore.New(graphstore.Config{
@@ -82,14 +83,15 @@ func TestStateEqualsRecount(t *testing.T) {
 			late += behind
 			if state.epoch != nil {
 				fitted++
+				featured += min(1, len(state.epoch.Features))
 			}
 		}
 		store.Release()
 	}
-	if fitted < histories || late < histories/4 || aged < histories {
+	if fitted < histories || late < histories/4 || aged < histories || featured < histories {
 		t.Errorf(
-			"%d histories: epochs in %d batches, %d vertices late, %d times older", histories,
-			fitted, late, aged,
+			"%d histories: epochs in %d batches, %d with attributes, %d vertices late, %d times "+
+				"older", histories, fitted, featured, late, aged,
 		)
 	}
 }
@@ -145,6 +147,11 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) (late int, 
 		return 0, nil
 	}
 	twin.epoch = s.epoch
+	twin.useFeatures(view, s.epoch.Features)
+	if !slices.Equal(s.features.rows, twin.features.rows) {
+		return 0, fmt.Errorf("posterior: features %v, computed again %v", s.features.rows,
+			twin.features.rows)
+	}
 	twin.contributions, twin.labelPi = slices.Clone(s.contributions), maps.Clone(s.labelPi)
 	twin.countMembers(view)
 	for id, h := range s.inside.histograms {

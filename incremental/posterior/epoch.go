@@ -22,6 +22,7 @@ const (
 type Epoch struct {
 	Coefficients
 	Cells
+	Features   []Feature  `column:"-"` // F: what is read of attributes
 	Version    uint32     // from 1
 	Began      event.Time // when the coefficients were fitted
 	Model      uint32     // the model version that most labels had a prediction of
@@ -29,7 +30,7 @@ type Epoch struct {
 	Changed    uint64     // in a checkpoint: how far they changed since
 	Open       uint64     // how many vertices were open
 	Edges      uint64     // of the graph
-	Covariance []float64  // (Views+K)²: of theta, then b
+	Covariance []float64  // (V+K)²: of theta, then b
 	Prior      []float64  // K: pi0
 	Labels     float64    // N: their number, or the sum of their weights
 	// K: q_G, the shares of the graph that posteriors are corrected to; see judge
@@ -48,6 +49,8 @@ type Epoch struct {
 	Vertices  float64   // how many unlabelled vertices have a posterior
 	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
+	// F: of the features of the open vertices
+	FeatureMeans, FeatureVariances []float64
 	// 2: covariance of classes one step apart and two steps apart, given the observations; see
 	// agreement
 	Agreement []float64
@@ -74,18 +77,22 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 		e.Prior[view.Label(v).Class] += weight(v)
 	}
 	if e.Labels = total(e.Prior); !(e.Labels > 0) {
+		s.useFeatures(view, nil)
 		return nil
 	}
 	for i, n := range e.Prior {
 		e.Prior[i] = (n + priorObservations) / (e.Labels + priorObservations*float64(classes))
 	}
+	e.Features = s.chooseFeatures(view)
+	s.useFeatures(view, e.Features)
 	in := s.newReader(view, sums, e.Prior, nil)
-	l := &sample{classes: classes, prior: in.logPrior}
+	count := Views + len(in.features)*classes
+	l := &sample{classes: classes, count: count, prior: in.logPrior}
 	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
 		v := labels[at]
 		in.readLabel(v)
-		l.views = append(l.views, make([]float64, Views*classes)...)
-		in.views(l.views[len(l.views)-Views*classes:])
+		l.views = append(l.views, make([]float64, count*classes)...)
+		in.views(l.views[len(l.views)-count*classes:])
 		l.class = append(l.class, int(view.Label(v).Class))
 		l.weight = append(l.weight, weight(v))
 	}
@@ -138,6 +145,7 @@ func (s *State) measure(view graphstore.View, open []uint64) {
 			e.Tops[s.contributions[v].top]++
 		}
 	}
+	s.measureFeatures(view)
 	e.LabelGate = gate(inside, ends/2)
 	for at, n := range pairs {
 		if n > 0 {

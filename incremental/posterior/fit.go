@@ -23,17 +23,18 @@ const (
 
 // Coefficients are the fitted parameters of the posterior.
 type Coefficients struct {
-	Theta []float64 // Views
+	Theta []float64 // V: the views of predictions and labels, then 2 x F x K of attributes
 	B     []float64 // K
 }
 
 // sample is the labels that coefficients are fitted on.
 type sample struct {
 	classes int
+	count   int       // V: of the views
 	prior   []float64 // K: log pi0
 	class   []int     // of each label
 	weight  []float64
-	views   []float64 // Views x K each
+	views   []float64 // V x K each
 }
 
 // problem is one penalised likelihood under maximisation: its value, gradient and
@@ -50,20 +51,21 @@ type problem struct {
 
 // fit maximises
 //
-//	sum log pi_y(v) + farWeight sum log pi'_y(v) - (|theta|² + |b|²)/2,
+//	sum log pi_y(v) + farWeight sum log pi'_y(v) - (|theta|² + |b|² + attributePenalty |a|²)/2,
 //
-// where pi' is the posterior of the same vertex far from every label, and returns the coefficients
-// with their covariance, the inverse of the negative Hessian (Laplace). The maximum is unique, and
-// the coefficients of the last epoch, if there was one, are a start near it.
+// where a are the coefficients of attributes, theta the others, and pi' is the posterior of the
+// same vertex far from every label. It returns the coefficients with their covariance, the inverse
+// of the negative Hessian (Laplace). The maximum is unique, and the coefficients of the last epoch,
+// if there was one, are a start near it.
 func fit(s *sample, last *Epoch) (Coefficients, []float64) {
-	k, n := s.classes, Views+s.classes
+	k, n := s.classes, s.count+s.classes
 	p := &problem{
 		sample: s, at: make([]float64, n), gradient: make([]float64, n),
 		hessian: make([]float64, n*n),
-		scores:  make([]float64, k), pi: make([]float64, k), means: make([]float64, Views),
-		far: make([]float64, Views*k),
+		scores:  make([]float64, k), pi: make([]float64, k), means: make([]float64, s.count),
+		far: make([]float64, s.count*k),
 	}
-	if last != nil {
+	if last != nil && len(last.Theta) == s.count {
 		copy(p.at[copy(p.at, last.Theta):], last.B)
 	}
 	p.evaluate()
@@ -83,7 +85,7 @@ func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	if err := factor.InverseTo(inverse); err != nil {
 		panic(err)
 	}
-	coefficients := Coefficients{Theta: p.at[:Views], B: p.at[Views:]}
+	coefficients := Coefficients{Theta: p.at[:s.count], B: p.at[s.count:]}
 	return coefficients, mat.DenseCopyOf(inverse).RawMatrix().Data
 }
 
@@ -110,14 +112,18 @@ func (p *problem) advance(step []float64) bool {
 
 // evaluate computes the objective, its gradient and its negative Hessian.
 func (p *problem) evaluate() {
-	n, size := len(p.at), Views*p.classes
+	n, size := len(p.at), p.count*p.classes
 	clear(p.gradient)
 	clear(p.hessian)
 	p.value = 0
 	for a, x := range p.at {
-		p.value -= x * x / 2
-		p.gradient[a] = -x
-		p.hessian[a*n+a] = 1
+		penalty := 1.0
+		if a >= Views && a < p.count { // of an attribute
+			penalty = attributePenalty
+		}
+		p.value -= penalty * x * x / 2
+		p.gradient[a] = -penalty * x
+		p.hessian[a*n+a] = penalty
 	}
 	for l, class := range p.class {
 		views := p.views[l*size : (l+1)*size]
@@ -132,12 +138,12 @@ func (p *problem) evaluate() {
 func (p *problem) label(views []float64, class int, weight float64) {
 	k, n := p.classes, len(p.at)
 	for i := range k {
-		p.scores[i] = p.prior[i] + p.at[Views+i]
+		p.scores[i] = p.prior[i] + p.at[p.count+i]
 	}
-	addViews(p.scores, p.at[:Views], views)
+	addViews(p.scores, p.at[:p.count], views)
 	most, sum := softmax(p.pi, p.scores)
 	p.value += weight * (p.scores[class] - most - math.Log(sum))
-	for j := range Views {
+	for j := range p.count {
 		x := views[j*k : (j+1)*k]
 		m := inner(p.pi, x)
 		p.means[j] = m
@@ -151,16 +157,16 @@ func (p *problem) label(views []float64, class int, weight float64) {
 		}
 	}
 	for i, q := range p.pi {
-		p.gradient[Views+i] -= weight * q
-		for j := range Views {
-			p.hessian[j*n+Views+i] += weight * q * (views[j*k+i] - p.means[j])
+		p.gradient[p.count+i] -= weight * q
+		for j := range p.count {
+			p.hessian[j*n+p.count+i] += weight * q * (views[j*k+i] - p.means[j])
 		}
 		for l := range i + 1 {
-			p.hessian[(Views+l)*n+Views+i] -= weight * q * p.pi[l]
+			p.hessian[(p.count+l)*n+p.count+i] -= weight * q * p.pi[l]
 		}
-		p.hessian[(Views+i)*(n+1)] += weight * q
+		p.hessian[(p.count+i)*(n+1)] += weight * q
 	}
-	p.gradient[Views+class] += weight
+	p.gradient[p.count+class] += weight
 }
 
 // addViews adds the sum of theta_j x_j to scores.

@@ -22,6 +22,14 @@ type contribution struct {
 // massWhole is the mass of a recent prediction; see graphstore.View.MassUnits.
 const massWhole = graphstore.MassWhole
 
+// weight returns by how much a member of this multiplicity counts, in units of 1/unit.
+func (k contribution) weight(multiplicity uint32) uint64 {
+	if k.cell == 0 {
+		return 0
+	}
+	return uint64(multiplicity) * uint64(k.mass) * uint64(k.open)
+}
+
 // unit is one member in the counts of cells.
 const unit = pairs.Whole * massWhole
 
@@ -30,11 +38,13 @@ const unit = pairs.Whole * massWhole
 // a label counts with one minus the freshness of the label. Every member counts with the mass of
 // its prediction, so members with recent posts represent the others.
 type Histogram struct {
-	cells   []uint64 // B, in units of 1/unit, as the others
-	tops    []uint64 // K: by the class that the prediction is for
-	all     []uint64 // B, in units of 1/massWhole: with labels or not
-	members uint64   // the multiplicity of all members with a prediction
-	squares [2]uint64
+	cells []uint64 // B, in units of 1/unit, as the others
+	tops  []uint64 // K: by the class that the prediction is for
+	all   []uint64 // B, in units of 1/massWhole: with labels or not
+	// F: sums of the members' features, in units of 1/(unit featureUnit), two's complement
+	features []uint64
+	members  uint64 // the multiplicity of all members with a prediction
+	squares  [2]uint64
 	// B: by how much labels of neighbours alone changed all; nil: not at all. See Learned
 	learned []int64
 }
@@ -80,8 +90,8 @@ func wholes(counts []uint64) []float64 {
 	return list
 }
 
-// count adds a member of this multiplicity or, with subtract, takes it away.
-func (h *Histogram) count(k contribution, multiplicity uint32, subtract bool) {
+// count adds a member with these features and this multiplicity or, with subtract, takes it away.
+func (h *Histogram) count(k contribution, features []int16, multiplicity uint32, subtract bool) {
 	if k.cell == 0 {
 		return
 	}
@@ -100,22 +110,33 @@ func (h *Histogram) count(k contribution, multiplicity uint32, subtract bool) {
 	}
 	h.cells[k.cell-1] += m
 	h.tops[k.top] += m
+	h.addFeatures(features, m)
 	h.all[k.cell-1] += whole
+}
+
+// addFeatures adds the features of a member that counts as much.
+func (h *Histogram) addFeatures(features []int16, m uint64) {
+	for i, x := range features {
+		h.features[i] += uint64(int64(x)) * m
+	}
 }
 
 // equal reports whether two histograms hold the same counts.
 func (h *Histogram) equal(o *Histogram) bool {
 	return slices.Equal(h.cells, o.cells) && slices.Equal(h.tops, o.tops) &&
-		slices.Equal(h.all, o.all) && h.squares == o.squares && h.members == o.members
+		slices.Equal(h.features, o.features) && slices.Equal(h.all, o.all) &&
+		h.squares == o.squares && h.members == o.members
 }
 
 // newHistogram returns the histogram of a community without members.
-func newHistogram(classes int) *Histogram {
+func newHistogram(classes, features int) *Histogram {
 	b := cellsOf(classes)
 	return &Histogram{
 		cells: make([]uint64, b),
 		tops:  make([]uint64, classes),
 		all:   make([]uint64, b),
+
+		features: make([]uint64, features),
 	}
 }
 
@@ -131,10 +152,10 @@ func topOf(view graphstore.View, v Vertex) uint16 {
 func (s *State) countMembers(view graphstore.View) {
 	clear(s.inside.learned)
 	for id := range s.inside.histograms {
-		h := newHistogram(s.classes)
+		h := newHistogram(s.classes, len(s.features.list))
 		s.inside.histograms[id] = h
 		view.ForMembers(graphstore.Community(id), func(v Vertex, multiplicity uint32) {
-			h.count(s.contributions[v], multiplicity, false)
+			h.count(s.contributions[v], s.features.of(v), multiplicity, false)
 		})
 	}
 }
@@ -149,10 +170,11 @@ func (s *State) countAs(
 	if was == now {
 		return 0
 	}
+	features := s.features.of(v)
 	for _, m := range view.MemberOf(v) {
 		h := s.inside.histograms[m.Community]
-		h.count(was, m.Multiplicity, true)
-		h.count(now, m.Multiplicity, false)
+		h.count(was, features, m.Multiplicity, true)
+		h.count(now, features, m.Multiplicity, false)
 		if why == byLabels && was.cell > 0 && now.cell > 0 {
 			h.learn(int(was.cell)-1, int(now.cell)-1, int64(m.Multiplicity)*int64(now.mass))
 			s.inside.learned[m.Community] = struct{}{}
@@ -190,17 +212,19 @@ func (s *State) Learned(visit func(id graphstore.Community, without []float64)) 
 }
 
 // move removes a vertex from the histograms of its former communities and adds it to those of its
-// present ones, with its present open part.
-func (n *inside) move(was, is []membership, k *contribution, open, mass uint16) {
+// present ones, with its present open part. Its features are those of before.
+func (n *inside) move(
+	was, is []membership, k *contribution, features []int16, open, mass uint16,
+) {
 	for _, m := range was {
-		n.histograms[m.Community].count(*k, m.Multiplicity, true)
+		n.histograms[m.Community].count(*k, features, m.Multiplicity, true)
 	}
 	if k.cell == 0 {
 		return // a vertex without a posterior counts nowhere
 	}
 	k.open, k.mass = open, mass
 	for _, m := range is {
-		n.histograms[m.Community].count(*k, m.Multiplicity, false)
+		n.histograms[m.Community].count(*k, features, m.Multiplicity, false)
 	}
 }
 

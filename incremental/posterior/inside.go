@@ -19,6 +19,7 @@ type inside struct {
 	open            int          // open vertices of the graph
 	histograms      []*Histogram // by community
 	classes         int
+	features        int                               // F
 	learned         map[graphstore.Community]struct{} // see Learned
 
 	before map[Vertex]past // of the vertices that the update changes
@@ -59,7 +60,7 @@ func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
 		n.edges, n.distinct = append(n.edges, 0), append(n.distinct, 0)
 		n.degrees = append(n.degrees, 0)
-		n.histograms = append(n.histograms, newHistogram(n.classes))
+		n.histograms = append(n.histograms, newHistogram(n.classes, n.features))
 	}
 }
 
@@ -115,7 +116,8 @@ func (s *State) updateInside(view graphstore.View, delta *graphstore.Delta) {
 			}
 		}
 		n.move(
-			was.list, view.MemberOf(v), &s.contributions[v], s.openness(view, v), s.massOf(view, v),
+			was.list, view.MemberOf(v), &s.contributions[v], s.features.of(v), s.openness(view, v),
+			s.massOf(view, v),
 		)
 		if was.open {
 			n.open--

@@ -46,6 +46,8 @@ type State struct {
 	epoch         *Epoch               // nil while there is no label
 	held          bool                 // whether the epoch stays until the next Hold
 	version       uint32               // of the last epoch
+	features      featureRows          // of the epoch
+	rowBefore     []int16              // F: scratch
 	contributions []contribution       // n: how communities count the vertex
 	labelPi       map[Vertex][]float64 // K each: posteriors of the labels
 
@@ -93,6 +95,7 @@ func (s *State) grow(n int) {
 		s.inputChanges = append(s.inputChanges, make([]causes, n-have)...)
 		s.contributions = append(s.contributions, make([]contribution, n-have)...)
 		s.dirty = append(s.dirty, make([]causes, n-have)...)
+		s.features.grow(n)
 	}
 }
 
@@ -293,6 +296,12 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 		return
 	}
 	s.epoch = e
+	if e == nil {
+		s.useFeatures(view, nil)
+	} else {
+		s.useFeatures(view, e.Features)
+	}
+	s.countFeatures(view)
 	for v := range Vertex(view.Vertices()) {
 		s.touch(v, byNews)
 	}
@@ -330,18 +339,21 @@ func Restore(
 	if len(e.Prior) == 0 {
 		return s, nil
 	}
-	side := Views + classes
-	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views ||
+	views := Views + 2*len(e.Features)*classes
+	side := views + classes
+	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != views ||
 		len(e.Covariance) != side*side || len(e.Roots) != cellsOf(classes)*classes ||
-		len(e.Means) != len(e.Roots) || len(e.Views) != Views*len(e.Roots) ||
+		len(e.Means) != len(e.Roots) || len(e.Views) != views*len(e.Roots) ||
 		len(e.Mass) != classes || len(e.Shares) != classes || len(e.Said) != classes*classes ||
 		len(e.SaidNoise) != classes ||
 		len(e.SharesNoise) != classes*classes || len(e.Tops) != classes ||
 		len(e.Sizes) != cellsOf(classes) ||
-		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
+		len(e.Pairs) != classes*classes || len(e.Agreement) != 2 ||
+		len(e.FeatureMeans) != len(e.Features) || len(e.FeatureVariances) != len(e.Features) {
 		return nil, fmt.Errorf("posteriors: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed
+	s.useFeatures(view, e.Features)
 	s.compute(view, sums, func() { s.sortVertices(view, sums) })
 	return s, nil
 }

@@ -31,6 +31,9 @@ func (s *State) Update(
 		s.inputChanges[v] |= why
 		s.touch(v, why)
 	}
+	for _, v := range delta.Attributes {
+		s.updateFeatures(view, v)
+	}
 	for _, v := range votes {
 		move(v, byNews)
 	}

@@ -12,7 +12,8 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Views is the number of views of a vertex that the posterior combines.
+// Views is the number of views of a vertex that the posterior combines, besides those of
+// attributes; see Feature.
 const Views = 11
 
 // The places of the views.
@@ -52,6 +53,10 @@ type Reader struct {
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
 
+	features    []float64 // 2F: of the vertex that was read last, then means over its neighbours
+	featureSums []int64   // F: scratch
+	rows        featureRows
+
 	often           float64   // 1 - 1/n for a prediction that rests on n observations
 	own, near, next []float64 // K: f, g, h before normalisation
 	one, two        counts    // c1, c2
@@ -75,6 +80,9 @@ func (s *State) newReader(
 		means: make([]uint32, k), walks: make([]uint32, k), scores: row(), logPrior: row(),
 		own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
+	in.rows = s.features
+	in.featureSums = make([]int64, len(in.rows.list))
+	in.features = make([]float64, 2*len(in.rows.list))
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
 	}
@@ -86,7 +94,7 @@ func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
 	return s.newReader(view, sums, s.epoch.Prior, &s.epoch.Coefficients)
 }
 
-// Views writes the Views x K views of v to dst, and reports whether it has a prediction.
+// Views writes the V x K views of v to dst, and reports whether it has a prediction.
 func (in *Reader) Views(dst []float64, v Vertex) bool {
 	if !in.read(v) {
 		return false
@@ -140,6 +148,7 @@ func (in *Reader) read(v Vertex) bool {
 	clear(in.walks)
 	in.readNext(in.pairs.AddNext(in.means, in.walks, in.view, in.sums, v), in.means)
 	in.readLabels(in.pairs.Labels(v), in.walks)
+	in.readFeatures(v)
 	return true
 }
 
@@ -158,6 +167,7 @@ func (in *Reader) readLabel(v Vertex) bool {
 	}
 	in.readNext(pair.Neighbours, pair.Next)
 	in.readLabels(pair.Labels, pair.Walks)
+	in.readFeatures(v)
 	return true
 }
 
@@ -215,7 +225,7 @@ func (in *Reader) normalize() {
 	}
 }
 
-// views writes the Views x K views of the vertex that was read last to dst.
+// views writes the V x K views of the vertex that was read last to dst.
 func (in *Reader) views(dst []float64) {
 	in.normalize()
 	k := in.classes
@@ -233,6 +243,7 @@ func (in *Reader) views(dst []float64) {
 	in.mix(dst[(viewLabels+1)*k:], &in.two, mixingMost, 0)
 	in.mix(dst[(viewLabels+2)*k:], &in.one, mixingLeast, logMixingLeast)
 	in.mix(dst[(viewLabels+3)*k:], &in.two, mixingLeast, logMixingLeast)
+	in.featureViews(dst[Views*k:])
 }
 
 // far returns how far labels are from the vertex that was read last: 1 where there are none.
@@ -266,6 +277,7 @@ func (in *Reader) score(dst []float64) {
 	}
 	in.scoreMixed(dst, &in.one, t[viewLabels], t[viewLabels+2])
 	in.scoreMixed(dst, &in.two, t[viewLabels+1], t[viewLabels+3])
+	in.scoreFeatures(dst)
 }
 
 // scoreMixed adds both views of label counts to scores, minus their value for a class without a
@@ -286,7 +298,7 @@ func (in *Reader) scoreMixed(dst []float64, c *counts, most, least float64) {
 // withoutLabels turns the views into those of the same vertex far from every label.
 func withoutLabels(views []float64, k int) {
 	clear(views[viewLabels*k : viewFar*k])
-	copy(views[viewFar*k:], views[:viewLabels*k])
+	copy(views[viewFar*k:viewOften*k], views[:viewLabels*k])
 }
 
 func total(x []float64) (sum float64) {

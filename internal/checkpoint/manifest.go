@@ -19,7 +19,7 @@ const Format, FormatOldest = 29, 28
 // Derived is the version of the derived tables: kernel masses, posteriors, and what was published
 // last. A state whose manifest has another version is continued from its core tables alone. Raise
 // it when a derived table or its meaning changes; releases before 0.3.0 write 0.
-const Derived = 7
+const Derived = 8
 
 // NoDerived is the version of a state that has no derived tables yet; see
 // incremental.RestoreTables.

@@ -44,7 +44,9 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		Communities: config.Core.Communities,
 		SwitchAt:    config.Core.Models.SwitchAt,
 		LapseAfter:  config.Core.Models.LapseAfter,
-		Evidence:    graphstore.EvidenceConfig{Except: config.Core.Evidence.Except},
+		Evidence: graphstore.EvidenceConfig{
+			Except: config.Core.Evidence.Except, Ignore: config.Core.Evidence.Ignore,
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -196,12 +198,12 @@ func (d *dataset) estimate(
 // estimateChunk runs one core over the graph with the labels of the split and the
 // members of some of its communities.
 func (d *dataset) estimateChunk(config Config, bags []*bag, calibration []graphstore.Vertex) error {
-	core, err := incremental.New(config.estimator())
+	core, err := incremental.New(config.estimator(bags))
 	if err != nil {
 		return err
 	}
 	defer core.Close()
-	last := d.feed(core, config.Core.Kernel == diffusion.Features)
+	last := d.feed(core)
 	result := core.Step(d.splitBatch(last+1, bags, calibration))
 	if len(result.Refused) > 0 {
 		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
@@ -261,8 +263,8 @@ func (d *dataset) splitBatch(
 }
 
 // feed gives the core the events that every split has in common: predictions, train labels
-// and edges, and attributes if the kernel reads them. It returns the last position.
-func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
+// edges and attributes. It returns the last position.
+func (d *dataset) feed(core *incremental.Core) event.Position {
 	b := &event.Batch{First: 1}
 	next := event.Position(1)
 	flush := func(least int) {
@@ -273,10 +275,7 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 			b.First = next
 		}
 	}
-	var keys []string
-	if attributes {
-		keys = d.view.AttributeKeys()
-	}
+	keys := d.view.EvidenceAttributes()
 	for v := range graphstore.Vertex(d.view.Vertices()) {
 		if len(keys) > 0 {
 			of := event.Vertex{Vertex: d.ids[v], Position: next}

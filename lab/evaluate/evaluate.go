@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
+	"gqlstream/quant/stats"
 )
 
 // Config configures an evaluation. The tags make fields flags of gqlstream evaluate.
@@ -140,9 +143,22 @@ func Run(
 	return report, nil
 }
 
-// estimator returns the configuration of a core that estimates drawn communities.
-func (c Config) estimator() incremental.Config {
+// estimator returns the configuration of a core that estimates these communities, which are named
+// by their index. How their members were selected is known where it is in a run: of vertices with
+// one value of an attribute, and of tracked communities of which a definition says so.
+func (c Config) estimator(bags []*bag) incremental.Config {
 	core := c.Core
-	core.Patient, core.Communities = true, nil
+	core.Patient, core.Communities, core.SelectedBy = true, nil, map[string]stats.Selection{}
+	for i, b := range bags {
+		selected := stats.ByEdges
+		if strings.HasPrefix(b.protocol, groupPrefix) {
+			selected = stats.ByAttribute
+		} else if name, tracked := strings.CutPrefix(b.name, members+"/"); tracked {
+			selected = c.Core.SelectedBy[name]
+		}
+		if selected != stats.ByEdges {
+			core.SelectedBy[strconv.Itoa(i)] = selected
+		}
+	}
 	return core
 }

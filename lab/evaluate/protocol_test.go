@@ -380,7 +380,7 @@ func TestMembersAreAlsoThoseOfRules(t *testing.T) {
 			odd,
 		)
 	}
-	if len(c.estimator().Communities) != 0 {
+	if len(c.estimator(nil).Communities) != 0 {
 		t.Error("the core tracks the communities of the data, too")
 	}
 }

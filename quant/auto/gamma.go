@@ -37,7 +37,8 @@ const (
 // with q = q(1), u holding its factors, and t and T the shares of these classes among the members
 // and in the whole graph: as many unknowns either way. If classes explain less than explainedLeast
 // of the divergence of the members' cells from those of the whole graph, members were selected by
-// something else that the posterior knows, as by how sure the classifier is. A member counts
+// something else that the posterior knows, as by how sure the classifier is. If one attribute that
+// it reads explains more than classes do, they were selected by that. A member counts
 // evidenceWeight, and one that counts several times no more than once. A declared selection is not
 // judged.
 func evidenceOf(p *stats.Posterior, u *histogram, squares float64) float64 {
@@ -56,7 +57,11 @@ func evidenceOf(p *stats.Posterior, u *histogram, squares float64) float64 {
 			byPrediction += share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
 		}
 	}
-	return count * (byClass - max(byPrediction, explainedLeast*divergence(p, u, count)))
+	other := max(byPrediction, explainedLeast*divergence(p, u, count))
+	if p.Apart != nil {
+		other = max(other, p.Apart(count))
+	}
+	return count * (byClass - other)
 }
 
 // divergence returns that of Kullback and Leibler from the cells of the whole graph to those of the

@@ -74,7 +74,7 @@ func TestExplainAnswers(t *testing.T) {
 func knownCause(kind string) bool {
 	switch kind {
 	case quant.CauseJoined,
-		quant.CauseLeft, quant.CauseAge,
+		quant.CauseLeft, quant.CauseAge, quant.CauseAttributes,
 		quant.CausePredictions,
 		quant.CauseModel,
 		quant.CauseLabels,

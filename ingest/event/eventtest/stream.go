@@ -26,18 +26,20 @@ type Config struct {
 	Audits      bool // some labels are of the role audit
 	RollOuts    bool // one model version replaces another now and then
 	Posts       bool // some predictions come as posts
+	Attributes  bool // nearly all vertices have attributes, which change now and then
 
 	Times uint32 // [1] every multiplicity, of 1 to 5, is so many times as large
 }
 
 // Stream makes the batches of one log.
 type Stream struct {
-	Config Config
-	rand   *rand.Rand
-	edges  [][2]int // asserted and not removed since, with repeats
-	next   event.Position
-	now    event.Time
-	model  int // version in use; with RollOuts the next one arrives beside it
+	Config     Config
+	rand       *rand.Rand
+	edges      [][2]int // asserted and not removed since, with repeats
+	next       event.Position
+	now        event.Time
+	attributed int // vertices that giveAttributes gave attributes
+	model      int // version in use; with RollOuts the next one arrives beside it
 }
 
 // New returns the log of a seed.
@@ -67,6 +69,7 @@ func (s *Stream) Next() *event.Batch {
 			event.Vertex{Vertex: s.ID(s.vertex()), Erase: true, Position: s.next, Time: s.now})
 		s.next++
 	} else {
+		s.giveAttributes(b)
 		for range 1 + s.rand.IntN(s.Config.EventsMax) {
 			s.now += event.Time(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
 			s.add(b)
@@ -260,14 +263,28 @@ func (s *Stream) member() event.Member {
 	return m
 }
 
+// giveAttributes gives a third of the vertices attributes, in turn.
+func (s *Stream) giveAttributes(b *event.Batch) {
+	for v := 0; s.Config.Attributes && v < s.Config.Vertices/3; v++ {
+		e := s.attributes()
+		e.Vertex = s.ID(s.attributed % s.Config.Vertices)
+		b.Vertices = append(b.Vertices, e)
+		s.attributed++
+		s.next++
+	}
+}
+
 func (s *Stream) attributes() event.Vertex {
 	value := event.Value{Kind: event.StringValue, Text: []string{"de", "fr", "en"}[s.rand.IntN(3)]}
 	if s.rand.IntN(6) == 0 {
 		value = event.Value{}
 	}
 	return event.Vertex{
-		Vertex:     s.ID(s.vertex()),
-		Attributes: []event.Attribute{{Key: "language", Value: value}},
-		Time:       s.now, Position: s.next,
+		Vertex: s.ID(s.vertex()),
+		Attributes: []event.Attribute{
+			{Key: "language", Value: value},
+			{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: float64(s.next % 37)}},
+		},
+		Time: s.now, Position: s.next,
 	}
 }

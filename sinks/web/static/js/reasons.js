@@ -11,6 +11,8 @@ export const reasons = {
     meaning: "what people said or were labelled long ago counts less" },
   labels: { title: "New labels", meaning: "new labels of people" },
   edges: { title: "New or ended edges", meaning: "connections between people" },
+  attributes: { title: "Attributes changed",
+    meaning: "what is known of people besides, such as their language" },
   coefficients: { title: "Correction learned again",
     meaning: "a new fit of the classifier's errors on the labels: no news" },
   gamma: { title: "Kind of community",

@@ -1,0 +1,185 @@
+package posterior
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+const (
+	// attributeCoefficientsMax bounds the coefficients of attributes. Each feature has two for
+	// every class: of the vertex's own value, and of the mean over its neighbours.
+	attributeCoefficientsMax = 64
+	// attributePenalty is the penalty of their squares; that of the other coefficients is 1.
+	attributePenalty = 2
+	// attributeSample is the number of vertices that features are chosen by, at most.
+	attributeSample = 8192
+	// valueShareMin is the least share of the vertices that have a value with a feature.
+	valueShareMin = 0.01
+	// knotsCount is the number of quantiles that turn a number into its rank.
+	knotsCount = 17
+	// featureUnit is the number 1 in the integer units of features. Integer sums over neighbours do
+	// not depend on their order.
+	featureUnit = 1 << 12
+)
+
+// Feature turns an attribute into a number between -1 and 1, 0 for a vertex without it: the rank of
+// a number among the open vertices, or whether the attribute has a value, less the share of the
+// open vertices that have it.
+type Feature struct {
+	Key   string
+	Value event.Value // of a text or a boolean; null for a number
+	Knots []float64   // of a number: quantiles, ascending
+	Share float64     // of a text or a boolean: of the open vertices
+}
+
+// of returns the feature of a vertex with this value, in units of 1/featureUnit.
+func (f *Feature) of(value event.Value) int16 {
+	switch {
+	case value.Kind == event.NullValue || (f.Knots != nil) != (value.Kind == event.NumberValue):
+		return 0
+	case f.Knots != nil:
+		return int16(math.Round(f.rank(value.Number) * featureUnit))
+	case value == f.Value:
+		return int16(math.Round((1 - f.Share) * featureUnit))
+	}
+	return int16(math.Round(-f.Share * featureUnit))
+}
+
+// rank returns where a number lies among the quantiles, from -1 to 1: in the middle of those that
+// are equal to it, in proportion between two.
+func (f *Feature) rank(x float64) float64 {
+	from, _ := slices.BinarySearch(f.Knots, x)
+	to := from
+	for to < len(f.Knots) && f.Knots[to] == x {
+		to++
+	}
+	at := float64(from+to-1) / 2
+	switch {
+	case from < to:
+	case from == 0:
+		at = 0
+	case from == len(f.Knots):
+		at = float64(from - 1)
+	default:
+		low, high := f.Knots[from-1], f.Knots[from]
+		at = float64(from-1) + (x-low)/(high-low)
+	}
+	return 2*at/float64(len(f.Knots)-1) - 1
+}
+
+// chooseFeatures returns what an epoch reads of attributes: of those that at least half of the
+// labels and of the open vertices have, first the numbers, then the most frequent values, as many
+// as attributeCoefficientsMax allows. It reads a sample of the vertices.
+func (s *State) chooseFeatures(view graphstore.View) []Feature {
+	most := attributeCoefficientsMax / (2 * s.classes)
+	if most == 0 {
+		return nil
+	}
+	labels, open := everyNth(s.labels(), attributeSample), s.openSample(view)
+	var numbers, values []Feature
+	for _, key := range view.EvidenceAttributes() {
+		if !mostHave(view, labels, key) || !mostHave(view, open, key) {
+			continue
+		}
+		if f, is := numberFeature(view, open, key); is {
+			numbers = append(numbers, f)
+		} else {
+			values = append(values, valueFeatures(view, open, key)...)
+		}
+	}
+	slices.SortFunc(values, func(a, b Feature) int {
+		return cmp.Or(
+			cmp.Compare(b.Share, a.Share), cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.Value.Kind, b.Value.Kind), cmp.Compare(a.Value.Text, b.Value.Text),
+		)
+	})
+	list := slices.Concat(numbers, values)
+	list = list[:min(len(list), most)]
+	slices.SortStableFunc(list, func(a, b Feature) int { return cmp.Compare(a.Key, b.Key) })
+	return list
+}
+
+// everyNth returns at least half of so many vertices of a list, and at most so many.
+func everyNth(list []Vertex, most int) (sample []Vertex) {
+	for at := 0; at < len(list); at += (len(list)-1)/most + 1 {
+		sample = append(sample, list[at])
+	}
+	return sample
+}
+
+// openSample returns a sample of the open vertices.
+func (s *State) openSample(view graphstore.View) (sample []Vertex) {
+	every, seen := s.inside.open/attributeSample+1, 0
+	for v := range Vertex(view.Vertices()) {
+		if isOpen(view, v) {
+			if seen++; seen%every == 0 {
+				sample = append(sample, v)
+			}
+		}
+	}
+	return sample
+}
+
+// mostHave reports whether at least half of the vertices have an attribute.
+func mostHave(view graphstore.View, sample []Vertex, key string) bool {
+	have := 0
+	for _, v := range sample {
+		if view.Attribute(v, key).Kind != event.NullValue {
+			have++
+		}
+	}
+	return have > 0 && 2*have >= len(sample)
+}
+
+// numberFeature returns the feature of an attribute that is a number for most of those who have it,
+// and not the same for all.
+func numberFeature(view graphstore.View, sample []Vertex, key string) (f Feature, is bool) {
+	var numbers []float64
+	known := 0
+	for _, v := range sample {
+		x := view.Attribute(v, key)
+		if x.Kind != event.NullValue {
+			known++
+		}
+		if x.Kind == event.NumberValue {
+			numbers = append(numbers, x.Number)
+		}
+	}
+	if 2*len(numbers) <= known {
+		return Feature{}, false
+	}
+	knots := quantiles(numbers)
+	return Feature{Key: key, Knots: knots}, knots[0] < knots[knotsCount-1]
+}
+
+// valueFeatures returns a feature for each value of an attribute that is frequent enough. The value
+// of more than half of the vertices is what the others are compared with.
+func valueFeatures(view graphstore.View, sample []Vertex, key string) (list []Feature) {
+	counts := map[event.Value]int{}
+	for _, v := range sample {
+		if x := view.Attribute(v, key); x.Kind == event.StringValue || x.Kind == event.BoolValue {
+			counts[x]++
+		}
+	}
+	for value, n := range counts {
+		share := float64(n) / float64(len(sample))
+		if share >= valueShareMin && share <= 0.5 {
+			list = append(list, Feature{Key: key, Value: value, Share: share})
+		}
+	}
+	return list
+}
+
+// quantiles returns knotsCount quantiles of numbers, which it sorts.
+func quantiles(numbers []float64) []float64 {
+	slices.Sort(numbers)
+	knots := make([]float64, knotsCount)
+	for i := range knots {
+		knots[i] = numbers[i*(len(numbers)-1)/(knotsCount-1)]
+	}
+	return knots
+}
