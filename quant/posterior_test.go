@@ -27,7 +27,7 @@ func (w *world) posterior(c community, a []float64) *stats.Posterior {
 	k := w.classes
 	p := &stats.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1}
 	residuals, masses := stats.NewLabelResiduals(k), []float64(nil)
-	var byClass matrix = newMatrix(k, 0)
+	byClass := newMatrix(k, 0)
 	n, means, counts := 0.0, newMatrix(k, k), make([]float64, k)
 	for v, l := range w.labels {
 		if l < 0 || w.predictions[v] == nil {

@@ -48,15 +48,15 @@ func twoSteps(view graphstore.View, v Vertex) float64 {
 
 // covariance returns tr Cov of the class of the vertex that was read last and the class of another
 // vertex, given the weight of the latter's label in counts.
-func (r *Reader) covariance(pi []float64, c *counts, weight float64) (sum float64) {
+func (in *Reader) covariance(pi []float64, c *counts, weight float64) (sum float64) {
 	k, all := len(pi), c.all
 	with, mean := make([]float64, k), make([]float64, k)
 	for l, p := range pi {
 		before := c.each[l]
 		c.each[l], c.all = before+weight, all+weight
-		r.score(r.scores)
+		in.score(in.scores)
 		c.each[l], c.all = before, all
-		softmax(with, r.scores)
+		softmax(with, in.scores)
 		sum += float64(p * with[l])
 		for i, x := range with {
 			mean[i] += float64(p * x)

@@ -77,25 +77,25 @@ func idsOf(b *event.Batch, kind event.Kind, i int) [2]event.ID {
 }
 
 // footerWarning warns of a row below the table.
-func (in *fileStream) footerWarning() []string {
-	f := &in.footer
+func (s *fileStream) footerWarning() []string {
+	f := &s.footer
 	for i, id := range f.other {
 		if id != "" && f.at[i] >= footerRowsMin && f.rows-f.at[i] <= footerRowsMax {
 			what := map[bool]string{true: "numbers", false: "names"}[f.numbers[i] > 1]
 			return []string{fmt.Sprintf("%s:%d: the id %q is unlike those of the %s rows before "+
-				"it, which are %s: %s", in.tally.Path, f.place[i], id, grouped(f.at[i]), what,
+				"it, which are %s: %s", s.tally.Path, f.place[i], id, grouped(f.at[i]), what,
 				footerAdvice)}
 		}
 	}
-	if text, is := in.table.(*csvTable); is && in.ended {
-		for slot := range in.columns.known {
+	if text, is := s.table.(*csvTable); is && s.ended {
+		for slot := range s.columns.known {
 			word := ""
-			if slot < len(in.row.cells) && in.columns.known[slot].Required {
-				word = in.row.cells[slot].Text
+			if slot < len(s.row.cells) && s.columns.known[slot].Required {
+				word = s.row.cells[slot].Text
 			}
 			if isTotal(word) {
 				return []string{fmt.Sprintf("%s:%d: the last row is called %q: %s",
-					in.tally.Path, text.place(), word, footerAdvice)}
+					s.tally.Path, text.place(), word, footerAdvice)}
 			}
 		}
 	}

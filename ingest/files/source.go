@@ -323,14 +323,14 @@ func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
 }
 
 // count counts the head of in and its refusals.
-func (in *fileStream) count(refused []event.Refusal) {
-	in.next++
-	in.tally.Rows++
+func (s *fileStream) count(refused []event.Refusal) {
+	s.next++
+	s.tally.Rows++
 	for _, r := range refused {
 		if r.Reason == event.SelfLoop || r.Reason == event.Late {
-			in.tally.LeftOut++
+			s.tally.LeftOut++
 		} else {
-			in.tally.Refused++
+			s.tally.Refused++
 		}
 	}
 }

@@ -73,24 +73,24 @@ func (s *Source) edgesAgain() string {
 }
 
 // summary describes what has been read of a file.
-func (in *fileStream) summary() string {
-	line := fmt.Sprintf("%s: %s rows", in.tally.Path, grouped(in.tally.Rows))
-	if t, ok := in.table.(*csvTable); ok && t.skipped > 0 {
+func (s *fileStream) summary() string {
+	line := fmt.Sprintf("%s: %s rows", s.tally.Path, grouped(s.tally.Rows))
+	if t, ok := s.table.(*csvTable); ok && t.skipped > 0 {
 		line += fmt.Sprintf(" after %d lines of comments", t.skipped)
 	}
-	if in.columns == nil {
+	if s.columns == nil {
 		return line
 	}
 	var columns []string
-	for slot, known := range in.columns.known {
-		if !in.columns.has(slot) {
+	for slot, known := range s.columns.known {
+		if !s.columns.has(slot) {
 			continue
 		}
 		column := known.Names[0]
-		if name := in.columns.names[slot]; name != column {
+		if name := s.columns.names[slot]; name != column {
 			column += " from " + name
 		}
-		for _, t := range in.columns.taken {
+		for _, t := range s.columns.taken {
 			if t.slot == slot && len(t.also) > 0 {
 				column += " and " + strings.Join(t.also, " and ")
 			}
@@ -100,12 +100,12 @@ func (in *fileStream) summary() string {
 		}
 		columns = append(columns, column)
 	}
-	columns = append(columns, in.columns.further()...)
+	columns = append(columns, s.columns.further()...)
 	line += ": " + strings.Join(columns, ", ")
-	if t := in.tally; t.Blank > 0 {
+	if t := s.tally; t.Blank > 0 {
 		line += fmt.Sprintf("; %s rows without a label are ignored", grouped(t.Blank))
 	}
-	if n := in.tally.BlankAttributes; n > 0 {
+	if n := s.tally.BlankAttributes; n > 0 {
 		line += fmt.Sprintf("; %s blank attributes are ignored", grouped(n))
 	}
 	return line
@@ -307,48 +307,48 @@ func (s *Source) guesses() (all []string) {
 }
 
 // warnings lists possible mistakes in a file.
-func (in *fileStream) warnings(v *survey) (all []string) {
-	path := in.tally.Path
-	if in.tally.Rows == 0 {
+func (s *fileStream) warnings(v *survey) (all []string) {
+	path := s.tally.Path
+	if s.tally.Rows == 0 {
 		all = append(all, path+" has no rows")
 	}
-	if t, ok := in.table.(*recordTable); ok && t.endless {
+	if t, ok := s.table.(*recordTable); ok && t.endless {
 		all = append(all, path+": the Arrow stream has no mark of its end: all of its batches "+
 			"were read, but the writer may have been stopped before it wrote the rest")
 	}
-	if n := in.tally.Names; n > 0 {
+	if n := s.tally.Names; n > 0 {
 		all = append(all,
 			fmt.Sprintf("%s: %s rows are names of columns: left out", path, grouped(n)))
 	}
-	if n := in.tally.MinusOne; n > 0 {
+	if n := s.tally.MinusOne; n > 0 {
 		all = append(all,
 			fmt.Sprintf("%s: %s labels are -1: read as none; if it is a class, name all with "+
 				"--classes=-1,...", path, grouped(n)))
 	}
-	if n := in.tally.Rounded; n > 0 {
+	if n := s.tally.Rounded; n > 0 {
 		all = append(all, fmt.Sprintf("%s: %s attributes are floats beyond 2^53: ids have lost "+
 			"digits there: export them as text, or different ids are equal", path, grouped(n)))
 	}
-	if in.columns == nil {
+	if s.columns == nil {
 		return all
 	}
-	all = append(all, in.footerWarning()...)
-	if len(in.columns.ignored) > 0 {
-		all = append(all, path+": ignored columns "+strings.Join(in.columns.ignored, ", "))
+	all = append(all, s.footerWarning()...)
+	if len(s.columns.ignored) > 0 {
+		all = append(all, path+": ignored columns "+strings.Join(s.columns.ignored, ", "))
 	}
-	if missing := in.columns.unfilled(); len(missing) > 0 && in.tally.Rows > 0 {
+	if missing := s.columns.unfilled(); len(missing) > 0 && s.tally.Rows > 0 {
 		all = append(all, fmt.Sprintf("%s: %v", path,
-			in.columns.noColumns(missing, in.columns.ignored)))
-	} else if in.columns.lacksProbabilities() && in.tally.Rows > 0 {
+			s.columns.noColumns(missing, s.columns.ignored)))
+	} else if s.columns.lacksProbabilities() && s.tally.Rows > 0 {
 		all = append(all,
-			fmt.Sprintf("%s: %v", path, in.columns.noProbabilities(in.columns.ignored)))
+			fmt.Sprintf("%s: %v", path, s.columns.noProbabilities(s.columns.ignored)))
 	}
-	if in.columns.typed {
+	if s.columns.typed {
 		return all
 	}
-	for slot, name := range in.columns.names[:in.columns.base()] {
+	for slot, name := range s.columns.names[:s.columns.base()] {
 		key := keyOf(event.ParseID(name))
-		what := in.columns.known[slot].Names[0]
+		what := s.columns.known[slot].Names[0]
 		if name == "" || !slices.Contains([]string{"src", "dst", "vertex", "author"}, what) {
 			continue
 		}

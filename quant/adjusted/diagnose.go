@@ -14,14 +14,14 @@ import (
 const blurredBelow = 0.1
 
 // diagnose returns the doubts about an answer under weights of a preset.
-func (m Solve) diagnose(s *stats.Statistics, x *solution, by stats.Preset) (d stats.Diagnosis) {
+func (r Solve) diagnose(s *stats.Statistics, x *solution, by stats.Preset) (d stats.Diagnosis) {
 	weights := stats.ConstantWeights
-	if m.Weighted {
+	if r.Weighted {
 		weights = s.Reach().Weigh(by, x.Lambda, s.KernelSum)
 		d.Disputed = disputed(s)
 	}
 	d.Unseen = x.unseen > unseenHigh
-	d.Confused = confused(s, m.Kind, weights)
+	d.Confused = confused(s, r.Kind, weights)
 	return d
 }
 

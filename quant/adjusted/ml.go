@@ -72,15 +72,15 @@ func likelihoods(s *stats.Statistics) (grid []*solution, weights []float64) {
 
 // blend adds x to a with the given weight. Variances of different answers from
 // the same data are averaged, never summed.
-func (a *solution) blend(weight float64, x *solution) {
-	solve.Axpy(a.Share, weight, x.Share)
-	solve.Axpy(a.Free, weight, x.Free)
-	solve.Axpy(a.V, weight, x.V)
-	solve.Axpy(a.Spreads, weight, x.Spreads)
-	solve.Axpy(a.Parts, weight, x.Parts)
-	solve.Axpy(a.Member, weight, x.Member)
-	solve.Axpy(a.NEff, weight, x.NEff)
-	a.Lambda += weight * x.Lambda
-	a.unseen += weight * x.unseen
-	a.Exact = x.Exact
+func (ans *solution) blend(weight float64, x *solution) {
+	solve.Axpy(ans.Share, weight, x.Share)
+	solve.Axpy(ans.Free, weight, x.Free)
+	solve.Axpy(ans.V, weight, x.V)
+	solve.Axpy(ans.Spreads, weight, x.Spreads)
+	solve.Axpy(ans.Parts, weight, x.Parts)
+	solve.Axpy(ans.Member, weight, x.Member)
+	solve.Axpy(ans.NEff, weight, x.NEff)
+	ans.Lambda += weight * x.Lambda
+	ans.unseen += weight * x.unseen
+	ans.Exact = x.Exact
 }

@@ -14,13 +14,13 @@ type Solve struct {
 }
 
 // Answer returns the adjusted count of one community.
-func (m Solve) Answer(s *stats.Statistics, by stats.Scaling) *stats.Answer {
+func (r Solve) Answer(s *stats.Statistics, by stats.Scaling) *stats.Answer {
 	weights := stats.ConstantWeights
-	if m.Weighted {
+	if r.Weighted {
 		weights = by.Weights(s)
 	}
-	x := m.solve(s, weights, nil)
-	x.Diagnose = func() stats.Diagnosis { return m.diagnose(s, x, by.Preset) }
+	x := r.solve(s, weights, nil)
+	x.Diagnose = func() stats.Diagnosis { return r.diagnose(s, x, by.Preset) }
 	return x.Answer
 }
 
@@ -33,20 +33,20 @@ type solution struct {
 
 // solve returns the adjusted count under one weighting, and its variances. start, if not nil, is a
 // guess of the shares of all classes that a likelihood starts from.
-func (m Solve) solve(s *stats.Statistics, weights stats.Weighting, start []float64) *solution {
-	x, p, smooth := &solution{Answer: stats.NewAnswer(s.K)}, s.Cells(m.Kind).P, 0.0
+func (r Solve) solve(s *stats.Statistics, weights stats.Weighting, start []float64) *solution {
+	x, p, smooth := &solution{Answer: stats.NewAnswer(s.K)}, s.Cells(r.Kind).P, 0.0
 	x.Lambda = weights.Lambda
-	if m.Likelihood {
+	if r.Likelihood {
 		smooth = smoothing
 	}
-	c, shares := confusionOf(s, m.Kind, weights, smooth), s.LabelShares()
+	c, shares := confusionOf(s, r.Kind, weights, smooth), s.LabelShares()
 	if c.K == 0 {
 		copy(x.Share, shares)
 		copy(x.Free, shares)
 		return x
 	}
 	var q []float64
-	if m.Likelihood {
+	if r.Likelihood {
 		q = c.start(shares, start)
 		x.logLikelihood, _ = c.Columns.Likelihood(q, p)
 		x.logLikelihood *= s.Profiled
@@ -56,7 +56,7 @@ func (m Solve) solve(s *stats.Statistics, weights stats.Weighting, start []float
 	for b, i := range c.class {
 		x.Share[i], x.NEff[i] = q[b], c.nEff[b]
 	}
-	m.variances(x, s, c, q)
+	r.variances(x, s, c, q)
 	return x
 }
 

@@ -96,14 +96,14 @@ func (x *Quantifier) remember(e *estimate, s *stats.Statistics) *stats.Memory {
 // diagnose returns the doubts about the estimate: clustered labels, labels that are not typical,
 // and the disputed classes, where both readings, selected by class and selected by place, differ
 // beyond their errors.
-func (e *estimate) diagnose(p *stats.Posterior) stats.Diagnosis {
+func (a *estimate) diagnose(p *stats.Posterior) stats.Diagnosis {
 	d := stats.Diagnosis{
 		Clustered: p.LabelGate < clusteredBelow, Atypical: p.LabelsAtypical(),
 	}
-	away := e.reading.away(e.residual)
+	away := a.reading.away(a.residual)
 	z := solve.Bonferroni(stats.ShiftConfidence, len(away))
 	for i, x := range away {
-		if e.ans.NEff[i] > 0 && math.Abs(x) > z*math.Sqrt(e.apart[i]) {
+		if a.ans.NEff[i] > 0 && math.Abs(x) > z*math.Sqrt(a.apart[i]) {
 			d.Disputed = append(d.Disputed, i)
 		}
 	}

@@ -29,7 +29,8 @@ const meanings = {
 
 // fresh says how old the evidence is, where records say so.
 const fresh = (e) => [
-  Number.isFinite(e.evidence_age) && ["Last heard, on average", `${duration(e.evidence_age)} ago`],
+  Number.isFinite(e.evidence_age) &&
+    ["Last observed, on average", `${duration(e.evidence_age)} ago`],
   Number.isFinite(e.fresh) && ["Weight of the predictions by age", percent(e.fresh)],
   Number.isFinite(e.label_age) && ["Median age of the labels", duration(e.label_age)],
   Number.isFinite(e.label_freshness) && ["Labels still true", percent(e.label_freshness)],

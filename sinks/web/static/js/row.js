@@ -23,11 +23,12 @@ export function movement(row) {
 // evidence gives the age of the newest change of the figures, and of their evidence.
 export function evidence(row, now) {
   const since = Date.parse(row.evident ?? row.updated);
-  const heard = row.estimate.evidence_age;
+  const observed = row.estimate.evidence_age;
   return {
     text: age((now - since) / 1000),
     title: `Nothing visible has changed since ${moment(row.evident ?? row.updated)}.` +
-      (Number.isFinite(heard) ? ` Its members were last heard ${duration(heard)} ago, on average.`
+      (Number.isFinite(observed)
+        ? ` Its members were last observed ${duration(observed)} ago, on average.`
         : ""),
   };
 }
