@@ -96,6 +96,10 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 			"estimate: no community; give --members FILE, --config FILE, --everyone or " +
 				"--community NAME=KEY:VALUE")
 	}
+	if e := core.Coefficients(); e != nil && len(e.Features) > 0 && !c.Quiet {
+		fmt.Fprintf(con.Err, "auto reads the attributes %s; evidence.ignore leaves some out\n",
+			strings.Join(e.Attributes(), ", "))
+	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
 	}

@@ -2,6 +2,7 @@ package posterior
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -100,6 +101,26 @@ func (s *State) chooseFeatures(view graphstore.View) []Feature {
 	list := slices.Concat(numbers, values)
 	list = list[:min(len(list), most)]
 	slices.SortStableFunc(list, func(a, b Feature) int { return cmp.Compare(a.Key, b.Key) })
+	return list
+}
+
+// Attributes describes the attributes that the posterior reads, by key.
+func (e *Epoch) Attributes() (list []string) {
+	for i := 0; i < len(e.Features); {
+		f, values := &e.Features[i], 0
+		for i < len(e.Features) && e.Features[i].Key == f.Key {
+			i++
+			values++
+		}
+		switch {
+		case f.Knots != nil:
+			list = append(list, f.Key)
+		case values == 1:
+			list = append(list, fmt.Sprintf("%s (1 value)", f.Key))
+		default:
+			list = append(list, fmt.Sprintf("%s (%d values)", f.Key, values))
+		}
+	}
 	return list
 }
 

@@ -2,6 +2,7 @@ package posterior
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"gqlstream/ingest/event"
@@ -50,6 +51,9 @@ func TestMembersOfOneValueAreApart(t *testing.T) {
 			{Key: "city", Value: city("Bonn"), Share: 0.5},
 		},
 		FeatureMeans: []float64{0, 0, 0}, FeatureVariances: []float64{0.3, 0, 0},
+	}
+	if got := strings.Join(e.Attributes(), ", "); got != "age, city (2 values)" {
+		t.Errorf("the epoch reads %s", got)
 	}
 	if got := e.Apart([]float64{0, 0.75, -0.5}, 1e6); math.Abs(got-math.Log(4)) > 1e-3 {
 		t.Errorf("members from Berlin are %v apart, want log 4", got)
