@@ -102,6 +102,10 @@ func Compile(text string) (*Program, error) {
 		if !errors.As(err, &at) {
 			return nil, &compileError{1, 1, err.Error()}
 		}
+		if strings.HasPrefix(at.Message, "invalid integer literal") {
+			at.Message = "a number that is too large: attributes beyond 2^53 are text, so put it " +
+				"in quotes"
+		}
 		return nil, &compileError{max(1, at.Line), at.Column + 1, at.Message}
 	}
 	c := compiler{source: tree.Source}

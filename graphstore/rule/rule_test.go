@@ -96,6 +96,8 @@ func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 		``:                         "column 1: unexpected token EOF",
 		"language == \"de\" and\n len(x) > 2": "line 2, column 2: there is no function len; a " +
 			"rule has",
+		`id == 9900112233445566772`: "column 25: a number that is too large: attributes beyond " +
+			"2^53 are text, so put it in quotes",
 		`now() > 3`:  "column 1: there is no function now",
 		`foo(3) > 3`: "column 1: there are no functions but attribute",
 		`age + 1`: "column 5: a rule must be true or false, and " +

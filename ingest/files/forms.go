@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/unicode/norm"
@@ -27,7 +29,8 @@ func plainForm(name string) bool {
 }
 
 // folded returns a form of an id that programs and people write in several ways: small letters,
-// without quotes, without @ or zeros before it, with the same code points for the same letters.
+// without quotes, without @ or zeros before it, with the same code points for the same letters, and
+// without characters that are not seen.
 func folded(name string) string {
 	for _, quote := range []string{`"`, "'"} {
 		if inside, is := strings.CutPrefix(name, quote); is {
@@ -35,10 +38,22 @@ func folded(name string) string {
 		}
 	}
 	name = strings.ToLower(strings.TrimPrefix(norm.NFKC.String(name), "@"))
+	if !isASCII(name) {
+		name = strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Cf, r) { // characters that are not seen, such as joiners
+				return -1
+			}
+			return r
+		}, name)
+	}
 	if rest := strings.TrimLeft(name, "0"); rest != name && isWhole(cmp.Or(rest, "0")) {
 		return cmp.Or(rest, "0")
 	}
 	return name
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // fold records the properties of an id by its folded form.
@@ -100,8 +115,10 @@ var dateForm = regexp.MustCompile(`^(\d{1,2}[- ](Jan|Feb|Mar|Apr|May|Jun|Jul|Aug
 
 // isDate reports whether a name looks like a date.
 func isDate(name string) bool {
-	return len(name) >= len("1-Mar") && len(name) <= len("2024-03-01 00:00:00") &&
-		strings.ContainsAny(name, "-/.") && dateForm.MatchString(name)
+	if len(name) < len("1-Mar") || len(name) > len("2024-03-01 00:00:00") || name[0] > 'S' {
+		return false
+	}
+	return strings.ContainsAny(name, "-/.") && dateForm.MatchString(name)
 }
 
 // dates counts ids that look like dates.

@@ -60,7 +60,7 @@ func TestIDsOfSeveralForms(t *testing.T) {
 	})
 	warns(t, s, "0 of 20 vertices with labels have an edge: are the ids of the files the same? "+
 		"20 would, without regard to capitals", "20 vertices have ids that differ only in capitals")
-	for _, form := range []string{`"""%s"""`, "'%s'", "00%s"} { // as JSON texts, in R, padded
+	for _, form := range []string{`"""%s"""`, "'%s'", "00%s", "0\u200d%s"} { // JSON, R, padded
 		edges, labels := "src,dst\n", "vertex,label\n"
 		for i := range 20 {
 			edges += fmt.Sprintf(form+","+form+"\n", fmt.Sprint(i+1), fmt.Sprint((i+1)%20+1))
