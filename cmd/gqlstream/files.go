@@ -47,7 +47,8 @@ type readingFlags struct {
 func (f *readingFlags) apply(conf *files.Config) error {
 	conf.Columns, conf.Header = map[string]string{}, f.Columns
 	conf.Words, conf.Sum = f.NullWords, f.EdgesSum
-	for ours, theirs := range f.Map {
+	for _, ours := range slices.Sorted(maps.Keys(f.Map)) {
+		theirs := f.Map[ours]
 		if before := conf.Columns[theirs]; before != "" {
 			ours = before + "," + ours
 		}

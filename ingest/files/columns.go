@@ -25,7 +25,7 @@ const (
 type columns struct {
 	kind    event.Kind
 	known   []wire.Column     // columns of the kind; their slots are their indices
-	rename  map[string]string // the file's name: ours
+	rename  map[string]string // the file's name: ours, of this kind
 	slots   map[string]int    // by the file's name
 	names   []string          // by slot: the file's name, "" if the file has no such column
 	named   []string          // by slot: our name
@@ -56,10 +56,38 @@ type taken struct {
 func newColumns(kind event.Kind, rename map[string]string, classes []string) *columns {
 	known := wire.Columns(kind)
 	return &columns{
-		kind: kind, known: known, rename: rename, slots: map[string]int{},
+		kind: kind, known: known, rename: renamesOf(kind, rename), slots: map[string]int{},
 		classes: classes, given: len(classes) > 0,
 		names: make([]string, len(known)), named: make([]string, len(known)),
 	}
+}
+
+// renamesOf returns the renamings of columns to fields of a kind. A column such as user may be the
+// source of edges and the vertex of labels.
+func renamesOf(kind event.Kind, rename map[string]string) map[string]string {
+	out := map[string]string{}
+	for theirs, fields := range rename {
+		if theirs == "" || fields == "" {
+			out[theirs] = fields
+		} else if ours := fieldsOf(kind, fields); len(ours) > 0 {
+			out[theirs] = ours[0]
+		}
+	}
+	return out
+}
+
+// fieldsOf returns those of the fields, which commas separate, that a kind has. A file of vertices
+// may have any, so there only a name alone is an attribute.
+func fieldsOf(kind event.Kind, fields string) (ours []string) {
+	names := strings.Split(fields, ",")
+	for _, name := range names {
+		c := newColumns(kind, nil, nil)
+		slot := c.resolve(name)
+		if slot >= 0 && (!c.isAttribute(slot) || len(names) == 1) {
+			ours = append(ours, name)
+		}
+	}
+	return ours
 }
 
 // setHeader assigns all columns of a file and returns their slots. If several columns fit one slot,
@@ -297,17 +325,24 @@ func (c *columns) slotName(slot int) string {
 // classPrefix begins the names of the columns of probabilities that name their class.
 const classPrefix = "p_"
 
-// checkRename refuses a renaming to a column that no kind has.
+// checkRename refuses a renaming to a column that no kind has, or to two columns of one kind.
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.Sorted(maps.Keys(rename)) {
-		to := rename[from]
-		if from == "" { // names of fields that no column shall fill
+		if from == "" || rename[from] == "" { // fields and columns that are not read
 			continue
 		}
-		if !slices.ContainsFunc(kinds,
-			func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 }) {
-			return fmt.Errorf("column %q is renamed to %q, which none of the files has",
-				from, to)
+		for _, to := range strings.Split(rename[from], ",") {
+			if !slices.ContainsFunc(kinds,
+				func(k event.Kind) bool { return len(fieldsOf(k, to)) > 0 }) {
+				return fmt.Errorf("column %q is renamed to %q, which none of the files has",
+					from, to)
+			}
+		}
+		for _, kind := range kinds {
+			if ours := fieldsOf(kind, rename[from]); len(ours) > 1 {
+				return fmt.Errorf("column %q is renamed to %q and %q, which are two columns of "+
+					"%v rows", from, ours[0], ours[1], kind)
+			}
 		}
 	}
 	return nil

@@ -116,3 +116,57 @@ func TestOneTryNamesTheRowBelowATable(t *testing.T) {
 		}
 	}
 }
+
+// A column of one name may be the source of edges and the vertex of labels and members: a renaming
+// holds for the files whose kind has the field, and the others find the column by themselves.
+func TestAColumnIsAnotherFieldInEachFile(t *testing.T) {
+	dir := t.TempDir()
+	var inputs []Input
+	for _, file := range []struct {
+		name, text string
+		kind       event.Kind
+	}{
+		{"labels.csv", "user,stance\na,ja\nb,nein\n", event.KindLabel},
+		{"edges.csv", "user,retweeted_user\na,b\n", event.KindEdge},
+		{"members.csv", "group,user\nall,a\n", event.KindMember},
+	} {
+		path := filepath.Join(dir, file.name)
+		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, Input{Path: path, Kind: file.kind})
+	}
+	for _, rename := range []map[string]string{
+		{"user": "src", "retweeted_user": "dst"},
+		{"user": "src,vertex", "retweeted_user": "dst"},
+	} {
+		source, err := NewSource(Config{Inputs: inputs, Columns: rename})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b event.Batch
+		if err := source.Next(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Labels) != 2 || b.Labels[0].Vertex.Name != "a" || len(b.Members) != 1 ||
+			b.Members[0].Vertex.Name != "a" || len(b.Edges) != 1 ||
+			b.Edges[0].Src.Name != "a" || b.Edges[0].Dst.Name != "b" {
+			t.Errorf("%v: %+v", rename, b)
+		}
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for to, want := range map[string]string{
+		"src,dst":        `column "user" is renamed to "src" and "dst", which are two columns of edge`,
+		"src,sorce":      `column "user" is renamed to "sorce", which none of the files has`,
+		"src,repost_of":  `column "user" is renamed to "repost_of", which none of the files has`,
+		"vertex,label":   `column "user" is renamed to "vertex" and "label", which are two columns`,
+		"src,vertex,dst": `column "user" is renamed to "src" and "dst", which are two columns of edge`,
+	} {
+		_, err := NewSource(Config{Inputs: inputs, Columns: map[string]string{"user": to}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", to, err, want)
+		}
+	}
+}
