@@ -58,8 +58,9 @@ var aliases = map[field][]string{
 	},
 }
 
-// postTimes are the names of the times of posts; those without a time zone come last.
-var postTimes = []string{
+// activityTimes are the names of the times of posts and edges; those without a time zone come last.
+// A table of people with labels or predictions may have the time at which an account was created.
+var activityTimes = []string{
 	"unixtimestamp", "dateunixtime", "createdutc", "createdat", "parsedcreatedat", "publishedat",
 	"postedat", "timestamp", "datetime", "timestamputc", "date",
 	"timeus", "commitrecordcreatedat", "recordcreatedat", "indexedat",
@@ -90,8 +91,8 @@ func AccountOf(text string) string {
 
 // aliasesOf are the aliases of a field of a kind.
 func aliasesOf(kind event.Kind, f field) []string {
-	if kind == event.KindPost && f == fieldTime {
-		return postTimes
+	if f == fieldTime && (kind == event.KindPost || kind == event.KindEdge) {
+		return activityTimes
 	}
 	return aliases[f]
 }
