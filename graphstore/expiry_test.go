@@ -289,3 +289,41 @@ func nothingEndsWhileLogTimeStands(t *testing.T, own bool) {
 		}
 	}
 }
+
+// What comes without a time before the log's time is known must not end as soon as it is: windows
+// count from a time, and there is none. A time to live of its own does.
+func TestWindowsDoNotEndWhatCameBeforeLogTime(t *testing.T) {
+	s := newTestStore(t, Config{Windows: Windows{Edges: 50, Labels: 50, Predictions: 50}})
+	one := []uint32{event.One, 0, 0}
+	s.Apply(&event.Batch{
+		Edges: []event.Edge{
+			{Src: number(1), Dst: number(2), Weight: 1},
+			{Src: number(1), Dst: number(3), Weight: 1, TTL: 50},
+		},
+		Labels:      []event.Label{{Vertex: number(1), Class: 1}},
+		Predictions: []event.Prediction{{Vertex: number(2), Units: one, Version: "m"}},
+		Posts: []event.Post{
+			{
+				Author: number(4), Units: one, Version: "m",
+				ReplyTo: to(5), Weight: 1,
+			},
+		},
+	})
+	for _, now := range []event.Time{1e18, 2e18} {
+		s.Apply(&event.Batch{
+			Time: now, Edges: []event.Edge{{Src: number(2), Dst: number(3), Weight: 1, Time: now}},
+		})
+		v := s.View()
+		if v.Edges() != 3 { // 1-2, 4-5 and the new one
+			t.Errorf("at %d: %d edges, want 3", now, v.Edges())
+		}
+		if v.Label(0).Class != 1 || v.Prediction(1) == nil || v.Prediction(3) == nil {
+			t.Errorf("at %d: label %v, predictions %v, %v", now, v.Label(0), v.Prediction(1),
+				v.Prediction(3))
+		}
+	}
+	s.Apply(&event.Batch{Time: 2e18 + 50})
+	if n := s.View().Edges(); n != 2 {
+		t.Errorf("%d edges, want 2: the window ends an edge with a time", n)
+	}
+}

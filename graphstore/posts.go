@@ -82,7 +82,7 @@ func (l *labelling) assertPost(p *step, v Vertex, at int) {
 // postEdgeEnd returns when the edges of a post end.
 func (l *labelling) postEdgeEnd(p *step, e *event.Post) event.Time {
 	ttl := cmp.Or(e.TTL, l.config.Evidence.EdgeTTL)
-	return p.endOf(e.Time, max(ttl, 0), 0)
+	return p.endOf(e.Time, 0, max(ttl, 0))
 }
 
 // fold returns the prediction of a vertex after the assertions of a batch, in log order: the last

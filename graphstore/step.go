@@ -77,8 +77,12 @@ func (p *step) ownTime(t event.Time) event.Time {
 }
 
 // endOf returns the end of an assertion made at time t. While log time stands still, one without a
-// time of its own has that of the log, and holds from the broker's clock on.
+// time of its own has that of the log, and holds from the broker's clock on. In a log of event
+// times, an assertion without a time may come before any time is known: no window ends it then.
 func (p *step) endOf(t event.Time, ttl, window time.Duration) event.Time {
+	if t == 0 && p.now == 0 && p.clock == 0 {
+		window = 0
+	}
 	if t == 0 || t == p.now {
 		t = p.clock
 	}
