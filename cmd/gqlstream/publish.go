@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *publishCmd) publishFiles(
 	if err != nil {
 		return nil, err
 	}
-	p := &publishing{}
+	p := &publishing{ordered: len(c.Log) > 0}
 	if c.Rejects != "" {
 		file, failed := os.OpenFile(c.Rejects, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 		if failed != nil {
@@ -205,13 +206,17 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 }
 
 // messageEvery returns the span of event times of one message. A run by event time emits between
-// messages only, so a message of days would be one estimate of days.
+// messages only, so a message of days would be one estimate of days. The kinds of a span follow
+// each other, and none of them may be late for it.
 func (c *publishCmd) messageEvery() time.Duration {
 	const longest, shortest = time.Hour, time.Minute
-	if every := c.settings.Step.EmitEvery; every > 0 {
-		return min(longest, max(shortest, every))
+	every := longest
+	for _, most := range []time.Duration{c.settings.Step.EmitEvery, c.settings.Late.After} {
+		if most > 0 {
+			every = min(every, max(shortest, most))
+		}
 	}
-	return longest
+	return every
 }
 
 // publishing is one run of publish.
@@ -219,11 +224,13 @@ type publishing struct {
 	out streamWriter
 	// of refused rows, which the log and its quarantine never see; nil: nobody asks for them
 	rejects *json.Encoder
-	events  int // published
+	ordered bool // each event comes after those before it, of whatever kind
+	events  int  // published
 }
 
-// send publishes the rows of a batch, in their order. A message holds events of one kind that
-// follow each other in the log.
+// send publishes the rows of a batch. A message holds events of one kind. Posts and edges of tables
+// alternate, which would be a message for each: the kinds of a batch follow each other, unless one
+// of its rows erases a vertex. A log keeps its order.
 func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 	for _, r := range b.Refused {
 		if p.rejects == nil {
@@ -235,13 +242,31 @@ func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 			return err
 		}
 	}
-	for _, run := range files.Runs(b) {
+	runs := files.Runs(b)
+	erases := func(v event.Vertex) bool { return v.Erase }
+	if !p.ordered && !slices.ContainsFunc(b.Vertices, erases) {
+		runs = byKind(runs)
+	}
+	for _, run := range runs {
 		if err := p.out.publish(ctx, run.Kind, b, run.From, run.To); err != nil {
 			return err
 		}
 	}
 	p.events += b.Events()
 	return nil
+}
+
+// byKind joins all runs of a kind, at the place of the first.
+func byKind(runs []files.Run) (joined []files.Run) {
+	for _, r := range runs {
+		same := func(j files.Run) bool { return j.Kind == r.Kind }
+		if at := slices.IndexFunc(joined, same); at >= 0 {
+			joined[at].To = r.To
+		} else {
+			joined = append(joined, r)
+		}
+	}
+	return joined
 }
 
 // rejected is a line of --rejects.

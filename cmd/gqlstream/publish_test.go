@@ -151,7 +151,7 @@ func dropLateTimes(b *event.Batch) {
 	}
 }
 
-// The stream must hold the events of the files, in the order of a FileSource.
+// The stream must hold the events of the files, those of each kind in the order of a FileSource.
 func TestPublishedFilesAreTheStream(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	// Where a connection ends early, nats.go 1.55 may leave this one waiting for a channel that it
@@ -201,7 +201,14 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 		}
 	}
 	checkRejects(t, rejects)
-	if got := storedEvents(t, state); !slices.Equal(got, want) {
+	got := storedEvents(t, state)
+	kind := func(a, b string) int {
+		of := func(line string) string { return line[:strings.Index(line, ",")] }
+		return strings.Compare(of(a), of(b))
+	}
+	slices.SortStableFunc(got, kind)
+	slices.SortStableFunc(want, kind)
+	if !slices.Equal(got, want) {
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] {
 				t.Fatalf("event %d of the stream is\n%s, of the files\n%s", i, got[i], want[i])
@@ -481,21 +488,33 @@ func TestPublishExitCodes(t *testing.T) {
 }
 
 // A message must hold no more event times than an estimate may stand for: a run by event time emits
-// between messages only.
+// between messages only. Posts and edges that alternate must not be a message each, and the kind
+// that comes second must not be late.
 func TestMessagesHoldAnHour(t *testing.T) {
 	dir := t.TempDir()
-	var rows strings.Builder
+	var rows, links strings.Builder
 	rows.WriteString("author,class,time\n")
+	links.WriteString("src,dst,time\n")
 	for minute := range 5 * 60 {
-		fmt.Fprintf(&rows, "p%d,%d,2026-05-01T%02d:%02d:00Z\n", minute%7, minute%2, minute/60,
-			minute%60)
+		at := fmt.Sprintf("2026-05-01T%02d:%02d:", minute/60, minute%60)
+		fmt.Fprintf(&rows, "p%d,%d,%s00Z\n", minute%7, minute%2, at)
+		fmt.Fprintf(&links, "p%d,p%d,%s30Z\n", minute%7, minute%7+1, at)
 	}
-	posts, conf := filepath.Join(dir, "posts.csv"), filepath.Join(dir, "c.yaml")
+	posts, edges := filepath.Join(dir, "posts.csv"), filepath.Join(dir, "edges.csv")
+	conf, late := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "late.yaml")
 	writeConfig(t, posts, rows.String())
+	writeConfig(t, edges, links.String())
 	writeConfig(t, conf, "classes: 2\nstep: {time: event, emit_every: 30m}\n")
+	writeConfig(t, late, "classes: 2\nstep: {time: event}\nlate: {after: 15m}\n")
 	for want, args := range map[string][]string{
 		"in 5 messages":  {"--classes", "2", "--state", filepath.Join(dir, "a")},
 		"in 10 messages": {"--config", conf, "--state", filepath.Join(dir, "b")},
+		" 600 events in 10 messages": {
+			"--classes", "2", "--state", filepath.Join(dir, "c"), "--edges", edges,
+		},
+		" 600 events in 40 messages": {
+			"--config", late, "--state", filepath.Join(dir, "d"), "--edges", edges,
+		},
 	} {
 		out, _ := mustRun(t, append([]string{"publish", "--posts", posts}, args...)...)
 		if !strings.Contains(out, want) {
