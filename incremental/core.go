@@ -279,6 +279,9 @@ func (c *Core) LabelsAge() bool { return c.config.HalfLife > 0 }
 // Position returns the last position applied.
 func (c *Core) Position() event.Position { return c.position }
 
+// Time returns the log time after the last batch; 0 before any.
+func (c *Core) Time() event.Time { return c.time }
+
 // SelectedBy returns the declared selections of communities, by name; see Config.
 func (c *Core) SelectedBy() map[string]stats.Selection { return c.selectedBy }
 

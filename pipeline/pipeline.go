@@ -162,8 +162,7 @@ func (p *Pipeline) openMainFold(ctx context.Context, o Options) error {
 	if err := p.openFold(ctx, main, o); err != nil {
 		return err
 	}
-	// The page says this if no step comes; see showIdle.
-	p.status.last = web.Status{State: "running", Position: main.applied.Load()}
+	p.status.last = main.restored()
 	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
 	return nil

@@ -32,6 +32,20 @@ type shownStatus struct {
 	last       web.Status
 }
 
+// restored is the status before the first step, which the page shows while none comes; see
+// showIdle.
+func (f *fold) restored() web.Status {
+	view := f.core.View()
+	s := web.Status{
+		State: "running", Position: f.applied.Load(),
+		Graph: web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())},
+	}
+	if at := f.core.Time(); at != 0 {
+		s.LogTime = new(time.Unix(0, int64(at)).UTC())
+	}
+	return s
+}
+
 // showStep shows a step. took are the durations of estimating and publishing.
 func (p *Pipeline) showStep(
 	f *fold, b *event.Batch, result *incremental.Result, took [2]time.Duration,
@@ -159,6 +173,9 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 		p.logStates(before)
 		p.showIdle()
 		p.showProgress(ctx, &progressDue)
+		if p.Page != nil {
+			p.Page.LogEnd(p.logEnd(ctx))
+		}
 		if now := time.Now(); now.After(alertsDue) {
 			took := p.alerting.show()
 			alertsDue = now.Add(max(alertsShownEvery, alertsShownShare*took))

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +228,41 @@ func showRefusals(t *testing.T, floor int) {
 	cancel()
 	<-ended
 	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A restart without new events must know what the checkpoint has: the page speaks of an old log,
+// and not of a live or an empty one.
+func TestThePageKnowsAnOldLogAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "c.yaml")
+	posts := filepath.Join(dir, "posts.csv")
+	writeConfig(t, conf, "classes: 2\nstep: {time: event}\n")
+	writeConfig(t, posts, "author,class,time\na,0,2026-05-01T00:00:00Z\nb,1,2026-05-02T00:00:00Z\n")
+	mustRun(t, "publish", "--posts", posts, "--classes", "2", "--state", state)
+	mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
+	p := restarted(t, state, conf, "127.0.0.1:0")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	var status struct {
+		Pushed   string
+		LogTime  string `json:"log_time"`
+		Graph    struct{ Vertices int }
+		Headline struct{ Text string }
+	}
+	for begun := time.Now(); status.Pushed == ""; pause(t.Context(), 10*time.Millisecond) {
+		if fetch(t, p, "/api/v1/status", &status); time.Since(begun) > crashStartMax {
+			t.Fatal("the page has no status")
+		}
+	}
+	if status.LogTime != "2026-05-02T00:00:00Z" || status.Graph.Vertices != 2 ||
+		!strings.Contains(status.Headline.Text, "The whole log is read. Its newest event is ") {
+		t.Errorf("status %+v", status)
+	}
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

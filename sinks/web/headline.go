@@ -38,11 +38,19 @@ type pace struct {
 // noteStatus notes that a status came now.
 func (p *pace) noteStatus(s *Status, now time.Time) {
 	switch {
-	case s.State != "replaying":
+	case !s.readsHistory(now):
 		*p = pace{}
 	case p.since.IsZero() || s.Position < p.position:
 		*p = pace{now, s.Position}
 	}
+}
+
+// readsHistory reports whether events of the past are being read: many messages are behind, or the
+// newest event is old and more than a hundredth of the log is unread. publish puts up to an hour of
+// events into a message.
+func (s *Status) readsHistory(now time.Time) bool {
+	return s.State == "replaying" || s.State == "running" && s.LogTime != nil &&
+		now.Sub(*s.LogTime) >= logOldAfter && 100*s.lag() > s.End
 }
 
 // left estimates how long the reading of history still takes; 0 if that is not known yet.
@@ -72,7 +80,7 @@ func (s *Server) headline(now time.Time) Headline {
 			ago(now.Sub(at)))}
 	case status.LogAhead > logAheadShown:
 		return Headline{levelWarning, sentence(status.Warning)}
-	case status.State == "replaying":
+	case status.readsHistory(now):
 		return Headline{levelBusy, reading(&status, pace.left(&status, now))}
 	case status.Progress != "":
 		return Headline{levelBusy, sentence("computing: " + status.Progress)}

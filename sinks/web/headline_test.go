@@ -29,6 +29,24 @@ func TestHeadlineIsTrue(t *testing.T) {
 			levelBusy, "Reading history: message 12,345 of 772,583 (1 %).",
 		},
 		{
+			"history in messages of an hour",
+			Status{State: "running", Position: 371, End: 3072, LogTime: &old},
+			nil,
+			levelBusy, "Reading history: message 371 of 3,072 (12 %).",
+		},
+		{
+			"behind by a few messages of an old log that grows",
+			Status{State: "running", Position: 3070, End: 3072, LogTime: &old},
+			nil,
+			levelWarning, "Its newest event is 41 days old.",
+		},
+		{
+			"behind, and live",
+			Status{State: "running", Position: 371, End: 700, LogTime: &now},
+			nil,
+			levelLive, "Live: the estimates follow the log.",
+		},
+		{
 			"old log",
 			Status{State: "running", Position: 9, End: 9, LogTime: &old},
 			nil,
@@ -97,6 +115,23 @@ func TestHeadlineOfOldEvidenceAndOfSilence(t *testing.T) {
 	}
 	if got := s.headline(now.Add(2 * staleAfter)); got.Level != levelBad {
 		t.Errorf("without a report: %+v", got)
+	}
+}
+
+// The end of the log must be that of now, not of the time when the newest message was fetched.
+func TestHeadlineKnowsTheEndOfTheLog(t *testing.T) {
+	s := serve(t, nil)
+	now := time.Now()
+	old := now.Add(-41 * 24 * time.Hour)
+	s.LogEnd(3072)
+	s.Status(Status{State: "running", Position: 371, End: 371, LogTime: &old})
+	if got := s.headline(now); !strings.Contains(got.Text, "message 371 of 3,072") {
+		t.Errorf("headline %+v", got)
+	}
+	s.LogEnd(5000)
+	got := into[statusAnswer](t, s, "/api/v1/status")
+	if got.Lag != 5000-371 || got.End != 5000 {
+		t.Errorf("lag %d, end %d", got.Lag, got.End)
 	}
 }
 

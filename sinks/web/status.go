@@ -117,6 +117,7 @@ type journal struct {
 	mu     sync.Mutex
 	status Status
 	at     time.Time // wall clock of the last push; zero: none
+	end    uint64    // of the stream, when it was last looked at
 	pace   pace      // of reading history
 
 	judgements classifierLog
@@ -139,9 +140,19 @@ func (j *journal) Status(status Status) {
 			j.stages.WithLabelValues(stage.Name).Observe(stage.Seconds)
 		}
 	}
+	status.End = max(status.End, j.end)
 	j.status, j.at = status, time.Now()
 	j.pace.noteStatus(&status, j.at)
 	j.judgements.update(&status, j.classes)
+}
+
+// LogEnd reports the end of the stream; 0 is unknown. A Status knows the end as of when its messages
+// were fetched, which may be long ago. Any goroutine calls it.
+func (j *journal) LogEnd(end uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.end = end
+	j.status.End = max(j.status.End, end)
 }
 
 // Progress reports a long step in one line, "" when it has ended, and the end of the stream, 0
