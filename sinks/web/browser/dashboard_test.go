@@ -126,6 +126,7 @@ func TestPagesFitEveryWidth(t *testing.T) {
 	}{
 		{"light", "light", 1280, 860},
 		{"dark", "dark", 1280, 860},
+		{"wide", "light", 1440, 860},
 		{"phone", "light", 400, 860},
 		{"phone-dark", "dark", 400, 860},
 	} {
@@ -166,6 +167,42 @@ func TestPagesFitEveryWidth(t *testing.T) {
 		})
 	}
 }
+
+// Flags in the list must be readable, two in a row and how many more there are.
+func TestFlagsInTheListAreWhole(t *testing.T) {
+	s := serve(t, web.Config{Classes: twoClasses})
+	for i, flags := range [][]string{
+		{quant.FlagUnsupported + ":0", quant.FlagLowCoverage, quant.FlagShift + ":0"},
+		{quant.FlagDrift, quant.FlagClustered, quant.FlagThin + ":0", quant.FlagNewPosterior},
+		{quant.FlagModelSwitching, quant.FlagOldEvidence, quant.FlagShift + ":1"},
+		{quant.FlagThin + ":1"}, {quant.FlagShift + ":0", quant.FlagNewPosterior},
+	} {
+		e := one(fmt.Sprint("town ", i), uint64(1+i), 0.4)
+		e.Flags = flags
+		put(t, s, e)
+	}
+	s.Status(running(9))
+	for _, width := range []int{1280, 1440, 1100, 900, 400} {
+		for _, scheme := range []string{"light", "dark"} {
+			p := open(t, width, 700, scheme)
+			p.visit(s.URL())
+			p.until("the flags", `document.querySelectorAll(".rows .chip-rest").length === 3`)
+			if cut := eval[string](p, cutChips); cut != "" {
+				t.Errorf("%d px: flags are cut: %s", width, cut)
+			}
+			p.fits()
+			p.shot(fmt.Sprintf("flags-%d-%s", width, scheme))
+			p.quiet()
+		}
+	}
+}
+
+// cutChips are the flags in the list that cannot be read whole.
+const cutChips = `[...document.querySelectorAll(".rows .chip")].filter((c) => {
+	const chip = c.getBoundingClientRect(), cell = c.closest(".chips").getBoundingClientRect();
+	return c.scrollWidth > c.clientWidth || chip.bottom > cell.bottom + 1 ||
+		chip.right > cell.right + 1 || cell.bottom > c.closest(".row").getBoundingClientRect().bottom;
+}).map((c) => c.innerText).join(", ")`
 
 // feed writes and reports once a second until the test ends.
 func feed(t testing.TB, s *web.Server, d *demo) {

@@ -27,15 +27,16 @@ export function chip({ name, detail, doc }) {
 }
 
 // chips returns a limited number of flags, and how many more there are. Flags that are only
-// information are counted, as notes where nothing is graver.
+// information are counted, as notes where nothing is graver. All but the first stay on one line.
 export function chips(flags, info, most = 2) {
   const list = explained(flags, info);
   const grave = list.filter((f) => f.doc.severity !== "information").slice(0, most);
   const rest = list.length - grave.length;
   const others = list.slice(grave.length).map((f) => f.doc.title).join(", ");
   const more = grave.length ? `+${rest}` : rest === 1 ? "1 note" : `${rest} notes`;
-  return [...grave.map(chip),
+  const [first, ...after] = [...grave.map(chip),
     rest > 0 && h("span", { class: "chip more", title: others }, more)].filter(Boolean);
+  return [first, after.length > 0 && h("span", { class: "chip-rest" }, after)].filter(Boolean);
 }
 
 // cards explain every flag of an estimate, with advice.

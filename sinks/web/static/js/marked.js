@@ -27,8 +27,7 @@ export class Alerts {
       Object.assign(this, { list: a.transitions, notes: a.notes, levels: a.levels });
       const firing = a.active.filter((x) => x.state === "firing");
       this.el.hidden = firing.length === 0;
-      setText(this.el, firing.map((x) =>
-        `${x.rule}: ${x.text || x.reason}`).join(" · "));
+      setText(this.el, firing.map((x) => `${x.rule}: ${x.text || x.reason}`).join("\n"));
       if (key !== this.key) this.redraw();
       this.key = key;
     } catch { /* the chart does without */ }
