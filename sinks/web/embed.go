@@ -33,11 +33,17 @@ type embedded struct {
 	Name       string       `json:"name"`
 	Display    string       `json:"display"` // name for people
 	Classes    []string     `json:"classes"` // names for people
+	Labels     []string     `json:"labels"`  // names of the classes in the log
 	Pipeline   string       `json:"pipeline"`
 	Confidence float64      `json:"confidence"`
 	LogTime    *time.Time   `json:"log_time"` // the value is in force until then
 	Headline   Headline     `json:"headline"`
 	History    rollupAnswer `json:"history"`
+
+	// The newest estimate. The bounds of a roll-up are the widest of its period.
+	Prevalence []float64 `json:"prevalence"`
+	Low        []float64 `json:"low"`
+	High       []float64 `json:"high"`
 }
 
 // askEmbedded answers with the history of a public community.
@@ -60,7 +66,10 @@ func askEmbedded(ctx context.Context, s *Server, q *params) (any, error) {
 	out := embedded{
 		Name: name, Display: s.config.Display.Name(name), Pipeline: s.config.Pipeline,
 		Confidence: latest.Confidence, LogTime: status.LogTime, History: history,
-		Headline: s.headline(time.Now()),
+		Headline: s.headline(time.Now()), Labels: s.config.Classes,
+		Prevalence: append([]float64{}, latest.Prevalence...), // never null
+		Low:        append([]float64{}, latest.Low...),
+		High:       append([]float64{}, latest.High...),
 	}
 	for _, class := range s.config.Classes {
 		out.Classes = append(out.Classes, s.config.Display.class(class))

@@ -46,6 +46,27 @@ func TestEmbedShowsPublicCommunitiesOnly(t *testing.T) {
 	}
 }
 
+// The legend must have the interval in force: the bounds of a roll-up are the widest of its period.
+// A class has its names for people and in the log.
+func TestEmbedHasTheIntervalInForce(t *testing.T) {
+	s := serve(t, func(c *Config) {
+		c.Public, c.Classes = []string{"x"}, []string{"yes", "no"}
+		c.Display.Classes = map[string]string{"yes": "in favour"}
+	})
+	wide, now := estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.6)
+	wide.Low, wide.High = []float64{0, 0}, []float64{1, 1}
+	write(t, s, wide, now)
+	got := into[embedded](t, s, "/embed/x/data")
+	if !slices.Equal(got.Prevalence, now.Prevalence) || !slices.Equal(got.Low, now.Low) ||
+		!slices.Equal(got.High, now.High) {
+		t.Errorf("%v, %v to %v in force, want %+v", got.Prevalence, got.Low, got.High, now)
+	}
+	if !slices.Equal(got.Classes, []string{"in favour", "no"}) ||
+		!slices.Equal(got.Labels, []string{"yes", "no"}) {
+		t.Errorf("classes %q, labels %q", got.Classes, got.Labels)
+	}
+}
+
 // Without a public community there is nothing to embed.
 func TestNothingIsEmbeddedByDefault(t *testing.T) {
 	s := serve(t, func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o600) })

@@ -70,7 +70,10 @@ func TestTheKeyboardWorksInAChart(t *testing.T) {
 func TestAChartIsEmbedded(t *testing.T) {
 	s := serve(t, web.Config{
 		HTTP: web.HTTP{Public: []string{"alpha"}}, Classes: twoClasses,
-		Display: web.Display{Communities: map[string]string{"alpha": "Northern towns"}},
+		Display: web.Display{
+			Communities: map[string]string{"alpha": "Northern towns"},
+			Classes:     map[string]string{twoClasses[1]: "in favour"},
+		},
 	})
 	for i := range uint64(30) {
 		put(t, s, one("alpha", 1+10*i, 0.3+0.01*float64(i)))
@@ -89,6 +92,9 @@ func TestAChartIsEmbedded(t *testing.T) {
 	p.until("no scroll bar", `document.documentElement.scrollHeight <= innerHeight`)
 	p.axe()
 	p.shot("embed")
+	p.visit(s.URL() + "embed/alpha?class=" + twoClasses[0])
+	p.until("a class by its name in the log", text+`?.includes("`+twoClasses[0]+` ") && !`+
+		text+`.includes("in favour")`)
 	p.visit(s.URL() + "embed/alpha?theme=dark&title=What%20they%20think")
 	p.until("its own title", text+`?.includes("What they think")`)
 	p.shot("embed-dark")

@@ -20,10 +20,11 @@ function seconds(words) {
   return m ? Number(m[1]) * (units[m[2]] ?? 1) : 0;
 }
 
-// chosen returns the classes that the address names, by name or number.
-function chosen(classes) {
+// chosen returns the classes that the address names: for people, as in the log, or by number.
+function chosen({ classes, labels }) {
   const given = (query.get("class") ?? "").split(",").filter(Boolean);
-  const found = given.map((c) => (classes.includes(c) ? classes.indexOf(c) : Number(c)))
+  const named = (c) => [classes, labels].find((names) => names.includes(c))?.indexOf(c);
+  const found = given.map((c) => named(c) ?? Number(c))
     .filter((k) => Number.isInteger(k) && k >= 0 && k < classes.length);
   return found.length ? found : classes.length === 2 ? [1] : classes.map((_, k) => k).slice(0, 6);
 }
@@ -52,8 +53,9 @@ function draw(data) {
   const own = [...(query.get("colors") ?? "").split(","), query.get("color") ?? ""].filter(
     isColour,
   );
-  const last = series.last?.e;
-  const lines = chosen(data.classes).map((k, i) => ({
+  // what is in force now; the last point of the history spans a period
+  const last = !query.get("to") && data.prevalence?.length ? data : series.last?.e;
+  const lines = chosen(data).map((k, i) => ({
     label: data.classes[k],
     k,
     points: series.points,
