@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -175,7 +176,8 @@ func TestFlagsInTheListAreWhole(t *testing.T) {
 		{quant.FlagUnsupported + ":0", quant.FlagLowCoverage, quant.FlagShift + ":0"},
 		{quant.FlagDrift, quant.FlagClustered, quant.FlagThin + ":0", quant.FlagNewPosterior},
 		{quant.FlagModelSwitching, quant.FlagOldEvidence, quant.FlagShift + ":1"},
-		{quant.FlagThin + ":1"}, {quant.FlagShift + ":0", quant.FlagNewPosterior},
+		{quant.FlagThin + ":1"},
+		{quant.FlagShift + ":0", quant.FlagNewPosterior},
 	} {
 		e := one(fmt.Sprint("town ", i), uint64(1+i), 0.4)
 		e.Flags = flags
