@@ -158,11 +158,11 @@ func TestAColumnIsAnotherFieldInEachFile(t *testing.T) {
 		}
 	}
 	for to, want := range map[string]string{
-		"src,dst":        `column "user" is renamed to "src" and "dst", which are two columns of edge`,
-		"src,sorce":      `column "user" is renamed to "sorce", which none of the files has`,
-		"src,repost_of":  `column "user" is renamed to "repost_of", which none of the files has`,
-		"vertex,label":   `column "user" is renamed to "vertex" and "label", which are two columns`,
-		"src,vertex,dst": `column "user" is renamed to "src" and "dst", which are two columns of edge`,
+		"src,dst":        `is renamed to "src" and "dst", which are two columns of edge`,
+		"src,sorce":      `is renamed to "sorce", which none of the files has`,
+		"src,repost_of":  `is renamed to "repost_of", which none of the files has`,
+		"vertex,label":   `is renamed to "vertex" and "label", which are two columns`,
+		"src,vertex,dst": `is renamed to "src" and "dst", which are two columns of edge`,
 	} {
 		_, err := NewSource(Config{Inputs: inputs, Columns: map[string]string{"user": to}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -146,8 +146,8 @@ func (j *journal) Status(status Status) {
 	j.judgements.update(&status, j.classes)
 }
 
-// LogEnd reports the end of the stream; 0 is unknown. A Status knows the end as of when its messages
-// were fetched, which may be long ago. Any goroutine calls it.
+// LogEnd reports the end of the stream; 0 is unknown. A Status knows the end as of when its
+// messages were fetched, which may be long ago. Any goroutine calls it.
 func (j *journal) LogEnd(end uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

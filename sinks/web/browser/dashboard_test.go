@@ -203,7 +203,8 @@ func TestFlagsInTheListAreWhole(t *testing.T) {
 const cutChips = `[...document.querySelectorAll(".rows .chip")].filter((c) => {
 	const chip = c.getBoundingClientRect(), cell = c.closest(".chips").getBoundingClientRect();
 	return c.scrollWidth > c.clientWidth || chip.bottom > cell.bottom + 1 ||
-		chip.right > cell.right + 1 || cell.bottom > c.closest(".row").getBoundingClientRect().bottom;
+		chip.right > cell.right + 1 ||
+		cell.bottom > c.closest(".row").getBoundingClientRect().bottom;
 }).map((c) => c.innerText).join(", ")`
 
 // feed writes and reports once a second until the test ends.
