@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,34 @@ func TestCompositionRuns(t *testing.T) {
 	if _, err := js.Stream(t.Context(), defaultNames().Alerts); err != nil {
 		t.Error(err)
 	}
+	if bound := metricOf(t, text, "gqlstream_certificate_max"); bound > certificateWarned(t) {
+		t.Errorf("our rule warns of the certificate of a default pipeline, %v", bound)
+	}
+}
+
+// certificateWarned returns the certificate above which our rule warns.
+func certificateWarned(t *testing.T) float64 {
+	t.Helper()
+	text := fromRoot(t, "examples", "prometheus", "gqlstream-rules.yml")
+	_, after, found := strings.Cut(text, "gqlstream_certificate_max > ")
+	number, _, _ := strings.Cut(after, "\n")
+	warned, err := strconv.ParseFloat(number, 64)
+	if !found || err != nil {
+		t.Fatalf("the rule has %q: %v", number, err)
+	}
+	return warned
+}
+
+// metricOf returns the value of a metric without labels.
+func metricOf(t *testing.T, text, name string) float64 {
+	t.Helper()
+	_, after, found := strings.Cut(text, "\n"+name+" ")
+	number, _, _ := strings.Cut(after, "\n")
+	value, err := strconv.ParseFloat(number, 64)
+	if !found || err != nil {
+		t.Fatalf("metric %s is %q: %v", name, number, err)
+	}
+	return value
 }
 
 // secrets writes the files that the service of that name writes.
