@@ -18,6 +18,9 @@ const (
 	ageless = math.MinInt64
 )
 
+// EveryAttribute stands for all attributes in EvidenceConfig.
+const EveryAttribute = "*"
+
 // EvidenceConfig configures how observations of a vertex age.
 type EvidenceConfig struct {
 	// HalfLife is the age at which a prediction or a post weighs half. With 0 that is
@@ -28,8 +31,9 @@ type EvidenceConfig struct {
 	// Except is a rule over attributes; see package rule. Labels and predictions of vertices for
 	// which it holds are not read: they are of another kind than those that are estimated.
 	Except string `yaml:"except" json:",omitempty"`
-	// Ignore names attributes that estimates do not read; see View.EvidenceAttributes.
-	Ignore []string `yaml:"ignore" json:",omitempty"`
+	// Attributes names those that estimates read, or is EveryAttribute; see
+	// View.EvidenceAttributes.
+	Attributes []string `yaml:"attributes" json:",omitempty"`
 }
 
 // ofPosts returns the half-life of posts, 0 for none.

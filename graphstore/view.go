@@ -67,12 +67,17 @@ func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c]
 // CommunityNames returns the names of the communities, sorted.
 func (w View) CommunityNames() []string { return slices.Sorted(maps.Keys(w.s.members.byName)) }
 
-// EvidenceAttributes returns the keys of the attributes that estimates may read, sorted: all but
-// those that the configuration ignores and one named label, which in a file of vertices is the
-// truth.
+// EvidenceAttributes returns the keys of the attributes that estimates may read, sorted: those that
+// the configuration names. EveryAttribute is all but one named label, which in a file of vertices
+// is the truth.
 func (w View) EvidenceAttributes() []string {
+	named := w.s.config.Evidence.Attributes
+	if len(named) == 0 {
+		return nil
+	}
+	all := slices.Contains(named, EveryAttribute)
 	return slices.DeleteFunc(w.AttributeKeys(), func(key string) bool {
-		return key == "label" || slices.Contains(w.s.config.Evidence.Ignore, key)
+		return !(all && key != "label") && !slices.Contains(named, key)
 	})
 }
 

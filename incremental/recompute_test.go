@@ -65,6 +65,7 @@ func newCore(t testing.TB, config Config) *Core {
 // withRules adds communities by expression and of an ego network to a configuration,
 // for one seed in four: each community costs every step of a test.
 func withRules(seed uint64, config Config) Config {
+	config.Evidence.Attributes = []string{graphstore.EveryAttribute}
 	if seed%4 == 0 {
 		config.Communities = append(
 			config.Communities,

@@ -33,6 +33,7 @@ func autoAlone(seed uint64, classes int) Config {
 		Classes: classes, Estimates: []quant.Options{quant.DefaultOptions()},
 		Engine: []string{"", EnginePrimal, EngineDual}[seed/3%3], HalfLife: halfLifeOf(seed / 9),
 		Communities:  []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+		Evidence:     graphstore.EvidenceConfig{Attributes: []string{"language", "age"}},
 		CompactEvery: -1, // at a checkpoint all is computed
 	}
 }

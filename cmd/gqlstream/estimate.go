@@ -97,7 +97,7 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 				"--community NAME=KEY:VALUE")
 	}
 	if e := core.Coefficients(); e != nil && len(e.Features) > 0 && !c.Quiet {
-		fmt.Fprintf(con.Err, "auto reads the attributes %s; evidence.ignore leaves some out\n",
+		fmt.Fprintf(con.Err, "auto reads the attributes %s\n",
 			strings.Join(e.Attributes(), ", "))
 	}
 	if c.Format == "json" {
@@ -111,11 +111,14 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 }
 
 // setOneShotDefaults fills in the defaults of a single computation on the user's own files: a tight
-// certificate, no privacy floor, and the kernel of the preset.
+// certificate, no privacy floor, the kernel of the preset, and all attributes.
 func setOneShotDefaults(c *config.Settings) {
 	none := 0
 	c.Privacy.MembersMin = &none
 	c.Tolerance = cmp.Or(c.Tolerance, toleranceOneShot)
+	if c.Evidence.Attributes == nil {
+		c.Evidence.Attributes = []string{graphstore.EveryAttribute}
+	}
 	if c.Kernel == "" && len(c.Estimates) > 0 {
 		switch stats.Preset(c.Estimates[0].Preset) {
 		case stats.Reference:

@@ -30,7 +30,9 @@ func (c *evaluateCmd) byTime(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	attributes := settings.Evidence.Attributes
 	setOneShotDefaults(&settings)
+	settings.Evidence.Attributes = attributes // as a run reads them
 	span, err := c.span(ctx, con, settings)
 	if err != nil {
 		return err

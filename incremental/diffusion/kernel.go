@@ -137,7 +137,7 @@ func shortestPath(view graphstore.View, m []float64) []float64 {
 // as none, and so does an attribute beyond 1e9, of either sign.
 func features(view graphstore.View, m []float64) []float64 {
 	a := make([]float64, len(m))
-	for _, key := range view.EvidenceAttributes() {
+	for _, key := range featureKeys(view) {
 		sum := 0.0
 		for v, x := range view.Numbers(key) {
 			if math.Abs(x) <= 1e9 {
@@ -163,9 +163,15 @@ func features(view graphstore.View, m []float64) []float64 {
 	return a
 }
 
+// featureKeys returns the attributes that are features. One named label is none: in a file that
+// serves as vertices and as labels, it is the class to be estimated.
+func featureKeys(view graphstore.View) []string {
+	return slices.DeleteFunc(view.AttributeKeys(), func(key string) bool { return key == "label" })
+}
+
 // CheckFeatures returns an error if no vertex has a feature: the kernel would be 0 everywhere.
 func CheckFeatures(view graphstore.View) error {
-	for _, key := range view.EvidenceAttributes() {
+	for _, key := range featureKeys(view) {
 		for range view.Numbers(key) {
 			return nil
 		}

@@ -75,6 +75,7 @@ func TestContributionsSumToTheChange(t *testing.T) {
 				Predictions: 15 * time.Second,
 			}
 		}
+		config.Evidence.Attributes = []string{graphstore.EveryAttribute}
 		x, want := explainRandom(t, seed, stream, config)
 		if x == nil {
 			continue
@@ -265,7 +266,10 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 				Attributes: seed%3 == 0,
 			},
 		)
-		config := incremental.Config{Classes: stream.Config.Classes, Communities: rules}
+		config := incremental.Config{
+			Classes: stream.Config.Classes, Communities: rules,
+			Evidence: graphstore.EvidenceConfig{Attributes: []string{graphstore.EveryAttribute}},
+		}
 		graph := twin(t, config)
 		step := func(n int) {
 			for range n {

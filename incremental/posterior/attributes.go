@@ -16,6 +16,8 @@ const (
 	attributeCoefficientsMax = 64
 	// attributePenalty is the penalty of their squares; that of the other coefficients is 1.
 	attributePenalty = 2
+	// attributeFreshMin is the least mean freshness of labels with which attributes are read.
+	attributeFreshMin = 0.9
 	// attributeSample is the number of vertices that features are chosen by, at most.
 	attributeSample = 8192
 	// valueShareMin is the least share of the vertices that have a value with a feature.
@@ -74,10 +76,11 @@ func (f *Feature) rank(x float64) float64 {
 
 // chooseFeatures returns what an epoch reads of attributes: of those that at least half of the
 // labels and of the open vertices have, first the numbers, then the most frequent values, as many
-// as attributeCoefficientsMax allows. It reads a sample of the vertices.
+// as attributeCoefficientsMax allows. It reads a sample of the vertices. Where labels are old it
+// returns none: what attributes tell of people then is what they thought.
 func (s *State) chooseFeatures(view graphstore.View) []Feature {
 	most := attributeCoefficientsMax / (2 * s.classes)
-	if most == 0 {
+	if most == 0 || s.pairs.Freshness() < attributeFreshMin {
 		return nil
 	}
 	labels, open := everyNth(s.labels(), attributeSample), s.openSample(view)

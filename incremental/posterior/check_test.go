@@ -31,7 +31,8 @@ func TestStateEqualsRecount(t *testing.T) {
 			Classes:     classes,
 			Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
 			Evidence: graphstore.EvidenceConfig{
-				HalfLife: time.Duration(seed%7) * 10 * time.Second,
+				HalfLife:   time.Duration(seed%7) * 10 * time.Second,
+				Attributes: []string{graphstore.EveryAttribute},
 			},
 		})
 		if err != nil {

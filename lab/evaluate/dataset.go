@@ -45,7 +45,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		SwitchAt:    config.Core.Models.SwitchAt,
 		LapseAfter:  config.Core.Models.LapseAfter,
 		Evidence: graphstore.EvidenceConfig{
-			Except: config.Core.Evidence.Except, Ignore: config.Core.Evidence.Ignore,
+			Except: config.Core.Evidence.Except, Attributes: config.Core.Evidence.Attributes,
 		},
 	})
 	if err != nil {
@@ -203,7 +203,11 @@ func (d *dataset) estimateChunk(config Config, bags []*bag, calibration []graphs
 		return err
 	}
 	defer core.Close()
-	last := d.feed(core)
+	keys := d.view.EvidenceAttributes()
+	if config.Core.Kernel == diffusion.Features {
+		keys = d.view.AttributeKeys()
+	}
+	last := d.feed(core, keys)
 	result := core.Step(d.splitBatch(last+1, bags, calibration))
 	if len(result.Refused) > 0 {
 		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
@@ -263,8 +267,8 @@ func (d *dataset) splitBatch(
 }
 
 // feed gives the core the events that every split has in common: predictions, train labels
-// edges and attributes. It returns the last position.
-func (d *dataset) feed(core *incremental.Core) event.Position {
+// edges and these attributes. It returns the last position.
+func (d *dataset) feed(core *incremental.Core, keys []string) event.Position {
 	b := &event.Batch{First: 1}
 	next := event.Position(1)
 	flush := func(least int) {
@@ -275,7 +279,6 @@ func (d *dataset) feed(core *incremental.Core) event.Position {
 			b.First = next
 		}
 	}
-	keys := d.view.EvidenceAttributes()
 	for v := range graphstore.Vertex(d.view.Vertices()) {
 		if len(keys) > 0 {
 			of := event.Vertex{Vertex: d.ids[v], Position: next}
