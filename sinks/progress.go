@@ -44,8 +44,10 @@ func decodeProgress(data []byte) (p progress, err error) {
 		return progress{}, err
 	}
 	at := bytes.LastIndex(data, []byte(checksumKey))
-	if at < 0 {
-		return p, nil
+	if at < 0 { // of an earlier release, which had no other keys; a damaged checksum is one
+		strict := json.NewDecoder(bytes.NewReader(data))
+		strict.DisallowUnknownFields()
+		return p, strict.Decode(new(progress))
 	}
 	if want := fmt.Sprintf(checksumKey+"%016x\"}\n",
 		xxhash.Sum64(data[:at])); want != string(data[at:]) {
