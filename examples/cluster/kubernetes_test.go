@@ -3,7 +3,6 @@ package cluster
 import (
 	"flag"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -25,11 +24,11 @@ func TestManifestsFitTheServers(t *testing.T) {
 		strings.ReplaceAll(text(t, "common.conf"), "/etc/nats/tls", dir),
 	)
 	var args []string
-	for _, m := range regexp.MustCompile(`(?m)^ +- (--\S+)$`).FindAllStringSubmatch(manifest, -1) {
+	for _, arg := range serverArguments(t, manifest) {
 		args = append(
 			args,
 			strings.NewReplacer("/etc/nats-config/common.conf", common, "$(POD_NAME)", "nats-2").
-				Replace(m[1]),
+				Replace(arg),
 		)
 	}
 	options, err := server.ConfigureOptions(
@@ -69,4 +68,28 @@ func TestManifestsFitTheServers(t *testing.T) {
 			t.Errorf("nothing asks for %s", path)
 		}
 	}
+}
+
+// serverArguments returns the arguments of the first container of the set in a manifest.
+func serverArguments(t *testing.T, manifest string) []string {
+	t.Helper()
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		var set struct {
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Containers []struct{ Args []string }
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(document), &set); err != nil {
+			t.Fatal(yaml.FormatError(err, false, true))
+		}
+		if list := set.Spec.Template.Spec.Containers; len(list) > 0 {
+			return list[0].Args
+		}
+	}
+	t.Fatal("the manifest has no container")
+	return nil
 }

@@ -176,7 +176,7 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	}
 	drain(t, js, "a")()
 	if err := Drain(t.Context(), js, Bucket("", "test"), "b"); err == nil ||
-		!strings.Contains(err.Error(), "no worker stays") {
+		!strings.Contains(err.Error(), "no other worker can take") {
 		t.Errorf("the last worker is drained: %v", err)
 	}
 	wait(t, "b to have what a hands over", func() bool { return first(a) == 0 && first(b) == 32 })
