@@ -83,7 +83,13 @@ func TestBlueskyFrames(t *testing.T) {
 			t.Errorf("%s: posts %+v, refused %v; %s", name, b.Posts, b.Refused, s.Summary())
 		}
 	}
-	b, _ := readTables(t, Config{Columns: map[string]string{"reply.uri": "dst"}},
+	b, s := readTables(t, Config{}, map[string]string{
+		"edge.ndjson": view("a", blueskyPost("")) + view("b", blueskyPost("a")),
+	})
+	if got := ends(b); !slices.Equal(got, []string{"did:plc:b>did:plc:a"}) || len(b.Refused) != 1 {
+		t.Errorf("views: edges %v, refused %v; %s", got, b.Refused, s.Summary())
+	}
+	b, _ = readTables(t, Config{Columns: map[string]string{"reply.uri": "dst"}},
 		map[string]string{"edge.ndjson": `{"src":"x","reply":{"uri":"at://did:plc:b/c/d"}}`})
 	if got := ends(b); !slices.Equal(got, []string{"x>at://did:plc:b/c/d"}) {
 		t.Errorf("edges %v: an address in a column that the user named is no account", got)

@@ -98,7 +98,7 @@ func (c *columns) holdsAddresses(slot int) bool {
 	case "reply_to", "repost_of":
 		return true
 	case "dst":
-		return c.has(slot) && c.rename[c.names[slot]] == "" && wire.IsAlternative(c.names[slot])
+		return c.has(slot) && c.rename[c.names[slot]] == "" && wire.HasAddresses(c.names[slot])
 	}
 	return false
 }

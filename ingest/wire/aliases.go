@@ -20,7 +20,7 @@ var aliases = map[field][]string{
 		"target", "to", "tonodeid", "toid", "targetid", "destination", "node2", "user2", "touser",
 		"targetuser", "followee", "followed", "receiver", "recipient", "head", "v", "v2", "id2",
 		"ziel", "nach", "an", "cible", "destino", "destinazione", "doel", "naar",
-		blueskyParent, "commitrecordsubjecturi", "commitrecordsubject", "recordreplyparenturi",
+		blueskyParent, "commitrecordsubjecturi", "commitrecordsubject", blueskyViewParent,
 	},
 	fieldVertex: {
 		"node", "nodeid", "vertexid", "userid", "authorid", "accountid", "user", "author",
@@ -49,7 +49,7 @@ var aliases = map[field][]string{
 	fieldReplyTo: {
 		"inreplytouserid", "replytouserid", "repliedtouserid", "inreplytoaccountid",
 		"replytoauthorid", "replieduser", "inreplytousername", "inreplytoscreenname", "replytouser",
-		"replytoauthor", "parentauthor", blueskyParent, "recordreplyparenturi",
+		"replytoauthor", "parentauthor", blueskyParent, blueskyViewParent,
 	},
 	fieldRepostOf: {
 		"retweeteduserid", "retweetuserid", "reblogaccountid", "authorforwardedfromid", "fwdfromid",
@@ -66,8 +66,17 @@ var activityTimes = []string{
 	"timeus", "commitrecordcreatedat", "recordcreatedat", "indexedat",
 }
 
-// blueskyParent is the address of the post that a post of Bluesky's Jetstream answers.
-const blueskyParent = "commitrecordreplyparenturi"
+// The address of the post that a post of Bluesky answers, in frames of Jetstream and in views of
+// posts, such as a search returns.
+const (
+	blueskyParent     = "commitrecordreplyparenturi"
+	blueskyViewParent = "recordreplyparenturi"
+)
+
+// HasAddresses reports whether the values of a column are addresses of records, or accounts.
+func HasAddresses(name string) bool {
+	return IsAlternative(name) || PlainName(name) == blueskyViewParent
+}
 
 // IsAlternative reports whether a column fills its field beside others, because each row has one of
 // them: frames of Bluesky's Jetstream name the other account in a place for each kind of record.

@@ -17,18 +17,24 @@ func (d *Decoder) momentOf(f form, c *Cell) (time.Time, *event.Problem) {
 		text = text[:len("2006-01-02")] + "T" + text[len("2006-01-02 "):]
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	zoned := true
+	zoned, named := true, (*time.Location)(nil)
 	if err != nil && f >= fileForm {
-		text, leap = normalMoment(c.Text)
+		text, named = namedZone(c.Text)
+		text, leap = normalMoment(text)
 		t, zoned, err = parseMoment(text)
 	}
-	switch {
+	switch shared, is := err.(sharedZone); {
+	case is:
+		return t, event.Problemf(event.BadTime, "%s names the time zone %s, and there are several "+
+			"of that name: write its offset, such as +01:00", c.String(), string(shared))
 	case err != nil && f >= fileForm:
 		return t, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds, "+
 			"nor another form of one moment: write it as 2024-05-01T12:00:00Z", c.String())
 	case err != nil:
 		return t,
 			event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
+	case !zoned && named != nil:
+		t = local(t, named)
 	case !zoned && d.zone == nil:
 		return t, event.Problemf(event.BadTime,
 			"%s has no time zone: append Z or +01:00, or give --timezone", c.String())
@@ -45,10 +51,25 @@ var (
 	midnight   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ])24(:00(:00(\.0+)?)?)`)
 	comment    = regexp.MustCompile(`\s*(\[[\w/+-]+\]|\([^()]*\))$`) // [Europe/Berlin], (CET)
 	goZone     = regexp.MustCompile(`( [+-]\d{4}) [A-Z]{3,5}( m=[+-][\d.]+)?$`)
+	zoneName   = regexp.MustCompile(`^(.*?)\s*\[?([A-Z][A-Za-z]+/[\w/+-]+)\]?$`)
 	dated      = regexp.MustCompile(`^(\d{4})[-/](\d\d)[-/](\d\d)([tT_ ]|$)`)
 	zone       = regexp.MustCompile(`\s*(?:UTC|GMT)?\s*([+-]\d\d):?(\d\d)?$`)
 	universal  = regexp.MustCompile(`\s*(?:[zZ]|UTC|utc|GMT|gmt)$`)
 )
+
+// namedZone splits the name of a zone from the end of a time, as in 2024-05-01 12:00 Europe/Berlin.
+// The zone is nil if there is none, or none of that name.
+func namedZone(text string) (rest string, zone *time.Location) {
+	m := zoneName.FindStringSubmatch(text)
+	if m == nil {
+		return text, nil
+	}
+	zone, err := time.LoadLocation(m[2])
+	if err != nil {
+		return text, nil
+	}
+	return m[1], zone
+}
 
 // normalMoment returns text in the form of RFC 3339, if it differs from it only in case,
 // separators, fractions and zone; otherwise with those parts normalised. leap is the removed leap
@@ -103,7 +124,7 @@ func parseMoment(text string) (t time.Time, zoned bool, err error) {
 			continue
 		}
 		if name, _ := t.Zone(); strings.Contains(layout, "MST") && name != "UTC" && name != "GMT" {
-			return t, true, &time.ParseError{Message: "zone " + name}
+			return t, true, sharedZone(name)
 		}
 		return t, true, nil
 	}
@@ -114,6 +135,11 @@ func parseMoment(text string) (t time.Time, zoned bool, err error) {
 	}
 	return t, false, err
 }
+
+// sharedZone is an abbreviation that several time zones share.
+type sharedZone string
+
+func (z sharedZone) Error() string { return "zone " + string(z) }
 
 // local returns the moment at which clocks in a zone show the date and time of t.
 func local(t time.Time, zone *time.Location) time.Time {

@@ -20,6 +20,11 @@ func TestFilesHaveTimesInManyForms(t *testing.T) {
 		"2024-05-01T12:00:00.000Z":                             noon, // Spark
 		"2024-05-01 17:30:00 +05:30":                           noon,
 		"2024-05-01T14:00:00+02:00[Europe/Berlin]":             noon, // Java
+		"2024-05-01T14:00:00[Europe/Berlin]":                   noon,
+		"2024-05-01 14:00:00 Europe/Berlin":                    noon,
+		"2024-05-01 08:00 America/New_York":                    noon,
+		"@1714564800":                                          noon, // date
+		"@1714564800.5":                                        noon.Add(time.Second / 2),
 		"2024-05-01t12:00:00z":                                 noon,
 		"2024-05-01T12:00Z":                                    noon,
 		"2024/05/01 12:00:00Z":                                 noon,
@@ -61,7 +66,10 @@ func TestTimesThatAreNoMomentAreRefused(t *testing.T) {
 		"Wed May  1 12:00:00 2024":      "no time zone: append Z",
 		"05/01/2024 12:00":              "neither RFC 3339",
 		"01.05.2024 12:00":              "neither RFC 3339",
-		"Wed May  1 12:00:00 CEST 2024": "neither RFC 3339",
+		"Wed May  1 12:00:00 CEST 2024": "the time zone CEST, and there are several",
+		"2024-05-01 12:00:00 EST":       "the time zone EST, and there are several",
+		"2024-05-01 12:00:00 Mars/Base": "neither RFC 3339",
+		"@yesterday":                    "neither RFC 3339",
 		"yesterday":                     "neither RFC 3339",
 		"50000000000":                   "out of range",
 	} {

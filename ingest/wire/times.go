@@ -23,6 +23,9 @@ const numberTextMax = 64
 func (d *Decoder) moment(f form, c *Cell) (event.Time, *event.Problem) {
 	v, ok := int64(c.Integer), true
 	switch {
+	case f >= fileForm && c.Kind == TextCell && c.Text != "" && c.Text[0] == '@' &&
+		isNumber(c.Text[1:]): // of GNU date
+		v, ok = nanos(c.Text[1:])
 	case c.Kind == TextCell && !isNumber(c.Text):
 		t, p := d.momentOf(f, c)
 		if p != nil {
