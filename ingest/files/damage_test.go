@@ -166,7 +166,7 @@ func (d *damageTable) damagedRows(data []byte) int {
 	case ".json":
 		return jsonValuesIn(data)
 	case ".ndjson":
-		return lines(data)
+		return lines(data) + objectsSharingLines(data)
 	case ".csv":
 		if bytes.ContainsAny(data, "\"\r#%=;\t|") {
 			return -1 // a line may be no row then
@@ -174,6 +174,24 @@ func (d *damageTable) damagedRows(data []byte) int {
 		return lines(data)
 	}
 	return d.rows
+}
+
+// objectsSharingLines returns how many objects follow another one on its line.
+func objectsSharingLines(data []byte) (more int) {
+	for line := range bytes.Lines(data) {
+		decoder, n := json.NewDecoder(bytes.NewReader(line)), 0
+		for {
+			var object map[string]any
+			if err := decoder.Decode(&object); err == io.EOF {
+				more += max(n-1, 0)
+			} else if err == nil {
+				n++
+				continue
+			}
+			break
+		}
+	}
+	return more
 }
 
 // damageConfig reads a damaged table, as edges or as vertices.
