@@ -166,7 +166,7 @@ func (d *damageTable) damagedRows(data []byte) int {
 	case ".json":
 		return jsonValuesIn(data)
 	case ".ndjson":
-		return lines(data) + objectsSharingLines(data)
+		return ndjsonRows(data)
 	case ".csv":
 		if bytes.ContainsAny(data, "\"\r#%=;\t|") {
 			return -1 // a line may be no row then
@@ -176,22 +176,15 @@ func (d *damageTable) damagedRows(data []byte) int {
 	return d.rows
 }
 
-// objectsSharingLines returns how many objects follow another one on its line.
-func objectsSharingLines(data []byte) (more int) {
-	for line := range bytes.Lines(data) {
-		decoder, n := json.NewDecoder(bytes.NewReader(line)), 0
-		for {
-			var object map[string]any
-			if err := decoder.Decode(&object); err == io.EOF {
-				more += max(n-1, 0)
-			} else if err == nil {
-				n++
-				continue
-			}
-			break
-		}
+// ndjsonRows returns how many rows a file of objects has, one a line. If the first line has
+// several, objects may share lines in the whole file; elsewhere such a line is one row that is
+// refused.
+func ndjsonRows(data []byte) int {
+	first, _, _ := bytes.Cut(bytes.TrimLeft(data, "\r\n"), []byte("\n"))
+	if jsonValuesIn(first) > 1 {
+		return jsonValuesIn(data)
 	}
-	return more
+	return lines(data)
 }
 
 // damageConfig reads a damaged table, as edges or as vertices.
