@@ -31,7 +31,7 @@ type EvidenceConfig struct {
 	// Except is a rule over attributes; see package rule. Labels and predictions of vertices for
 	// which it holds are not read: they are of another kind than those that are estimated.
 	Except string `yaml:"except" json:",omitempty"`
-	// Attributes names those that estimates read, or is EveryAttribute; see
+	// Attributes names the attributes that estimates read; EveryAttribute names all. See
 	// View.EvidenceAttributes.
 	Attributes []string `yaml:"attributes" json:",omitempty"`
 }

@@ -29,9 +29,9 @@ const (
 	featureUnit = 1 << 12
 )
 
-// Feature turns an attribute into a number between -1 and 1, 0 for a vertex without it: the rank of
-// a number among the open vertices, or whether the attribute has a value, less the share of the
-// open vertices that have it.
+// Feature turns an attribute of a vertex into a number between -1 and 1. For a number it is the
+// rank among the open vertices. For a text or a boolean it is 1 if the attribute has this value and
+// else 0, less the share of the open vertices that have the value. It is 0 without the attribute.
 type Feature struct {
 	Key   string
 	Value event.Value // of a text or a boolean; null for a number
@@ -76,14 +76,15 @@ func (f *Feature) rank(x float64) float64 {
 
 // chooseFeatures returns what an epoch reads of attributes: of those that at least half of the
 // labels and of the open vertices have, first the numbers, then the most frequent values, as many
-// as attributeCoefficientsMax allows. It reads a sample of the vertices. Where labels are old it
-// returns none: what attributes tell of people then is what they thought.
+// as attributeCoefficientsMax allows. It reads a sample of the vertices. It returns none if labels
+// are old: a fit would learn what people with an attribute thought when they were labelled.
 func (s *State) chooseFeatures(view graphstore.View) []Feature {
 	most := attributeCoefficientsMax / (2 * s.classes)
 	if most == 0 || s.pairs.Freshness() < attributeFreshMin {
 		return nil
 	}
-	labels, open := everyNth(s.labels(), attributeSample), s.openSample(view)
+	labels := everyNth(s.labels(), attributeSample)
+	open := s.sampleOpen(view, attributeSample)
 	var numbers, values []Feature
 	for _, key := range view.EvidenceAttributes() {
 		if !mostHave(view, labels, key) || !mostHave(view, open, key) {
@@ -109,41 +110,36 @@ func (s *State) chooseFeatures(view graphstore.View) []Feature {
 
 // Attributes describes the attributes that the posterior reads, by key.
 func (e *Epoch) Attributes() (list []string) {
-	for i := 0; i < len(e.Features); {
-		f, values := &e.Features[i], 0
-		for i < len(e.Features) && e.Features[i].Key == f.Key {
-			i++
-			values++
-		}
+	for _, values := range e.byAttribute {
+		key := values[0].Key
 		switch {
-		case f.Knots != nil:
-			list = append(list, f.Key)
-		case values == 1:
-			list = append(list, fmt.Sprintf("%s (1 value)", f.Key))
+		case values[0].Knots != nil:
+			list = append(list, key)
+		case len(values) == 1:
+			list = append(list, key+" (1 value)")
 		default:
-			list = append(list, fmt.Sprintf("%s (%d values)", f.Key, values))
+			list = append(list, fmt.Sprintf("%s (%d values)", key, len(values)))
 		}
 	}
 	return list
 }
 
-// everyNth returns at least half of so many vertices of a list, and at most so many.
+// byAttribute visits the features of each attribute, with the place of the first one.
+func (e *Epoch) byAttribute(yield func(from int, values []Feature) bool) {
+	for from, to := 0, 0; from < len(e.Features); from = to {
+		for to < len(e.Features) && e.Features[to].Key == e.Features[from].Key {
+			to++
+		}
+		if !yield(from, e.Features[from:to]) {
+			return
+		}
+	}
+}
+
+// everyNth returns every n-th vertex of a list, at most as many as given.
 func everyNth(list []Vertex, most int) (sample []Vertex) {
 	for at := 0; at < len(list); at += (len(list)-1)/most + 1 {
 		sample = append(sample, list[at])
-	}
-	return sample
-}
-
-// openSample returns a sample of the open vertices.
-func (s *State) openSample(view graphstore.View) (sample []Vertex) {
-	every, seen := s.inside.open/attributeSample+1, 0
-	for v := range Vertex(view.Vertices()) {
-		if isOpen(view, v) {
-			if seen++; seen%every == 0 {
-				sample = append(sample, v)
-			}
-		}
 	}
 	return sample
 }

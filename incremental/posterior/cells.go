@@ -173,7 +173,11 @@ func (c *Cells) moved(from, to, classes int) (apart float64) {
 func (s *State) makeCells(view graphstore.View, sums *neighborhood.Sums) (open []uint64) {
 	k, e := s.classes, s.epoch
 	reader := s.Reader(view, sums)
-	sampled, sample := s.sampleOpen(view, reader)
+	sampled := s.sampleOpen(view, cellSample)
+	sample := make([]float64, len(sampled)*k)
+	for i, v := range sampled {
+		reader.Posterior(sample[i*k:(i+1)*k], v)
+	}
 	e.Cells = *newCells(sample, k)
 	b := cellsOf(k)
 	masses, open := make([]int64, b*k), make([]uint64, b)
@@ -238,20 +242,18 @@ func (c *Cells) setMean(z int, n uint64, mass []int64) {
 	}
 }
 
-// sampleOpen returns every n-th open vertex and the posteriors of these.
-func (s *State) sampleOpen(view graphstore.View, reader *Reader) (list []Vertex, pi []float64) {
-	every, seen := s.inside.open/cellSample+1, 0
+// sampleOpen returns every n-th open vertex, at most as many as given.
+func (s *State) sampleOpen(view graphstore.View, most int) (list []Vertex) {
+	every, seen := s.inside.open/most+1, 0
 	for v := range Vertex(view.Vertices()) {
 		if !isOpen(view, v) {
 			continue
 		}
 		if seen++; seen%every == 0 {
 			list = append(list, v)
-			pi = append(pi, make([]float64, s.classes)...)
-			reader.Posterior(pi[len(pi)-s.classes:], v)
 		}
 	}
-	return list, pi
+	return list
 }
 
 // setViews sets the mean views of every cell.

@@ -72,24 +72,22 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	if weight == nil {
 		weight = func(Vertex) float64 { return 1 }
 	}
-	e := &Epoch{Prior: make([]float64, classes), Count: uint64(len(labels))}
+	e := &Epoch{
+		Prior: make([]float64, classes), Count: uint64(len(labels)), Features: s.features.list,
+	}
 	for _, v := range labels {
 		e.Prior[view.Label(v).Class] += weight(v)
 	}
 	if e.Labels = total(e.Prior); !(e.Labels > 0) {
-		s.useFeatures(view, nil)
 		return nil
 	}
 	for i, n := range e.Prior {
 		e.Prior[i] = (n + priorObservations) / (e.Labels + priorObservations*float64(classes))
 	}
-	e.Features = s.chooseFeatures(view)
-	s.useFeatures(view, e.Features)
 	in := s.newReader(view, sums, e.Prior, nil)
 	count := Views + len(in.features)*classes
 	l := &sample{classes: classes, count: count, prior: in.logPrior}
-	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
-		v := labels[at]
+	for _, v := range everyNth(labels, fitLabelsMax) {
 		in.readLabel(v)
 		l.views = append(l.views, make([]float64, count*classes)...)
 		in.views(l.views[len(l.views)-count*classes:])

@@ -174,30 +174,25 @@ func (h *Histogram) Features() []float64 {
 
 // Apart returns how far members with these means of the features are from the open vertices of the
 // graph in the attribute in which they are farthest: the divergence of Kullback and Leibler, less
-// its mean if so many members were drawn at random, and less the price of a choice among so many
-// attributes. Numbers are taken for normal.
+// its mean for as many members drawn at random, and less the logarithm of the number of attributes
+// to choose from. Numbers are taken for normal.
 func (e *Epoch) Apart(means []float64, members float64) (most float64) {
 	attributes := 0.0
-	for from := 0; from < len(e.Features); {
-		to := from + 1
-		for to < len(e.Features) && e.Features[to].Key == e.Features[from].Key {
-			to++
-		}
+	for from, values := range e.byAttribute {
 		apart, rest, restAll := 0.0, 1.0, 1.0
-		for i := from; i < to; i++ {
-			f, there := &e.Features[i], e.FeatureMeans[i]
+		for i, f := range values {
+			here, there := means[from+i], e.FeatureMeans[from+i]
 			if f.Knots != nil {
-				d := means[i] - there
-				apart += d * d / 2 / max(e.FeatureVariances[i], 1./featureUnit)
+				d := here - there
+				apart += d * d / 2 / max(e.FeatureVariances[from+i], 1./featureUnit)
 				continue
 			}
-			share, shareAll := means[i]+f.Share, there+f.Share
+			share, shareAll := here+f.Share, there+f.Share
 			apart += nats(share, shareAll)
 			rest, restAll = rest-share, restAll-shareAll
 		}
 		apart += nats(rest, restAll)
-		most = max(most, apart-float64(to-from)/(2*members))
-		from = to
+		most = max(most, apart-float64(len(values))/(2*members))
 		attributes++
 	}
 	return most - math.Log(max(attributes, 1))/members

@@ -118,7 +118,10 @@ func (s *State) begin(
 	view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time,
 ) {
 	s.changed = 0
-	s.epoch = fitted(s, view, sums, weight)
+	s.useFeatures(view, s.chooseFeatures(view))
+	if s.epoch = fitted(s, view, sums, weight); s.epoch == nil {
+		s.useFeatures(view, nil)
+	}
 	s.compute(view, sums, func() {
 		open := s.makeCells(view, sums)
 		if s.judge(view, sums, s.epoch.meanOf(open), weight) {

@@ -44,8 +44,8 @@ type Posterior struct {
 	All       []float64 // B: the same of all members with a prediction, labelled or not
 	Squares   float64   // sum of their squared multiplicities, of open members
 	Predicted []float64 // K: open members by the class that their prediction is for
-	// how far so many members are from the open vertices in the attribute in which they are
-	// farthest, in nats; nil: the posterior reads no attributes
+	// Apart returns how far the members are from the open vertices in the attribute in which they
+	// are farthest, in nats, if they count as this number of members; nil: no attribute is read.
 	Apart func(members float64) float64
 
 	Inside   float64 // edges between different open members
