@@ -96,10 +96,7 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 			"estimate: no community; give --members FILE, --config FILE, --everyone or " +
 				"--community NAME=KEY:VALUE")
 	}
-	if e := core.Coefficients(); e != nil && len(e.Features) > 0 && !c.Quiet {
-		fmt.Fprintf(con.Err, "auto reads the attributes %s\n",
-			strings.Join(e.Attributes(), ", "))
-	}
+	c.sayAttributes(con.Err, core, settings.Evidence.Attributes)
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
 	}
@@ -108,6 +105,24 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 		explainFlags(con.Err, estimates)
 	}
 	return err
+}
+
+// sayAttributes names the attributes that auto reads, and warns of those that the configuration
+// names and auto does not read.
+func (c *estimateCmd) sayAttributes(w io.Writer, core *incremental.Core, named []string) {
+	e := core.Coefficients()
+	if e == nil {
+		return
+	}
+	if len(e.Features) > 0 && !c.Quiet {
+		fmt.Fprintf(w, "auto reads the attributes %s\n", strings.Join(e.Attributes(), ", "))
+	}
+	for _, key := range named {
+		if key != graphstore.EveryAttribute && !e.Reads(key) {
+			fmt.Fprintf(w, "warning: evidence.attributes: auto does not read %q: too few vertices "+
+				"or labels have it, it has no frequent values, or labels are old\n", key)
+		}
+	}
 }
 
 // setOneShotDefaults fills in the defaults of a single computation on the user's own files: a tight

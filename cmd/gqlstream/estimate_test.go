@@ -135,3 +135,27 @@ func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
 		t.Errorf("a line of %d characters:\n%s", len(widest), widest)
 	}
 }
+
+// An estimate names the attributes that auto reads, and warns of a configured one that it does not.
+func TestEstimateNamesTheAttributesThatItReads(t *testing.T) {
+	dir := t.TempDir()
+	vertices, settings := filepath.Join(dir, "v.csv"), filepath.Join(dir, "c.yaml")
+	text := "vertex,age,city\n1,20,a\n2,30,b\n3,40,a\n4,50,b\n5,60,a\n"
+	conf := "classes: [\"0\", \"1\"]\nevidence: {attributes: [age, citty]}\n"
+	for path, content := range map[string]string{vertices: text, settings: conf} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags := append(estimateFiles(t), "--vertices", vertices, "--everyone")
+	_, all := mustRun(t, append([]string{"estimate"}, flags...)...)
+	if want := "auto reads the attributes age, city (2 values)"; !strings.Contains(all, want) {
+		t.Errorf("%s\nwant %s", all, want)
+	}
+	_, named := mustRun(t, append([]string{"estimate", "--config", settings}, flags...)...)
+	for _, want := range []string{"auto reads the attributes age\n", `does not read "citty"`} {
+		if !strings.Contains(named, want) {
+			t.Errorf("%s\nwant %s", named, want)
+		}
+	}
+}

@@ -124,6 +124,11 @@ func (e *Epoch) Attributes() (list []string) {
 	return list
 }
 
+// Reads reports whether the posterior reads the attribute of that key.
+func (e *Epoch) Reads(key string) bool {
+	return slices.ContainsFunc(e.Features, func(f Feature) bool { return f.Key == key })
+}
+
 // byAttribute visits the features of each attribute, with the place of the first one.
 func (e *Epoch) byAttribute(yield func(from int, values []Feature) bool) {
 	for from, to := 0, 0; from < len(e.Features); from = to {
