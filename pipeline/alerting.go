@@ -3,9 +3,12 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
@@ -24,57 +27,74 @@ const (
 // alerting holds the follower that evaluates the alert rules, and the targets that it notifies. Any
 // goroutine may use it.
 type alerting struct {
-	p        *Pipeline
+	settings *config.Settings
+	js       jetstream.JetStream
+	stream   string // of transitions
+	log      *slog.Logger
+	page     *web.Server
+	folds    *folds // nothing is delivered while the main one is far behind
 	follower *sinks.Alerting
-	before   uint64 // sequence of the newest transition when the process began
+	before   uint64       // sequence of the newest transition when the process began
+	begin    sinks.Cursor // from which the page reads transitions of earlier processes
 
 	mu      sync.Mutex // guards the fields below
 	targets *notify.Targets
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
-// openAlerting returns alerting without targets, and the position from which the page reads alerts
-// of earlier processes.
-func openAlerting(ctx context.Context, p *Pipeline) (a *alerting, at sinks.Cursor, err error) {
-	rules, err := p.settings.AlertRules()
+// openAlerting returns alerting without targets.
+func openAlerting(
+	ctx context.Context, b *base, streams sinks.StreamsConfig, page *web.Server, folds *folds,
+) (*alerting, error) {
+	rules, err := b.settings.AlertRules()
 	if err != nil {
-		return nil, at, config.Usage(err)
+		return nil, config.Usage(err)
 	}
-	a = &alerting{p: p, fired: map[string]uint64{}}
-	a.follower, err = sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS:      p.Broker.JS,
-		Streams: p.streams(),
-		Shards:  p.shards,
-		Log:     p.logID,
-		State:   p.stateStore("alerts", "alerting.json"),
+	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
+		JS:      b.Broker.JS,
+		Streams: streams,
+		Shards:  b.shards,
+		Log:     b.logID,
+		State:   b.alertsState,
 		Rules:   rules,
 	})
 	if err != nil {
-		return nil, at, err
+		return nil, err
 	}
-	stream, err := p.Broker.JS.Stream(ctx, p.names.Out.Alerts)
+	stream, err := b.Broker.JS.Stream(ctx, b.names.Out.Alerts)
 	if err != nil {
-		return nil, at, err
+		return nil, err
 	}
-	a.before = stream.CachedInfo().State.LastSeq
-	at.Sequence = a.before - min(a.before, alertsSeedMax)
+	before := stream.CachedInfo().State.LastSeq
+	begin := sinks.Cursor{Sequence: before - min(before, alertsSeedMax)}
 	// otherwise the page begins with the oldest
-	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil {
-		at.Stamp = m.Time.UnixNano()
+	if m, err := stream.GetMsg(ctx, begin.Sequence); err == nil {
+		begin.Stamp = m.Time.UnixNano()
 	}
-	return a, at, nil
+	return &alerting{
+		settings: &b.settings,
+		js:       b.Broker.JS,
+		stream:   b.names.Out.Alerts,
+		log:      b.log,
+		page:     page,
+		folds:    folds,
+		follower: follower,
+		before:   before,
+		begin:    begin,
+		fired:    map[string]uint64{},
+	}, nil
 }
 
 // start makes this worker the one that stores and delivers transitions, or a standby.
 func (a *alerting) start(ctx context.Context, leads bool) error {
-	conf, err := a.p.settings.NotifyTargets()
+	conf, err := a.settings.NotifyTargets()
 	if err != nil {
 		return config.Usage(err)
 	}
 	if !leads {
 		conf = notify.Config{}
 	}
-	targets, err := notify.Start(ctx, a.p.Broker.JS, a.p.names.Out.Alerts, conf, a.p.log)
+	targets, err := notify.Start(ctx, a.js, a.stream, conf, a.log)
 	if err != nil {
 		return err
 	}
@@ -107,11 +127,11 @@ func (a *alerting) report(_ context.Context, e *sinks.Stored) error {
 		if json.Unmarshal(record, &t) != nil {
 			continue // not one of our messages
 		}
-		a.p.Page.AddTransitions([]alerts.Transition{t})
+		a.page.AddTransitions([]alerts.Transition{t})
 		if e.Cursor.Sequence <= a.before {
 			continue
 		}
-		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state",
+		a.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state",
 			t.State, "position", t.Position, "text", t.Text)
 		if t.State == alerts.Firing {
 			a.mu.Lock()
@@ -133,10 +153,10 @@ func (a *alerting) show() time.Duration {
 	begun := time.Now()
 	active, rules, dropped := a.follower.Now()
 	ended := a.follower.Ended()
-	if a.p.main.Load().source.Stats().Behind <= catchingUp {
+	if a.folds.main.Load().source.Stats().Behind <= catchingUp {
 		targets.Set(active, ended)
 	}
-	a.p.Page.SetAlerts(
+	a.page.SetAlerts(
 		web.Alerts{
 			Active:  active,
 			Rules:   rules,

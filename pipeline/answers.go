@@ -28,7 +28,7 @@ const answersAtOnce = 1024
 // publishAnswers publishes labels that a reader of the page uploaded as CSV, and returns their
 // number. Rows without a label are skipped. If a row cannot be read, nothing is published. A flush
 // follows, so that estimates with the labels are published at once, at the same log time.
-func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error) {
+func (b *base) publishAnswers(ctx context.Context, text []byte) (int, error) {
 	filled, err := answered(text)
 	if err != nil {
 		return 0, refuseAnswers(err)
@@ -44,14 +44,14 @@ func (p *Pipeline) publishAnswers(ctx context.Context, text []byte) (int, error)
 	}
 	source, err := files.NewSource(files.Config{
 		Inputs:  []files.Input{{Path: path, Kind: event.KindLabel}},
-		Classes: p.settings.Classes.ClassSet(), Ordered: true,
+		Classes: b.settings.Classes.ClassSet(), Ordered: true,
 		Steps: ingest.StepConfig{Every: -1, EventsMax: answersMost},
 	})
 	if err != nil {
 		return 0, refuseAnswers(withoutPath(err, path))
 	}
 	defer source.Close()
-	n, err := p.publishLabels(ctx, source)
+	n, err := b.publishLabels(ctx, source)
 	return n, withoutPath(err, path)
 }
 
@@ -72,24 +72,24 @@ func withoutPath(err error, path string) error {
 // none are published.
 const answersMost = 1 << 18
 
-func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n int, err error) {
-	b := &event.Batch{}
-	if err := source.Next(ctx, b); err != nil && !errors.Is(err, io.EOF) {
+func (b *base) publishLabels(ctx context.Context, source *files.Source) (n int, err error) {
+	batch := &event.Batch{}
+	if err := source.Next(ctx, batch); err != nil && !errors.Is(err, io.EOF) {
 		return 0, refuseAnswers(err)
 	}
-	if len(b.Refused) > 0 {
-		return 0, refuseAnswers(errors.New(b.Refused[0].Detail))
+	if len(batch.Refused) > 0 {
+		return 0, refuseAnswers(errors.New(batch.Refused[0].Detail))
 	}
 	publisher, err := ingest.NewPublisher(
-		p.Broker.NC, ingest.PublisherConfig{Stream: p.names.In.Log, RetryFor: -1},
+		b.Broker.NC, ingest.PublisherConfig{Stream: b.names.In.Log, RetryFor: -1},
 	)
 	if err != nil {
 		return 0, err
 	}
 	defer publisher.Close()
-	n = b.Count(event.KindLabel)
+	n = batch.Count(event.KindLabel)
 	for from := 0; from < n; from += answersAtOnce {
-		payload, form := wire.Encode(event.KindLabel, b, from, min(from+answersAtOnce, n))
+		payload, form := wire.Encode(event.KindLabel, batch, from, min(from+answersAtOnce, n))
 		message := ingest.Outgoing{Kind: event.KindLabel, ContentType: form, Payload: payload}
 		if err := publisher.Publish(ctx, message); err != nil {
 			return 0, err
@@ -99,7 +99,7 @@ func (p *Pipeline) publishLabels(ctx context.Context, source *files.Source) (n i
 		return n, err
 	}
 	// Labels move no log time, so with times of events they would wait for a later event.
-	_, err = publishControl(ctx, p.Broker.JS, p.names.In.Log, event.Flush)
+	_, err = publishControl(ctx, b.Broker.JS, b.names.In.Log, event.Flush)
 	return n, err
 }
 
@@ -138,11 +138,11 @@ func refuseAnswers(err error) error {
 }
 
 // publishNote adds a note to the input log.
-func (p *Pipeline) publishNote(ctx context.Context, text string) error {
+func (b *base) publishNote(ctx context.Context, text string) error {
 	payload, err := json.Marshal(map[string]string{"op": event.Note.String(), "text": text})
 	if err != nil {
 		return err
 	}
-	_, err = p.Broker.JS.Publish(ctx, broker.Subject(p.names.In.Log, event.KindControl), payload)
+	_, err = b.Broker.JS.Publish(ctx, broker.Subject(b.names.In.Log, event.KindControl), payload)
 	return err
 }

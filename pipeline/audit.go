@@ -61,8 +61,8 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 		p.auditReplicas(out)
 		state := out.CachedInfo().State
 		p.auditHoles(ctx, out, uint64(state.NumDeleted), "")
-		if state.FirstSeq > 1 && !p.audits.discard {
-			p.audits.discard = true
+		if state.FirstSeq > 1 && !p.observed.audits.discard {
+			p.observed.audits.discard = true
 			p.log.Warn(
 				"the stream of estimates drops its oldest records, and explanations cannot go "+
 					"back further; see output.stream_bytes_max",
@@ -92,7 +92,7 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 // auditHoles reports messages that a stream, or one of its servers, has begun to lack.
 func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uint64, where string) {
 	conf, first := s.CachedInfo().Config, s.CachedInfo().State.FirstSeq
-	if p.audits.record(web.Lack{Stream: conf.Name, Messages: lacks}) {
+	if p.observed.audits.record(web.Lack{Stream: conf.Name, Messages: lacks}) {
 		p.log.Error("messages of a stream are gone: the broker has lost them, or somebody has "+
 			"deleted"+
 			" them. Published records stay; docs/operations.md explains the repair",
@@ -110,7 +110,7 @@ func (p *Pipeline) auditHoles(ctx context.Context, s jetstream.Stream, lacks uin
 	if err != nil {
 		return // the next audit asks again
 	}
-	if p.audits.record(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
+	if p.observed.audits.record(web.Lack{Stream: conf.Name, Server: r.Server, Messages: r.Lacks}) {
 		p.log.Error(
 			"one server's copy of a stream lacks messages; docs/operations.md (Damage on disk)"+
 				" says how the servers copy the stream again", "stream", conf.Name, "server",

@@ -11,20 +11,31 @@ import (
 	"gqlstream/sinks"
 )
 
+func openCheckpoints(t *testing.T) *checkpoints {
+	t.Helper()
+	dir, err := openCheckpointDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newCheckpoints(dir, slog.New(slog.DiscardHandler), nil)
+}
+
+// unopened returns a pipeline with a log and no folds.
+func unopened(log slog.Handler) *Pipeline {
+	return &Pipeline{base: &base{plan: &plan{log: slog.New(log)}}, folds: &folds{}}
+}
+
 // Sharing a state with other workers may take minutes. Neither the next checkpoint nor a takeover
 // of shards may wait for it. A state that is saved meanwhile is not shared. At the end of a run the
 // other workers get a few seconds to receive the state.
 func TestUploadsOfAStateDelayNothing(t *testing.T) {
-	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Pipeline{Checkpoints: k, group: &membership{}, log: slog.New(slog.DiscardHandler)}
-	p.group.p = p
+	k := openCheckpoints(t)
+	p := unopened(slog.DiscardHandler)
+	p.Checkpoints = k
 	main, next := newFold(p.Config, p.shards, nil), newFold(p.Config, p.shards, nil)
 	main.stop = func() { close(main.done) }
-	p.main.Store(main)
-	p.nextFold.Store(next)
+	p.folds.main.Store(main)
+	p.folds.next.Store(next)
 	given := make(chan uint64, 3)
 	k.share = func(ctx context.Context, c *checkpoint.Checkpoint) {
 		given <- c.Manifest.Position
@@ -36,8 +47,8 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 			t.Fatalf("checkpoint %d is not there: %+v", position, k.last)
 		}
 	}
-	p.group.replace(next) // would wait for ever
-	if p.main.Load() != next || p.nextFold.Load() != nil {
+	p.replace(next) // would wait for ever
+	if p.folds.main.Load() != next || p.folds.next.Load() != nil {
 		t.Fatal("the next fold is not the main one")
 	}
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
@@ -55,10 +66,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 // The result of a checkpoint must be shown with the step after it, not with the next
 // checkpoint.
 func TestACheckpointIsShownAtTheNextStep(t *testing.T) {
-	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := openCheckpoints(t)
 	if shown := k.newest(); shown != nil {
 		t.Errorf("before the first one %+v is shown", shown)
 	}
@@ -77,19 +85,17 @@ func TestACheckpointIsShownAtTheNextStep(t *testing.T) {
 // for all its tasks at the same time.
 func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &Pipeline{Checkpoints: k}
+		k := openCheckpoints(t)
+		f := new(followers)
 		k.share = func(ctx context.Context, _ *checkpoint.Checkpoint) { <-ctx.Done() }
 		k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
 		done := make(chan struct{})
-		p.followers.tasks = []*task{{runner: new(sinks.Runner), done: done, stop: func() {
+		f.tasks = []*task{{runner: new(sinks.Runner), done: done, stop: func() {
 			time.AfterFunc(5*time.Second, func() { close(done) })
 		}}}
 		begun := time.Now()
-		if err := p.finish(); err != nil || k.last.Position != 7 {
+		parts := closers{k.finish, f.close}
+		if err := parts.closeTogether(); err != nil || k.last.Position != 7 {
 			t.Errorf("%v, the newest checkpoint is at %d", err, k.last.Position)
 		}
 		if took := time.Since(begun); took < sharedLastMax || took > sharedLastMax+time.Second {

@@ -13,7 +13,7 @@ import (
 
 // coreOf returns the core of a state. If its derived tables are of another version or
 // configuration, the core begins with the core tables.
-func (p *Pipeline) coreOf(
+func (p *opener) coreOf(
 	f *fold, c *checkpoint.Checkpoint, reconfigured bool,
 ) (*incremental.Core, error) {
 	reason := fmt.Sprintf("its derived tables have version %d, and this release has %d",
@@ -42,7 +42,7 @@ func (p *Pipeline) coreOf(
 
 // newestReconfigured returns the newest intact checkpoint of any configuration with these classes,
 // if the log lacks its beginning; nil if the log is whole and can be read again.
-func (p *Pipeline) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
+func (p *opener) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (p *Pipeline) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoi
 		p.log.Warn("the configuration has changed; reading the log from its beginning")
 		return nil, nil //nolint:nilnil // a fresh core
 	}
-	c, err := p.Checkpoints.Dir.LoadWhere(
+	c, err := p.dir.LoadWhere(
 		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, p.settings.Classes) },
 		func(damage error) { p.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
 	if err == nil && c == nil {
@@ -64,7 +64,7 @@ func (p *Pipeline) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoi
 // askToRecompute publishes the recompute event that the core waits for, unless this process has
 // published one that lies ahead. The log has it, so that all workers, and every replay, compute
 // the same from there on.
-func (p *Pipeline) askToRecompute(ctx context.Context, f *fold, from *ingest.Identity) error {
+func (p *opener) askToRecompute(ctx context.Context, f *fold, from *ingest.Identity) error {
 	if p.recompute.Load() > uint64(f.core.Position()) {
 		return nil
 	}

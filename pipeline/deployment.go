@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,10 +49,10 @@ func (p *Pipeline) lookAtStreams(ctx context.Context) {
 			p.lastEvents(ctx, stream, now.LastEvents)
 		}
 	}
-	p.deployed.mu.Lock()
-	defer p.deployed.mu.Unlock()
+	p.observed.deployed.mu.Lock()
+	defer p.observed.deployed.mu.Unlock()
 	if len(now.Streams) > 0 { // otherwise the broker is away, and the last answer stays
-		p.deployed.now = now
+		p.observed.deployed.now = now
 	}
 }
 
@@ -69,19 +70,32 @@ func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[
 	}
 }
 
-// deployment returns the run's deployment, for the page and the metrics.
-func (p *Pipeline) deployment() web.Deployment {
-	p.deployed.mu.Lock()
-	now := p.deployed.now
-	p.deployed.mu.Unlock()
-	now.Config, now.Lacks = p.Config.Digest(), p.audits.missing()
-	now.Scrub = p.scrubbed.result()
-	if p.reload != nil {
-		now.ReloadOK, now.Reloaded = p.reload.outcome()
+// observed is what a run has observed of its streams, for the page and the metrics. Any goroutine
+// may use it.
+type observed struct {
+	digest   string // of the configuration
+	group    *membership
+	folds    *folds
+	reload   *reloader
+	audits   audits
+	scrubbed scrubbing
+	refused  atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until known
+	deployed deployment
+}
+
+// deployment returns the run's deployment.
+func (o *observed) deployment() web.Deployment {
+	o.deployed.mu.Lock()
+	now := o.deployed.now
+	o.deployed.mu.Unlock()
+	now.Config, now.Lacks = o.digest, o.audits.missing()
+	now.Scrub = o.scrubbed.result()
+	if o.reload != nil {
+		now.ReloadOK, now.Reloaded = o.reload.outcome()
 	}
-	if p.group != nil {
-		now.Silent = !p.group.leads("metrics")
-		now.Group = p.group.status()
+	if o.group != nil {
+		now.Silent = !o.group.leads("metrics")
+		now.Group = o.group.status(len(o.folds.main.Load().outlets.shardsHere()))
 	}
 	return now
 }
@@ -107,9 +121,9 @@ func (d *deployment) silence(now time.Time) string {
 		age.Truncate(time.Minute), kind)
 }
 
-// status describes the group as seen by this worker.
-func (m *membership) status() *web.Group {
-	served := make([]bool, m.p.shards)
+// status describes the group as seen by this worker, which estimates this number of shards.
+func (m *membership) status(here int) *web.Group {
+	served := make([]bool, m.shards)
 	workers := m.member.Workers()
 	for _, w := range workers {
 		for _, shard := range w.Shards {
@@ -119,8 +133,7 @@ func (m *membership) status() *web.Group {
 		}
 	}
 	g := &web.Group{
-		Worker: m.member.Name(), Workers: len(workers), Shards: m.p.shards,
-		Here: len(m.p.main.Load().outlets.shardsHere()),
+		Worker: m.member.Name(), Workers: len(workers), Shards: m.shards, Here: here,
 	}
 	for _, s := range served {
 		if !s {

@@ -14,7 +14,6 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/internal/checkpoint"
 	"gqlstream/internal/request"
-	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 
@@ -61,64 +60,6 @@ func (f *fold) owned() []int {
 	return f.config.Owned
 }
 
-// openFold restores the core of a fold, and starts reading the log after it.
-func (p *Pipeline) openFold(ctx context.Context, f *fold, o Options) (err error) {
-	if f.steps, err = p.settings.Steps(); err != nil {
-		return err
-	}
-	if err = f.outlets.open(ctx, p.Broker.JS, p.writers, f.owned()); err != nil {
-		return err
-	}
-	if f.from, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader); err != nil {
-		return err
-	}
-	core, at, identity, err := p.restore(ctx, f, o.Same)
-	if f.core = core; err != nil {
-		return err
-	}
-	f.applied.Store(uint64(at.Position))
-	if err = p.skipMessages(ctx, f, o.Skip); err != nil {
-		return err
-	}
-	if core.Waits() {
-		if err = p.askToRecompute(ctx, f, identity); err != nil {
-			return err
-		}
-	}
-	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Kept: p.recorded, UntilLast: o.Drain,
-	}
-	if c.UntilLast {
-		if err := identity.Check(ctx, p.Broker.JS); err != nil {
-			return err // before anything is published for another log
-		}
-		if c.Until, err = publishEnd(ctx, p.Broker.JS, p.names.In.Log); err != nil {
-			return err
-		}
-		if c.Until == 1 {
-			p.log.Warn("the log was empty: nothing to estimate", "stream", p.names.In.Log,
-				"at", p.Broker.Where)
-		}
-	}
-	if f.source, err = OpenLog(ctx, p.Broker.JS, &p.settings, c); err == nil {
-		f.core.Limit(f.source.Limits())
-	}
-	return err
-}
-
-// skipMessages records that messages are skipped. Applied messages cannot be.
-func (p *Pipeline) skipMessages(ctx context.Context, f *fold, r ingest.Range) error {
-	switch {
-	case r == ingest.Range{}:
-		return nil
-	case r.First <= f.core.Position():
-		return config.Usagef("run: --skip %s: the checkpoint at position %d has applied it",
-			r, f.core.Position())
-	}
-	p.log.Warn("the messages are skipped from now on; the log records it", "positions", r)
-	return ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)
-}
-
 // close frees the fold's resources, once its loop has ended.
 func (f *fold) close() {
 	if f.core == nil {
@@ -135,8 +76,8 @@ func (f *fold) close() {
 // the main fold goes on, and another attempt starts a moment later.
 func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
 	defer close(f.done)
-	if p.main.Load() != f {
-		if err = p.openFold(ctx, f, Options{}); err == nil {
+	if p.folds.main.Load() != f {
+		if err = p.opener.open(ctx, f, new(Options)); err == nil {
 			for _, one := range f.outlets.each {
 				// other workers come first, until this fold replaces the main one
 				one.rank.Store(int32(p.group.copies))
@@ -147,7 +88,7 @@ func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
 	if err == nil {
 		err = p.loop(ctx, f)
 	}
-	main := p.main.Load()
+	main := p.folds.main.Load()
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -200,7 +141,7 @@ func (p *Pipeline) awaitMain(ctx context.Context, f *fold, b *event.Batch) error
 	if b.First > b.Last { // a step without messages is over once the next one begins
 		over++
 	}
-	for p.main.Load() != f && p.main.Load().applied.Load() < over {
+	for p.folds.main.Load() != f && p.folds.main.Load().applied.Load() < over {
 		f.waitsForMain.Store(true)
 		if err := request.Pause(ctx, catchUpLookEvery/4); err != nil {
 			return err
@@ -211,7 +152,7 @@ func (p *Pipeline) awaitMain(ctx context.Context, f *fold, b *event.Batch) error
 
 // process processes a step.
 func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) error {
-	main := p.main.Load() == f
+	main := p.folds.main.Load() == f
 	f.outlets.disown(func(shard int) {
 		f.core.Disown(shard)
 		p.log.Info("another worker has taken a shard over", "shard", shard)
@@ -265,7 +206,7 @@ func (p *Pipeline) save(
 	ctx context.Context, f *fold, b *event.Batch, must bool, step time.Duration,
 ) error {
 	k := p.Checkpoints
-	if next := p.nextFold.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
+	if next := p.folds.next.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
 		return nil // taking over shards needs the processors
 	}
 	if must || p.group != nil { // other workers of the group save at the same positions

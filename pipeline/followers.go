@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -17,11 +17,34 @@ import (
 // followers holds all followers of the output log in this process. Each has a goroutine and a
 // position of its own. Any goroutine may use them.
 type followers struct {
-	base   sinks.FollowConfig // the output log
-	failed chan error         // first final error of a follower; capacity 1
+	output sinks.FollowConfig
+	group  *membership
+	log    *slog.Logger
+	failed chan error // first final error of a follower; capacity 1
 
-	mu    sync.Mutex // guards the runners of the tasks
+	mu    sync.Mutex // guards the tasks and their runners
 	tasks []*task
+}
+
+// newFollowers returns the followers of a run, which has none yet.
+func newFollowers(b *base, reader sinks.ReaderConfig, folds *folds) *followers {
+	return &followers{
+		output: sinks.FollowConfig{
+			JS: b.Broker.JS, Reader: reader,
+			End: func() uint64 { return folds.main.Load().outlets.sequence() },
+		},
+		group:  b.group,
+		log:    b.log,
+		failed: make(chan error, 1),
+	}
+}
+
+// begin starts those of the tasks that belong to this worker.
+func (f *followers) begin(ctx context.Context, tasks []*task) error {
+	f.mu.Lock()
+	f.tasks = tasks
+	f.mu.Unlock()
+	return f.assign(ctx)
 }
 
 // task is the work of one follower. Every worker does it, or one worker of a group at a time.
@@ -44,14 +67,14 @@ type task struct {
 // assign starts the tasks that now belong to this worker, and ends those that belong to another. A
 // worker that takes a task over continues after the last durable position. It has one caller at a
 // time.
-func (f *followers) assign(ctx context.Context, group *membership) error {
+func (f *followers) assign(ctx context.Context) error {
 	for _, t := range f.tasks {
-		leads := !t.single || group.leads(t.Name)
+		leads := !t.single || f.group.leads(t.Name)
 		if t.begun && leads == t.leads {
 			continue
 		}
-		if t.begun = false; t.single && group != nil {
-			group.p.log.Info("a follower is assigned", "follower", t.Name, "here", leads)
+		if t.begun = false; t.single && f.group != nil {
+			f.log.Info("a follower is assigned", "follower", t.Name, "here", leads)
 		}
 		f.end(t)
 		if t.ready != nil {
@@ -68,9 +91,9 @@ func (f *followers) assign(ctx context.Context, group *membership) error {
 
 func (f *followers) start(ctx context.Context, t *task) {
 	c := t.FollowConfig
-	c.JS, c.Reader = f.base.JS, f.base.Reader
+	c.JS, c.Reader = f.output.JS, f.output.Reader
 	if c.Reader.Alerts = t.Reader.Alerts; !c.Reader.Alerts {
-		c.End = f.base.End
+		c.End = f.output.End
 	}
 	runner, done := sinks.NewRunner(c), make(chan struct{})
 	ctx, t.stop = context.WithCancel(ctx)
@@ -100,6 +123,16 @@ func (f *followers) end(t *task) {
 	}
 }
 
+// close ends all tasks in parallel.
+func (f *followers) close() error {
+	var all sync.WaitGroup
+	for _, t := range f.tasks {
+		all.Go(func() { f.end(t) })
+	}
+	all.Wait()
+	return nil
+}
+
 func (f *followers) watch(ctx context.Context) error {
 	select {
 	case err := <-f.failed:
@@ -127,6 +160,19 @@ func (t *task) needs() bool { return t.leads && !t.Reader.Alerts }
 // slowest returns the follower with the lowest durable position in the output log.
 func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(f.running((*task).needs))
+}
+
+// slowestOfGroup returns the follower with the lowest position in the output log, on any worker of
+// the group.
+func (f *followers) slowestOfGroup() (name string, taken uint64) {
+	name, taken = f.slowest()
+	if f.group == nil {
+		return name, taken
+	}
+	if other, at := f.group.member.Slowest(); other != "" && (name == "" || at < taken) {
+		return other, at
+	}
+	return name, taken
 }
 
 func (f *followers) states() (states []request.State) {
@@ -160,10 +206,10 @@ func (f *followers) catchUp(
 	return nil
 }
 
-// listFollowers lists the followers of this worker, or of another one of its group.
-func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
-	out := p.settings.Output
-	add := func(t task) { p.followers.tasks = append(p.followers.tasks, &t) }
+// listTasks lists the followers of this worker, or of another one of its group.
+func (p *Pipeline) listTasks(o *Options) (tasks []*task) {
+	out, from := p.settings.Output, p.folds.main.Load().from
+	add := func(t task) { tasks = append(tasks, &t) }
 	file := func(name string, reader sinks.ReaderConfig, open openFollower) {
 		if o.Drain {
 			open = once(open)
@@ -173,10 +219,10 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 			FollowConfig: sinks.FollowConfig{Name: name, Open: open, Reader: reader},
 		})
 	}
-	add(p.pageTask())
+	add(p.pageTask(from))
 	add(task{FollowConfig: sinks.FollowConfig{
 		Name:   "alerts page",
-		Open:   takeBehind(alertsAt, p.alerting.report),
+		Open:   takeBehind(p.alerting.begin, p.alerting.report),
 		Reader: sinks.ReaderConfig{Alerts: true},
 	}})
 	add(task{
@@ -197,7 +243,7 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	if out.File == "-" {
 		add(task{FollowConfig: sinks.FollowConfig{
 			Name: "stdout",
-			Open: takeBehind(p.beginAt, printer(o.Out)),
+			Open: takeBehind(from, printer(o.Out)),
 		}})
 	} else if out.File != "" {
 		file("file", sinks.ReaderConfig{}, p.linesOf(out.File))
@@ -217,17 +263,9 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 			})
 	}
 	for name, take := range o.Follow {
-		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(p.beginAt, take)}})
+		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(from, take)}})
 	}
-}
-
-// stateStore returns the storage for the state and position of alerts or roll-ups: a file in
-// the state directory, or for a worker of a group the store, where another worker finds it.
-func (p *Pipeline) stateStore(follower, file string) sinks.StateStore {
-	if p.group != nil {
-		return p.group.store.StateStore(follower)
-	}
-	return sinks.FileStore(filepath.Join(p.settings.State, file))
+	return tasks
 }
 
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)

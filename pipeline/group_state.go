@@ -39,14 +39,14 @@ const fetchMax = 5 * time.Second
 
 // fetchShards adds to a checkpoint the shards of other workers at its position, as far as they are
 // stored.
-func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
-	if p.group == nil {
+func (m *membership) fetchShards(c *checkpoint.Checkpoint) {
+	if m == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchMax)
 	defer cancel()
-	if err := p.group.complete(ctx, c, allShards(p.shards)); err != nil {
-		p.log.Debug("some shards of other workers are not there yet", "reason", err)
+	if err := m.complete(ctx, c, allShards(m.shards)); err != nil {
+		m.log.Debug("some shards of other workers are not there yet", "reason", err)
 	}
 }
 

@@ -68,12 +68,12 @@ func TestADrainDoesNotWaitForASlowerWorker(t *testing.T) {
 				t.Fatal("waited a minute for the drained worker to hear of the other one")
 			}
 		}
-		_ = p.group.regroup(nil) // gives up
-		if done := p.group.regroup(nil); done != (len(step.want) == 0) ||
-			!slices.Equal(p.main.Load().outlets.shardsHere(), step.want) {
+		_ = p.regroup(nil) // gives up
+		if done := p.regroup(nil); done != (len(step.want) == 0) ||
+			!slices.Equal(p.folds.main.Load().outlets.shardsHere(), step.want) {
 			t.Errorf(
 				"while the other one estimates %v (drained %t), %v are kept, want %v; done %t",
-				step.shards, step.drains, p.main.Load().outlets.shardsHere(), step.want, done,
+				step.shards, step.drains, p.folds.main.Load().outlets.shardsHere(), step.want, done,
 			)
 		}
 	}
@@ -125,7 +125,7 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
 		places := m.member.Places(2, 1)
 		dead = places[1-shardsOf].Order == 0
-		m.prepare(begin, places)
+		p.prepare(begin, places)
 	}
 	renew := entryOf(t, js, bucket, "other")
 	if err := other.Leave(); err != nil {
@@ -136,18 +136,18 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		"other to be there again",
 		func() bool { return m.member.Places(2, 1)[1-shardsOf].Order < 0 },
 	)
-	if prepare(); p.nextFold.Load() != nil && !dead {
+	if prepare(); p.folds.next.Load() != nil && !dead {
 		t.Fatal("something is prepared, although nobody is dead")
 	}
 	for _, what := range []string{"a death", "another death"} {
 		wait(what, func() bool { prepare(); return dead })
-		next := p.nextFold.Load()
+		next := p.folds.next.Load()
 		if next == nil || len(next.config.Owned) != 2 {
 			t.Fatalf("%s: %+v is prepared", what, next)
 		}
 		if what == "another death" {
 			next.opened.Store(true)
-			if prepare(); p.main.Load() != next || p.nextFold.Load() != nil {
+			if prepare(); p.folds.main.Load() != next || p.folds.next.Load() != nil {
 				t.Error(
 					"what is prepared, and has caught up, does not take the place of the main fold",
 				)
@@ -156,7 +156,7 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 		}
 		renew()
 		wait("other to be there again", func() bool { prepare(); return !dead })
-		if p.nextFold.Load() != nil {
+		if p.folds.next.Load() != nil {
 			t.Error("what is prepared is not given up")
 		}
 	}
@@ -185,18 +185,18 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	p.shards = 3
 	next := newFold(p.Config, p.shards, []int{0, 1})
 	next.stop = func() { t.Error("what is prepared is given up") }
-	p.nextFold.Store(next)
-	if m.prepare(nil, make([]group.Place, 3)); p.nextFold.Load() != next {
+	p.folds.next.Store(next)
+	if p.prepare(nil, make([]group.Place, 3)); p.folds.next.Load() != next {
 		t.Fatal("what is prepared is another fold")
 	}
 	next.opened.Store(true)
-	if m.prepare(nil, make([]group.Place, 3)); p.main.Load() != next {
+	if p.prepare(nil, make([]group.Place, 3)); p.folds.main.Load() != next {
 		t.Fatal("what brings one of two shards does not take the place of the main fold")
 	}
 	next.outlets.each = []*outlet{{shard: 0}, {shard: 1}}
-	if m.prepare(func(*fold) {}, make([]group.Place, 3)); p.nextFold.Load() == nil ||
-		!slices.Equal(p.nextFold.Load().config.Owned, []int{0, 1, 2}) {
-		t.Fatalf("the rest is not prepared: %+v", p.nextFold.Load())
+	if p.prepare(func(*fold) {}, make([]group.Place, 3)); p.folds.next.Load() == nil ||
+		!slices.Equal(p.folds.next.Load().config.Owned, []int{0, 1, 2}) {
+		t.Fatalf("the rest is not prepared: %+v", p.folds.next.Load())
 	}
 }
 
@@ -206,7 +206,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := foldOf(&membership{}, 0)
-		main, next := p.main.Load(), newFold(p.Config, p.shards, []int{0, 1})
+		main, next := p.folds.main.Load(), newFold(p.Config, p.shards, []int{0, 1})
 		main.applied.Store(10)
 		for _, step := range []struct {
 			batch event.Batch
@@ -214,7 +214,7 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 		}{
 			{event.Batch{First: 11, Last: 12}, func() { main.applied.Store(12) }},
 			{event.Batch{First: 13, Last: 12}, func() { main.applied.Store(14) }},
-			{event.Batch{First: 15, Last: 15}, func() { p.main.Store(next) }},
+			{event.Batch{First: 15, Last: 15}, func() { p.folds.main.Store(next) }},
 		} {
 			over := make(chan error, 1)
 			go func() { over <- p.awaitMain(t.Context(), next, &step.batch) }()
@@ -243,14 +243,14 @@ func TestAWorkerWithoutMemoryReportsThatItEstimatesNothing(t *testing.T) {
 	p := foldOf(m, 0, 1)
 	p.Page = new(web.Server)
 	says := func() (shards []int) {
-		m.sayPresence()
+		p.sayPresence()
 		member.Say(func(own *group.Presence) { shards = own.Shards })
 		return shards
 	}
 	if got := says(); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("with a fold that runs it says %v, want [0 1]", got)
 	}
-	m.end(p.main.Load())
+	p.folds.main.Load().end()
 	if got := says(); len(got) > 0 {
 		t.Errorf("with a fold that has ended it says %v, want nothing", got)
 	}
@@ -258,15 +258,15 @@ func TestAWorkerWithoutMemoryReportsThatItEstimatesNothing(t *testing.T) {
 
 // foldOf returns the pipeline of a worker that estimates some of two shards.
 func foldOf(m *membership, shards ...int) *Pipeline {
-	p := &Pipeline{group: m, log: slog.New(slog.DiscardHandler), shards: 2}
-	m.p = p
+	p := unopened(slog.DiscardHandler)
+	p.group, p.shards, p.followers = m, 2, &followers{group: m}
 	main := newFold(p.Config, p.shards, shards)
 	for _, shard := range shards {
 		main.outlets.each = append(main.outlets.each, &outlet{shard: shard})
 	}
 	main.source = new(ingest.JetStreamSource)
 	main.stop = func() { close(main.done) }
-	p.main.Store(main)
+	p.folds.main.Store(main)
 	return p
 }
 

@@ -42,6 +42,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
+	o.reload = reload
 	// whether the broker at this address has ever answered
 	for answered := false; ; answered = true {
 		var p *Pipeline
@@ -66,7 +67,6 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		}
 		settings = reload.settings
 		reload.fresh = false
-		p.reload = reload
 		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil &&
@@ -161,17 +161,17 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		own, f.stop = context.WithCancel(running)
 		watch(func(context.Context) error { return p.runFold(own, f) })
 	}
-	begin(p.main.Load())
+	begin(p.folds.main.Load())
 	watch(p.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
-			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.processMark)
+			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.folds.processMark)
 			return nil
 		})
-		watch(func(ctx context.Context) error { return p.group.watch(ctx, begin) })
+		watch(func(ctx context.Context) error { return p.watchGroup(ctx, begin) })
 		watch(func(ctx context.Context) error {
 			return repeat(ctx, assignEvery, func() error {
-				if err := p.followers.assign(context.WithoutCancel(ctx), p.group); err != nil {
+				if err := p.followers.assign(context.WithoutCancel(ctx)); err != nil {
 					p.log.Warn("a follower cannot begin yet, and is tried again", "error", err)
 				}
 				return nil
@@ -196,7 +196,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 // taken.
 func (p *Pipeline) watchHeld(ctx context.Context) error {
 	return repeat(ctx, heldLookEvery, func() error {
-		for _, f := range p.folds() {
+		for _, f := range p.folds.opened() {
 			for _, one := range f.outlets.live() {
 				one.mu.Lock()
 				err := one.flush(ctx)
@@ -208,33 +208,6 @@ func (p *Pipeline) watchHeld(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// processMark processes a mark.
-func (p *Pipeline) processMark(m sinks.Mark) {
-	for _, f := range p.folds() {
-		f.outlets.processMark(m)
-	}
-}
-
-// folds returns the main fold, and the next one if there is one.
-func (p *Pipeline) folds() []*fold {
-	folds := []*fold{p.main.Load()}
-	if next := p.nextFold.Load(); next != nil && next.opened.Load() {
-		folds = append(folds, next)
-	}
-	return folds
-}
-
-func (p *Pipeline) closeFolds() error {
-	if main := p.main.Load(); main != nil {
-		main.outlets.close(p.log)
-		main.close()
-	}
-	if next := p.nextFold.Load(); next != nil {
-		next.close()
-	}
-	return nil
 }
 
 // How often to check whether the embedded server can write, to compare the output log with the
@@ -249,8 +222,8 @@ const (
 func (p *Pipeline) watchOutput(ctx context.Context) error {
 	var audited time.Time
 	return repeat(ctx, outputAuditEvery, func() error {
-		if err := p.main.Load().outlets.audit(ctx); err != nil ||
-			time.Since(audited) < p.audits.every {
+		if err := p.folds.main.Load().outlets.audit(ctx); err != nil ||
+			time.Since(audited) < p.observed.audits.every {
 			return err
 		}
 		audited = time.Now()
@@ -264,8 +237,8 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 		switch reason := p.Broker.Embedded.WriteError(); {
 		case reason == "":
 			return nil
-		case p.full.Load() == nil:
-			p.full.Store(
+		case p.conditions.full.Load() == nil:
+			p.conditions.full.Store(
 				&request.State{
 					Name:      p.names.In.Log,
 					Condition: request.Holding,

@@ -172,7 +172,7 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.audits.every = time.Millisecond
+	p.observed.audits.every = time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)

@@ -11,64 +11,64 @@ import (
 	"gqlstream/sinks"
 )
 
-// lostReached returns an error if the file reached is damaged, or if the state directory has
+// lost returns an error if the file reached is damaged, or if the state directory has
 // checkpoints without it: every run creates it before its first checkpoint.
-func (p *Pipeline) lostReached() error {
+func (r *reached) lost(state string) error {
 	what := "is damaged"
-	switch dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(p.settings.State)); {
-	case p.reached.damaged():
-	case p.reached.empty() && len(dir.Manifests()) > 0:
+	switch dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state)); {
+	case r.damaged():
+	case r.empty() && len(dir.Manifests()) > 0:
 		what = "is missing or empty"
 	default:
 		return nil
 	}
 	return fmt.Errorf("%s %s: the end of the log is compared with checkpoints, marks and outputs"+
 		" only. Make sure that the broker has not lost the newest events; the next event writes"+
-		" the file again", p.reached.path, what)
+		" the file again", r.path, what)
 }
 
 // reportLostPositions warns of the lost states of followers.
-func (p *Pipeline) reportLostPositions(ctx context.Context) {
-	for _, lost := range p.lostPositions(ctx) {
-		p.log.Warn(lost.Error())
+func (b *base) reportLostPositions(ctx context.Context) {
+	for _, lost := range b.lostPositions(ctx) {
+		b.log.Warn(lost.Error())
 	}
 }
 
 // lostPositions returns an error for each follower whose state is missing although the output
 // log has records of this log, and for a damaged history. A damaged state of alerts ends the
 // run. Both followers write their state before the first record.
-func (p *Pipeline) lostPositions(ctx context.Context) (lost []error) {
-	alerts := p.stateStore("alerts", "alerting.json")
-	history := p.stateStore("history", "history.json")
+func (b *base) lostPositions(ctx context.Context) (lost []error) {
+	alerts := b.alertsState
+	history := b.historyState
 	if damage := sinks.VerifyState(ctx, history); damage != nil {
-		lost = append(lost, fmt.Errorf("%w. %s", damage, p.historyAgain()))
+		lost = append(lost, fmt.Errorf("%w. %s", damage, b.historyAgain()))
 	}
-	if !p.hasPublished(ctx) {
+	if !b.hasPublished(ctx) {
 		return lost
 	}
 	if missing(ctx, alerts) {
 		lost = append(lost, fmt.Errorf("%s is missing, although %s has records: alerts begin"+
 			" again, and those that were firing do not end. To continue them, stop the run and"+
-			" restore the file from a backup", alerts, p.names.Out.Estimates))
+			" restore the file from a backup", alerts, b.names.Out.Estimates))
 	}
 	if missing(ctx, history) {
 		lost = append(lost, fmt.Errorf("%s is missing, although %s has records. %s",
-			history, p.names.Out.Estimates, p.historyAgain()))
+			history, b.names.Out.Estimates, b.historyAgain()))
 	}
 	return lost
 }
 
-func (p *Pipeline) historyAgain() string {
+func (b *base) historyAgain() string {
 	return fmt.Sprintf("The history is made again from %s: hours and days that are unfinished lack"+
 		" what is no longer there. To keep them, stop the run and restore the file from a backup",
-		p.names.Out.Estimates)
+		b.names.Out.Estimates)
 }
 
 // hasPublished reports whether the output log has records of this log.
-func (p *Pipeline) hasPublished(ctx context.Context) bool {
-	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out) // the writers report what is wrong
+func (b *base) hasPublished(ctx context.Context) bool {
+	marks, _ := sinks.Marks(ctx, b.Broker.JS, b.names.Out) // the writers report what is wrong
 	for _, m := range marks {
-		if m.Log == p.logID && m.Position > 0 {
+		if m.Log == b.logID && m.Position > 0 {
 			return true
 		}
 	}
@@ -83,20 +83,20 @@ func missing(ctx context.Context, s sinks.StateStore) bool {
 // missingPositions returns an error for each missing position file of a state directory and its
 // outputs. A worker of a group has neither the state of alerts nor that of the history in its
 // directory, so only one of the two that is missing counts.
-func (p *Pipeline) missingPositions(ctx context.Context) (lost []error) {
+func (r *records) missingPositions(ctx context.Context) (lost []error) {
 	report := func(format string, args ...any) { lost = append(lost, fmt.Errorf(format, args...)) }
-	if err := p.lostReached(); err != nil {
+	if err := r.in.reached.lost(r.state); err != nil {
 		lost = append(lost, err)
 	}
-	alerts := p.stateStore("alerts", "alerting.json")
-	history := p.stateStore("history", "history.json")
+	alerts := r.alertsState
+	history := r.historyState
 	switch noAlerts, noHistory := missing(ctx, alerts), missing(ctx, history); {
 	case noAlerts && !noHistory:
 		report("%s is missing: it has the state of alerts", alerts)
 	case noHistory && !noAlerts:
 		report("%s is missing: it has the unfinished roll-ups", history)
 	}
-	return append(lost, missingOutputPositions(p.settings.Output)...)
+	return append(lost, missingOutputPositions(r.outputs)...)
 }
 
 // missingOutputPositions returns an error for each output file or directory without its position.

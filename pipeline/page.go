@@ -22,32 +22,55 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/request"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
-// openPage starts to answer on NATS and, unless they are turned off, page, API and metrics.
-func (p *Pipeline) openPage(freePort bool) error {
-	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
+// openPage starts page, API and metrics, unless they are turned off. It returns also the
+// configured address, if another program has it and the page has another one.
+func openPage(
+	b *base, out *output, states func() []request.State, deployment func() web.Deployment,
+	freePort bool,
+) (page *web.Server, taken string, err error) {
+	conf := pageConfig(b, out)
+	conf.Sinks, conf.Deployment = states, deployment
+	page, err = web.New(conf)
+	if errors.Is(err, syscall.EADDRINUSE) && freePort {
+		taken = conf.Listen
+		host, _, _ := net.SplitHostPort(conf.Listen)
+		conf.Listen = net.JoinHostPort(host, "0")
+		page, err = web.New(conf)
+	}
+	if errors.As(err,
+		// do not wrap it: a network error would count as a broker that may come back
+		new(*net.OpError)) {
+		return nil, "", fmt.Errorf(
+			"%v; choose another address with --http, or --http off for no page",
+			err) //nolint:errorlint // see above
+	}
+	return page, taken, err
+}
+
+// pageConfig returns the settings of the page, and the functions that answer its questions.
+func pageConfig(b *base, out *output) web.Config {
 	conf := web.Config{
-		HTTP:     p.settings.HTTP,
-		Pipeline: p.settings.Pipeline, Version: p.version,
-		Classes: p.settings.Classes,
-		Logger:  p.log,
+		HTTP:     b.settings.HTTP,
+		Pipeline: b.settings.Pipeline, Version: b.version,
+		Classes: b.settings.Classes,
+		Logger:  b.log,
 		Questions: web.Questions{
-			Records:    p.history.Read,
-			Rollups:    p.rollups.Read,
-			Explain:    p.Explain,
-			Quarantine: p.newestRefusals,
+			Records:    out.history.Read,
+			Rollups:    out.rollups.Read,
+			Explain:    b.Explain,
+			Quarantine: b.newestRefusals,
 		},
-		Sinks:      p.states,
-		Deployment: p.deployment,
-		Display:    p.settings.Display,
-		State:      p.settings.State,
-		NATS:       p.serverForCommands(),
-		Quiet:      p.Config.Emit.AtLeastEvery,
+		Display: b.settings.Display,
+		State:   b.settings.State,
+		NATS:    b.serverForCommands(),
+		Quiet:   b.Config.Emit.AtLeastEvery,
 	}
 	for kind := range event.Kind(event.Kinds) {
 		conf.Kinds = append(conf.Kinds, kind.String())
@@ -58,58 +81,41 @@ func (p *Pipeline) openPage(freePort bool) error {
 	conf.InForce = func(
 		ctx context.Context, community, method string, at time.Time,
 	) (quant.Estimate, bool, error) {
-		return p.history.InForce(ctx, community, method, 0, at)
+		return out.history.InForce(ctx, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
-		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin, p.fetchShards,
-			q)
+		return ask.OfState(b.settings.State, b.settings.Classes, b.Config.MembersMin,
+			b.group.fetchShards, q)
 	}
-	if p.settings.HTTP.Answers {
-		conf.Publish = p.publishAnswers
+	if b.settings.HTTP.Answers {
+		conf.Publish = b.publishAnswers
 	}
-	if p.settings.HTTP.Silences {
-		conf.Note = p.publishNote
+	if b.settings.HTTP.Silences {
+		conf.Note = b.publishNote
 	}
-	page, err := web.New(conf)
-	if errors.Is(err, syscall.EADDRINUSE) && freePort {
-		p.Taken = conf.Listen
-		host, _, _ := net.SplitHostPort(conf.Listen)
-		conf.Listen = net.JoinHostPort(host, "0")
-		page, err = web.New(conf)
-	}
-	if errors.As(err,
-		// do not wrap it: a network error would count as a broker that may come back
-		new(*net.OpError)) {
-		return fmt.Errorf("%v; choose another address with --http, or --http off for no page",
-			err) //nolint:errorlint // see above
-	}
-	if err != nil {
-		return err
-	}
-	p.Page = page
-	return p.answerQuestions(page)
+	return conf
 }
 
 // answerQuestions starts to answer on NATS.
-func (p *Pipeline) answerQuestions(page *web.Server) error {
-	nc, own, err := config.ConnectToAnswer(p.settings, p.Broker.NC, p.log)
+func answerQuestions(b *base, page *web.Server, opened *closers) error {
+	nc, own, err := config.ConnectToAnswer(b.settings, b.Broker.NC, b.log)
 	if err != nil {
 		return err
 	}
 	if own {
-		p.closers = append(p.closers, func() error { nc.Close(); return nil })
+		opened.add(func() error { nc.Close(); return nil })
 	}
-	stop, err := page.AnswerOn(nc, p.names.Out.Queries(), p.settings.NATS.Answers.Inboxes...)
+	stop, err := page.AnswerOn(nc, b.names.Out.Queries(), b.settings.NATS.Answers.Inboxes...)
 	if err != nil {
 		return err
 	}
-	p.closers = append(p.closers, stop)
+	opened.add(stop)
 	return nil
 }
 
 // serverForCommands is the server address in commands that the page shows, without secrets; empty
 // if the server is inside this process and has no port.
-func (p *Pipeline) serverForCommands() string {
+func (p *plan) serverForCommands() string {
 	if nats := p.settings.NATS; nats.URL == "" && nats.Listen != "" {
 		return "nats://" + nats.Listen
 	}
@@ -118,14 +124,14 @@ func (p *Pipeline) serverForCommands() string {
 
 // pageTask fills the page and lets it follow the output log. It runs beside the loop: reading what
 // was published before may take seconds after servers died.
-func (p *Pipeline) pageTask() task {
-	open, filled := takeBehind(p.beginAt, p.showEstimates), false
+func (p *Pipeline) pageTask(from sinks.Cursor) task {
+	open, filled := takeBehind(from, p.showEstimates), false
 	return task{
 		FollowConfig: sinks.FollowConfig{
 			Name: "page",
 			Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 				if !filled {
-					if err := p.fillPage(ctx); err != nil {
+					if err := p.fillPage(ctx, from); err != nil {
 						return nil, sinks.Cursor{}, err
 					}
 					filled = true
@@ -136,10 +142,10 @@ func (p *Pipeline) pageTask() task {
 	}
 }
 
-// fillPage shows earlier records on the page that it will not get again.
-func (p *Pipeline) fillPage(ctx context.Context) error {
-	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
-	latest, err := p.history.Latest(ctx, p.beginAt.Position)
+// fillPage shows the records before a cursor on the page, which will not get them again.
+func (p *Pipeline) fillPage(ctx context.Context, from sinks.Cursor) error {
+	awaitBucket(ctx, p.Broker.JS, p.names.Out, from.Sequence)
+	latest, err := p.history.Latest(ctx, from.Position)
 	if err != nil {
 		return err
 	}
@@ -195,19 +201,16 @@ func (p *Pipeline) showEstimates(_ context.Context, e *sinks.Stored) error {
 }
 
 // Explain answers a question of the page from the checkpoints and the log, beside the loop, with a
-// graph of its own. It names vertices only if there is no privacy floor. Any goroutine may call it.
-func (p *Pipeline) Explain(
-	ctx context.Context,
-	asked web.ExplainQuery,
+// graph of its own, and passes its progress to report. It names vertices only if there is no
+// privacy floor. Any goroutine may call it.
+func (b *base) Explain(
+	ctx context.Context, asked web.ExplainQuery, report func(text string),
 ) (*quant.Explanation, error) {
 	e := Explainer{
-		Config: p.Config, Settings: &p.settings, JS: p.Broker.JS, Floor: p.Config.MembersMin,
-		Report: func(format string, args ...any) {
-			p.Page.Explaining(fmt.Sprintf(format, args...))
-		},
-		Every: 500 * time.Millisecond, // the page asks once a second
+		Config: b.Config, Settings: &b.settings, JS: b.Broker.JS, Floor: b.Config.MembersMin,
+		Report: func(format string, args ...any) { report(fmt.Sprintf(format, args...)) },
+		Every:  500 * time.Millisecond, // the page asks once a second
 	}
-	defer p.Page.Explaining("")
 	if e.Floor <= 1 {
 		e.Named = 5
 	}
@@ -232,12 +235,12 @@ const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
 // empty, newest first.
-func (p *Pipeline) newestRefusals(
+func (b *base) newestRefusals(
 	ctx context.Context,
 	reason string,
 	limit int,
 ) (list []web.QuarantineEntry, err error) {
-	quarantine, err := ingest.OpenQuarantine(ctx, p.Broker.JS, p.names.In)
+	quarantine, err := ingest.OpenQuarantine(ctx, b.Broker.JS, b.names.In)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +251,7 @@ func (p *Pipeline) newestRefusals(
 	}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 		shown := web.QuarantineEntry{QuarantineEntry: e}
-		if p.Config.MembersMin > 1 { // both contain personal data
+		if b.Config.MembersMin > 1 { // both contain personal data
 			shown.Detail = "the original is hidden, because a privacy floor applies"
 		} else if utf8.Valid(e.Original) {
 			shown.Original = strings.ToValidUTF8(

@@ -31,9 +31,9 @@ func (s *sayings) String() string {
 func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
-		p := &Pipeline{log: slog.New(slog.NewTextHandler(&said, nil))}
+		p := unopened(slog.NewTextHandler(&said, nil))
 		main := newFold(p.Config, p.shards, nil)
-		p.main.Store(main)
+		p.folds.main.Store(main)
 		var due time.Time
 		main.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
 		look := func(seconds int) (lines int) {

@@ -20,7 +20,7 @@ func TestOldDataIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.audits.every, p.settings.Log.Keep = time.Millisecond, "1"
+	p.observed.audits.every, p.settings.Log.Keep = time.Millisecond, "1"
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)

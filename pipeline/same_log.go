@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
@@ -24,14 +25,37 @@ type recordedPlace struct {
 	log string // name of the log at that time
 }
 
+// records are the files and streams in which a pipeline records places of its input log.
+type records struct {
+	in      *input
+	state   string // directory
+	outputs config.Output
+	// state and position of alerts and of roll-ups: a file in the state directory, or for a worker
+	// of a group an object in its store, where another worker finds it
+	alertsState, historyState sinks.StateStore
+}
+
+func newRecords(in *input, settings *config.Settings, group *membership) records {
+	r := records{
+		in: in, state: settings.State, outputs: settings.Output,
+		alertsState:  sinks.FileStore(filepath.Join(settings.State, "alerting.json")),
+		historyState: sinks.FileStore(filepath.Join(settings.State, "history.json")),
+	}
+	if group != nil {
+		r.alertsState = group.store.StateStore("alerts")
+		r.historyState = group.store.StateStore("history")
+	}
+	return r
+}
+
 // checkLogIsThere refuses to create a log if the state directory knows one: an empty broker would
 // give new events the positions of the lost ones.
-func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
-	_, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+func (in *input) checkLogIsThere(ctx context.Context, state string, accept bool) error {
+	_, err := in.Broker.JS.Stream(ctx, in.names.In.Log)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil //nolint:nilerr // EnsureStreams reports what is wrong
 	}
-	places := p.statePlaces()
+	places := in.statePlaces(state)
 	if len(places) == 0 || accept {
 		return nil
 	}
@@ -41,20 +65,20 @@ func (p *Pipeline) checkLogIsThere(ctx context.Context, accept bool) error {
 			" restore a backup of the log (gqlstream restore, or nats stream restore), or begin "+
 			"an empty"+
 			" one with run --accept-log",
-		p.names.In.Log, newest.KeptBy, p.settings.State, newest.Position,
+		in.names.In.Log, newest.KeptBy, state, newest.Position,
 	)
 }
 
 // statePlaces returns the places recorded in the state directory, newest first.
-func (p *Pipeline) statePlaces() (places []recordedPlace) {
-	if at, ok := p.reached.read(); ok {
-		at.Stream = p.names.In.Log
+func (in *input) statePlaces(state string) (places []recordedPlace) {
+	if at, ok := in.reached.read(); ok {
+		at.Stream = in.names.In.Log
 		places = append(places, at)
 	}
-	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(p.settings.State))
+	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
 	for _, m := range dir.Manifests() {
 		_, id := ResumeOf(m)
-		id.Stream = p.names.In.Log
+		id.Stream = in.names.In.Log
 		places = append(places, recordedPlace{
 			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)},
 			m.Stream.Log,
@@ -66,11 +90,11 @@ func (p *Pipeline) statePlaces() (places []recordedPlace) {
 }
 
 // outputPlaces returns the places that the output log and the followers have recorded of a log.
-func (p *Pipeline) outputPlaces(ctx context.Context) (places []recordedPlace) {
+func (r *records) outputPlaces(ctx context.Context, logID string) (places []recordedPlace) {
 	add := func(log string, position uint64, digest, keptBy string) {
-		if log == p.logID && position > 0 {
+		if log == logID && position > 0 {
 			id := ingest.Identity{
-				Stream:   p.names.In.Log,
+				Stream:   r.in.names.In.Log,
 				Position: event.Position(position),
 				Digest:   ingest.ParseDigest(digest),
 			}
@@ -78,16 +102,22 @@ func (p *Pipeline) outputPlaces(ctx context.Context) (places []recordedPlace) {
 		}
 	}
 	// otherwise the writers report what is wrong
-	marks, _ := sinks.Marks(ctx, p.Broker.JS, p.names.Out)
+	marks, _ := sinks.Marks(ctx, r.in.Broker.JS, r.in.names.Out)
 	for _, m := range marks {
 		add(m.Log, m.Position, m.Digest, fmt.Sprintf("the newest mark of shard %d in %s",
-			m.Shard, p.names.Out.Estimates))
+			m.Shard, r.in.names.Out.Estimates))
 	}
-	for _, s := range p.positionShelves() {
+	for _, s := range r.positionShelves() {
 		log, at := sinks.StatePlace(ctx, s)
 		add(log, at.Position, at.Digest, s.String())
 	}
 	return places
+}
+
+// places returns the places that the state directory, the output log and the followers have
+// recorded of a log.
+func (r *records) places(ctx context.Context, logID string) []recordedPlace {
+	return append(r.in.statePlaces(r.state), r.outputPlaces(ctx, logID)...)
 }
 
 // Kept returns every place of the log recorded by a run with these settings, and the damaged or
@@ -97,32 +127,31 @@ func Kept(
 	b *broker.Broker,
 	settings config.Settings,
 ) (places []ingest.Place, damaged []error, err error) {
-	p := &Pipeline{settings: settings, Broker: b}
-	if p.names.In, p.names.Out, err = settings.Names(); err != nil {
-		return nil, nil, err
-	}
-	stream, err := b.JS.Stream(ctx, p.names.In.Log)
+	names, err := namesOf(&settings)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.logID, p.reached.path = broker.LogName(stream), reachedIn(settings.State)
-	for _, at := range append(p.statePlaces(), p.outputPlaces(ctx)...) {
+	stream, err := b.JS.Stream(ctx, names.In.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &input{Broker: b, names: names, reached: &reached{path: reachedIn(settings.State)}}
+	r := newRecords(in, &settings, nil)
+	for _, at := range r.places(ctx, broker.LogName(stream)) {
 		places = append(places, at.Place)
 	}
-	for _, s := range p.positionShelves() {
+	for _, s := range r.positionShelves() {
 		if err := sinks.VerifyState(ctx, s); err != nil {
 			damaged = append(damaged, err)
 		}
 	}
-	return places, append(damaged, p.missingPositions(ctx)...), nil
+	return places, append(damaged, r.missingPositions(ctx)...), nil
 }
 
 // positionShelves lists the storage of the positions of followers.
-func (p *Pipeline) positionShelves() (list []sinks.StateStore) {
-	list = []sinks.StateStore{
-		p.stateStore("alerts", "alerting.json"), p.stateStore("history", "history.json"),
-	}
-	out := p.settings.Output
+func (r *records) positionShelves() []sinks.StateStore {
+	list := []sinks.StateStore{r.alertsState, r.historyState}
+	out := r.outputs
 	for _, file := range []string{out.File, out.Alerts} {
 		if file != "" && file != "-" {
 			list = append(list, sinks.FileStore(sinks.PositionFile(file)))
@@ -136,85 +165,97 @@ func (p *Pipeline) positionShelves() (list []sinks.StateStore) {
 
 // agreeOnLog names the log, and compares it with all recorded places. It refuses a log that is not
 // the one read before, unless the operator accepts it.
-func (p *Pipeline) agreeOnLog(ctx context.Context, accept bool) error {
-	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+func agreeOnLog(
+	ctx context.Context, plan *plan, in *input, dir *checkpoint.Dir, group *membership, accept bool,
+) (*base, error) {
+	b := &base{
+		plan: plan, input: in, dir: dir, group: group,
+		records: newRecords(in, &plan.settings, group),
+	}
+	name, err := in.nameLog(ctx, b.state)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	places := p.statePlaces()
-	// an earlier release, or another tool, created it
-	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] == "" {
-		name := broker.LogName(stream)
-		if len(places) > 0 && places[0].log != "" &&
-			ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{places[0].Place}) == nil {
-			name = places[0].log // it is a copy of that log
-		}
-		if err := ingest.NameLog(ctx, p.Broker.JS, p.names.In.Log, name); err != nil {
-			return err
-		}
-		p.logID = name
-	} else {
-		p.logID = broker.LogName(stream)
-	}
-	places = append(places, p.outputPlaces(ctx)...)
+	b.logID = name
+	places := b.places(ctx, name)
 	for _, at := range places {
-		p.recorded = append(p.recorded, at.Place)
+		b.recorded = append(b.recorded, at.Place)
 	}
-	err = ingest.CheckPlaces(ctx, p.Broker.JS, p.recorded)
-	switch {
-	case !accept:
-		return err
-	case errors.Is(err, ingest.ErrWrongHistory):
-		p.log.Warn("the log is accepted as it is", "because", err)
-		err = p.acceptLog(ctx, places)
+	err = ingest.CheckPlaces(ctx, in.Broker.JS, b.recorded)
+	if accept {
+		b.recorded = nil // the prefix may differ as well
+		if errors.Is(err, ingest.ErrWrongHistory) {
+			plan.log.Warn("the log is accepted as it is", "because", err)
+			b.logID, err = b.acceptLog(ctx, dir, places, name)
+		}
 	}
-	p.recorded = nil // the prefix may differ as well
-	return err
+	return b, err
+}
+
+// nameLog returns the name of the log, and gives it one if it has none.
+func (in *input) nameLog(ctx context.Context, state string) (string, error) {
+	stream, err := in.Broker.JS.Stream(ctx, in.names.In.Log)
+	if err != nil {
+		return "", err
+	}
+	name := broker.LogName(stream)
+	if stream.CachedInfo().Config.Metadata[broker.LogNameKey] != "" {
+		return name, nil
+	}
+	// an earlier release, or another tool, created it
+	if places := in.statePlaces(state); len(places) > 0 && places[0].log != "" &&
+		ingest.CheckPlaces(ctx, in.Broker.JS, []ingest.Place{places[0].Place}) == nil {
+		name = places[0].log // it is a copy of that log
+	}
+	return name, ingest.NameLog(ctx, in.Broker.JS, in.names.In.Log, name)
 }
 
 // acceptLog gives the log another name if the disagreeing places have this one, so that its earlier
-// records no longer count, and drops the disagreeing states.
-func (p *Pipeline) acceptLog(ctx context.Context, places []recordedPlace) error {
+// records no longer count, and drops the disagreeing states. It returns the name.
+func (r *records) acceptLog(
+	ctx context.Context, dir *checkpoint.Dir, places []recordedPlace, name string,
+) (string, error) {
+	js, log := r.in.Broker.JS, r.in.names.In.Log
 	again := false
 	for _, at := range places {
-		err := ingest.CheckPlaces(ctx, p.Broker.JS, []ingest.Place{at.Place})
+		err := ingest.CheckPlaces(ctx, js, []ingest.Place{at.Place})
 		if err != nil && !errors.Is(err, ingest.ErrWrongHistory) {
-			return err
+			return name, err
 		}
-		again = again || err != nil && (at.log == p.logID || at.log == "")
+		again = again || err != nil && (at.log == name || at.log == "")
 	}
 	if again {
-		p.logID = time.Now().UTC().Format(time.RFC3339Nano)
-		if err := ingest.NameLog(ctx, p.Broker.JS, p.names.In.Log, p.logID); err != nil {
-			return err
+		name = time.Now().UTC().Format(time.RFC3339Nano)
+		if err := ingest.NameLog(ctx, js, log, name); err != nil {
+			return name, err
 		}
 	}
-	for _, s := range []sinks.StateStore{
-		p.stateStore("alerts", "alerting.json"), p.stateStore("history", "history.json"),
-	} {
-		if log, _ := sinks.StatePlace(ctx, s); log != "" && log != p.logID {
-			if err := sinks.ResetState(ctx, s, p.logID); err != nil {
-				return err
+	for _, s := range []sinks.StateStore{r.alertsState, r.historyState} {
+		if was, _ := sinks.StatePlace(ctx, s); was != "" && was != name {
+			if err := sinks.ResetState(ctx, s, name); err != nil {
+				return name, err
 			}
 		}
 	}
-	if err := p.reached.forget(); err != nil {
-		return err
+	if err := r.in.reached.forget(); err != nil {
+		return name, err
 	}
-	return p.Checkpoints.Dir.Drop(func(m checkpoint.Manifest) bool {
+	return name, dir.Drop(func(m checkpoint.Manifest) bool {
 		_, id := ResumeOf(m)
-		id.Stream = p.names.In.Log
-		return errors.Is(id.Check(ctx, p.Broker.JS), ingest.ErrWrongHistory)
+		id.Stream = log
+		return errors.Is(id.Check(ctx, js), ingest.ErrWrongHistory)
 	})
 }
 
 // skipHole records that missing messages are skipped, and returns the rest of the range, if any. A
 // state that has applied them continues after them.
-func (p *Pipeline) skipHole(ctx context.Context, r ingest.Range) (ingest.Range, error) {
+func skipHole(
+	ctx context.Context, in *input, r ingest.Range, log *slog.Logger,
+) (ingest.Range, error) {
 	if r == (ingest.Range{}) {
 		return r, nil
 	}
-	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	stream, err := in.Broker.JS.Stream(ctx, in.names.In.Log)
 	if err != nil {
 		return r, err
 	}
@@ -224,9 +265,9 @@ func (p *Pipeline) skipHole(ctx context.Context, r ingest.Range) (ingest.Range, 
 	}) {
 		return r, err
 	}
-	p.log.Warn("messages that the log lacks are skipped from now on; the log records it",
+	log.Warn("messages that the log lacks are skipped from now on; the log records it",
 		"positions", r)
-	return ingest.Range{}, ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)
+	return ingest.Range{}, ingest.Skip(ctx, in.Broker.JS, in.names.In.Log, r)
 }
 
 func reachedIn(state string) string { return filepath.Join(state, "reached") }

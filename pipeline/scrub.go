@@ -63,9 +63,9 @@ func (p *Pipeline) scrub(ctx context.Context) {
 	}
 	p.log.Info("scrubbed", "messages", read, "faults", len(faults), "took",
 		time.Since(begun).Round(time.Second))
-	p.scrubbed.mu.Lock()
-	defer p.scrubbed.mu.Unlock()
-	p.scrubbed.last = web.Scrub{Ended: time.Now(), Faults: len(faults)}
+	p.observed.scrubbed.mu.Lock()
+	defer p.observed.scrubbed.mu.Unlock()
+	p.observed.scrubbed.last = web.Scrub{Ended: time.Now(), Faults: len(faults)}
 }
 
 // damages lists what is damaged in the checkpoints and the logs, and returns how many messages it
@@ -76,7 +76,7 @@ func (p *Pipeline) damages(ctx context.Context) (faults []error, read uint64, er
 		return faults, 0, err
 	}
 	var places []ingest.Place
-	for _, at := range append(p.statePlaces(), p.outputPlaces(ctx)...) {
+	for _, at := range p.places(ctx, p.logID) {
 		places = append(places, at.Place)
 	}
 	for _, stream := range []string{p.names.In.Log, p.names.Out.Estimates} {

@@ -70,7 +70,7 @@ func TestTheScrubOfARunFindsDamage(t *testing.T) {
 	}
 	scrubbed()
 	p.scrub(ctx)
-	if got := p.deployment().Scrub; got.Ended.IsZero() || got.Faults != 0 {
+	if got := p.observed.deployment().Scrub; got.Ended.IsZero() || got.Faults != 0 {
 		t.Errorf("the scrub is shown as %+v", got)
 	}
 	dir := filepath.Join(checkpointsIn(settings.State), "00000000000000000099")

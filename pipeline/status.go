@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
+	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/internal/request"
 	"gqlstream/sinks/web"
@@ -44,6 +46,11 @@ func (f *fold) restored() web.Status {
 		s.LogTime = new(time.Unix(0, int64(at)).UTC())
 	}
 	return s
+}
+
+// statusOf returns the status of a run that has just opened its main fold.
+func statusOf(main *fold) shownStatus {
+	return shownStatus{nearlyFull: map[string]bool{}, last: main.restored()}
 }
 
 // showStep shows a step. took are the durations of estimating and publishing.
@@ -79,7 +86,7 @@ func (p *Pipeline) showStep(
 	}
 	s.Checkpoint = p.Checkpoints.newest()
 	s.LeftOut = p.quarantine.LeftOut()
-	if q := p.refused.Load(); q != nil {
+	if q := p.observed.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}
 	fills := view.Fills()
@@ -134,7 +141,7 @@ func sum(counts map[string]uint64) (all uint64) {
 // warned adds warnings to a status: the log's time is ahead, which can happen without a step, or no
 // events arrive.
 func (p *Pipeline) warned(s web.Status) web.Status {
-	if s.LogAhead = p.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
+	if s.LogAhead = p.folds.main.Load().source.Stats().Ahead; s.LogAhead > aheadWarned {
 		why := "the broker's clock leapt: it stands until that has caught up or a clock event " +
 			"(gqlstream publish --clock) sets it right, and nothing expires meanwhile"
 		if p.settings.Step.Time == "event" {
@@ -145,7 +152,7 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s",
 			s.LogAhead.Round(time.Second), why)
 	}
-	if silence := p.deployed.silence(time.Now()); silence != "" {
+	if silence := p.observed.deployed.silence(time.Now()); silence != "" {
 		s.Warning = strings.TrimPrefix(s.Warning+"; "+silence, "; ")
 	}
 	if s.Warning != "" {
@@ -203,7 +210,7 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil {
 		has := stream.CachedInfo().State
 		most := stream.CachedInfo().Config.MaxBytes
-		p.refused.Store(
+		p.observed.refused.Store(
 			&web.Quarantine{
 				Entries:  has.Msgs,
 				Bytes:    has.Bytes,
@@ -217,7 +224,7 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 // showIdle repeats the status of a pipeline that waits for events and has no ticker, because its
 // steps are cut by event time: it is well. Any other pipeline without steps lacks its ticks.
 func (p *Pipeline) showIdle() {
-	if p.ticker.Load() != nil || !p.main.Load().idle.Load() || !p.Broker.NC.IsConnected() {
+	if p.ticker != nil || !p.folds.main.Load().idle.Load() || !p.Broker.NC.IsConnected() {
 		return
 	}
 	p.status.mu.Lock()
@@ -225,16 +232,26 @@ func (p *Pipeline) showIdle() {
 	p.Page.Status(p.warned(p.status.last))
 }
 
-// states returns the conditions of the input log, the output log, the quarantine and the followers.
-// Any goroutine may call it.
-func (p *Pipeline) states() (states []request.State) {
-	states = append(p.followers.states(), p.main.Load().outlets.states()...)
-	states = append(states, p.quarantine.State())
-	log := request.State{Name: p.names.In.Log, Condition: request.Delivering}
-	if ticker := p.ticker.Load(); ticker != nil {
-		log = ticker.State()
+// conditions tell how the logs, the quarantine and the followers fare. Any goroutine may use them.
+type conditions struct {
+	log        string // name of the stream of the input log
+	followers  *followers
+	folds      *folds
+	quarantine *ingest.QuarantineWriter
+	ticker     *ingest.Ticker // nil if none is needed
+	// since when the embedded server cannot write; nil: it can
+	full atomic.Pointer[request.State]
+}
+
+// list returns the conditions of the input log, the output log, the quarantine and the followers.
+func (c *conditions) list() (states []request.State) {
+	states = append(c.followers.states(), c.folds.main.Load().outlets.states()...)
+	states = append(states, c.quarantine.State())
+	log := request.State{Name: c.log, Condition: request.Delivering}
+	if c.ticker != nil {
+		log = c.ticker.State()
 	}
-	if full := p.full.Load(); full != nil { // more precise than the ticker's state
+	if full := c.full.Load(); full != nil { // more precise than the ticker's state
 		log = *full
 	}
 	return append(states, log)
@@ -242,7 +259,7 @@ func (p *Pipeline) states() (states []request.State) {
 
 // logStates logs the changes since before, and updates before.
 func (p *Pipeline) logStates(before map[string]request.State) {
-	for _, s := range p.states() {
+	for _, s := range p.conditions.list() {
 		was := before[s.Name]
 		before[s.Name] = s
 		switch {
@@ -311,7 +328,7 @@ type stepUnderWay struct {
 
 // showProgress reports a long step while the loop is busy. It logs when that is due.
 func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
-	now, step := time.Now(), p.main.Load().step.Load()
+	now, step := time.Now(), p.folds.main.Load().step.Load()
 	if step == nil || now.Sub(step.begun) < progressAfter {
 		return
 	}

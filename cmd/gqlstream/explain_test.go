@@ -310,7 +310,7 @@ func TestExplainForThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	x, err := p.Explain(t.Context(), asked)
+	x, err := p.Explain(t.Context(), asked, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestExplainForThePage(t *testing.T) {
 			To: asked.To,
 		},
 	} {
-		_, err := p.Explain(t.Context(), q)
+		_, err := p.Explain(t.Context(), q, func(string) {})
 		var refusal *web.Refusal
 		if !errors.As(err, &refusal) || refusal.Code != code {
 			t.Errorf("%+v: %v, want code %d", q, err, code)
@@ -335,14 +335,14 @@ func TestExplainForThePage(t *testing.T) {
 	}
 	p.Config.MembersMin = max(x.From.Vertices, x.To.Vertices) + 1
 	var refusal *web.Refusal
-	if _, err := p.Explain(t.Context(), asked); !errors.As(err, &refusal) ||
+	if _, err := p.Explain(t.Context(), asked, func(string) {}); !errors.As(err, &refusal) ||
 		refusal.Code != http.StatusConflict {
 		t.Errorf("below the privacy floor: %v", err)
 	}
 	p.Config.MembersMin = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Explain(ctx, asked); !errors.Is(err, context.Canceled) {
+	if _, err := p.Explain(ctx, asked, func(string) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("of a client that has gone: %v", err)
 	}
 }

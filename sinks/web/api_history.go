@@ -224,7 +224,10 @@ func askExplain(ctx context.Context, s *Server, q *params) (any, error) {
 		return nil, err
 	}
 	e.Community, e.Method = latest.Community, latest.Method
-	return s.inTurn(ctx, func(ctx context.Context) (any, error) { return s.config.Explain(ctx, e) })
+	return s.inTurn(ctx, func(ctx context.Context) (any, error) {
+		defer s.journal.explain("")
+		return s.config.Explain(ctx, e, s.journal.explain)
+	})
 }
 
 // askWhom answers with people to label. It takes turns with explanations, because both need a graph

@@ -113,11 +113,13 @@ type Questions struct {
 	// Rollups returns roll-ups of records by minute, hour or day.
 	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
 
-	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
-	// time, and ends when its context does. An error that is a *Refusal is shown, any
+	// Explain says why an estimate moved; see ExplainQuery. It reports its progress. It is called
+	// once at a time, and ends when its context does. An error that is a *Refusal is shown, any
 	// other is logged.
-	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
-	Ask     func(ask.Question) (*ask.Answer, error) // draws people to label
+	Explain func(
+		ctx context.Context, q ExplainQuery, report func(progress string),
+	) (*quant.Explanation, error)
+	Ask func(ask.Question) (*ask.Answer, error) // draws people to label
 	// Quarantine returns the newest entries of the quarantine, newest first, at most limit, and
 	// only those with the reason unless it is empty.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)

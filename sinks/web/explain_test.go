@@ -46,7 +46,9 @@ func TestExplainAnswers(t *testing.T) {
 	o := readOpenAPI(t)
 	var asked ExplainQuery
 	s := serve(t, func(c *Config) {
-		c.Explain = func(_ context.Context, q ExplainQuery) (*quant.Explanation, error) {
+		c.Explain = func(
+			_ context.Context, q ExplainQuery, _ func(string),
+		) (*quant.Explanation, error) {
 			asked = q
 			return explanation(q), nil
 		}
@@ -90,7 +92,7 @@ func knownCause(kind string) bool {
 func TestExplainRefuses(t *testing.T) {
 	var result error
 	s := serve(t, func(c *Config) {
-		c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+		c.Explain = func(context.Context, ExplainQuery, func(string)) (*quant.Explanation, error) {
 			return nil,
 				result
 		}
@@ -124,7 +126,9 @@ func TestExplainTakesTurns(t *testing.T) {
 	var running, most atomic.Int32
 	entered, release := make(chan struct{}, 100), make(chan struct{})
 	s := serve(t, func(c *Config) {
-		c.Explain = func(ctx context.Context, q ExplainQuery) (*quant.Explanation, error) {
+		c.Explain = func(
+			ctx context.Context, q ExplainQuery, _ func(string),
+		) (*quant.Explanation, error) {
 			if n := running.Add(1); n > most.Load() {
 				most.Store(n)
 			}

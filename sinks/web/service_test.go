@@ -77,7 +77,7 @@ func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, er
 // answers.
 func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	connect := startNATS(t)
-	explain := func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+	explain := func(context.Context, ExplainQuery, func(string)) (*quant.Explanation, error) {
 		return nil, &Refusal{Code: http.StatusConflict, Message: "it did not move"}
 	}
 	s := serve(t, func(c *Config) { c.Rollups, c.Explain = someRollups, explain })

@@ -167,15 +167,15 @@ func (j *journal) Progress(text string, end uint64) {
 	}
 }
 
-// Explaining says how far the explanation that is being made has come; empty: none is. Any
+// explain records how far the explanation that is being made has come; empty: none is. Any
 // goroutine calls it.
-func (j *journal) Explaining(text string) {
+func (j *journal) explain(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.explaining = text
 }
 
-// progressOfExplanation returns the last argument of Explaining.
+// progressOfExplanation returns the last argument of explain.
 func (j *journal) progressOfExplanation() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -41,7 +41,7 @@ func serve(t testing.TB, change func(*Config)) *Server {
 	) {
 		return sinks.RollupAnswer{}, nil
 	}
-	c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+	c.Explain = func(context.Context, ExplainQuery, func(string)) (*quant.Explanation, error) {
 		return nil, refuse(409, "nothing is explained here")
 	}
 	c.Ask = func(ask.Question) (*ask.Answer, error) {

@@ -57,7 +57,9 @@ func answering(c web.Config, log *webtest.Log) web.Config {
 		}
 	}
 	if c.Explain == nil {
-		c.Explain = func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
+		c.Explain = func(
+			context.Context, web.ExplainQuery, func(string),
+		) (*quant.Explanation, error) {
 			return nil, &web.Refusal{Code: 409, Message: "nothing is explained here"}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // explained answers as a pipeline would: every cause has its part of a change of six
 // points, and a little is left.
-func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error) {
+func explained(_ context.Context, q web.ExplainQuery, _ func(string)) (*quant.Explanation, error) {
 	from, to := make([]float64, len(fiveClasses)), make([]float64, len(fiveClasses))
 	for k := range from {
 		from[k], to[k] = 0.2, 0.2
@@ -217,7 +217,9 @@ func TestWhyRefused(t *testing.T) {
 	s := serve(t, web.Config{
 		Pipeline: "opinion", Classes: d.classes, Version: "test",
 		Questions: web.Questions{
-			Explain: func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
+			Explain: func(
+				context.Context, web.ExplainQuery, func(string),
+			) (*quant.Explanation, error) {
 				return nil,
 					&web.Refusal{Code: 409, Message: "the log before position 40 was deleted"}
 			},
