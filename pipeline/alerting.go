@@ -119,7 +119,7 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// report is the Take of the follower that passes transitions to the page, and new ones to the
+// report is the TakeFunc of the follower that passes transitions to the page, and new ones to the
 // program's log.
 func (a *alerting) report(_ context.Context, e *sinks.Stored) error {
 	for _, record := range e.Records {

@@ -20,13 +20,13 @@ import (
 // being written; a boundary during a write is skipped. If a checkpoint fails, for lack of space for
 // example, nothing is lost: the previous one stays, and the next boundary makes another.
 type checkpoints struct {
-	Dir     *checkpoint.Dir
-	log     *slog.Logger
-	share   shareState         // nil: there are no other workers
-	end     context.CancelFunc // ends the sharing
-	given   context.Context
-	writing slot
-	sharing slot
+	Dir        *checkpoint.Dir
+	log        *slog.Logger
+	upload     uploadState     // nil: there are no other workers
+	uploads    context.Context // of all uploads
+	endUploads context.CancelFunc
+	writing    slot
+	uploading  slot
 
 	mu       sync.Mutex     // guards the fields below
 	last     web.Checkpoint // the newest successful one, and the number of failures
@@ -35,8 +35,8 @@ type checkpoints struct {
 	err      error          // of the newest one
 }
 
-// shareState passes a state to other workers.
-type shareState func(context.Context, *checkpoint.Checkpoint)
+// uploadState passes a state to other workers.
+type uploadState func(context.Context, *checkpoint.Checkpoint)
 
 // slot is a lock for work of which only one may be under way.
 type slot chan struct{}
@@ -63,9 +63,9 @@ func openCheckpointDir(state string) (*checkpoint.Dir, error) {
 	return dir, dir.CheckFormat()
 }
 
-func newCheckpoints(dir *checkpoint.Dir, log *slog.Logger, share shareState) *checkpoints {
-	k := &checkpoints{Dir: dir, log: log, share: share, writing: newSlot(), sharing: newSlot()}
-	k.given, k.end = context.WithCancel(context.Background())
+func newCheckpoints(dir *checkpoint.Dir, log *slog.Logger, upload uploadState) *checkpoints {
+	k := &checkpoints{Dir: dir, log: log, upload: upload, writing: newSlot(), uploading: newSlot()}
+	k.uploads, k.endUploads = context.WithCancel(context.Background())
 	return k
 }
 
@@ -106,12 +106,12 @@ func (k *checkpoints) store(
 	for _, s := range state {
 		c.Add(s.Name, s.Data)
 	}
-	if k.share != nil && m.Derived != checkpoint.NoDerived {
+	if k.upload != nil && m.Derived != checkpoint.NoDerived {
 		select {
-		case k.sharing <- struct{}{}:
+		case k.uploading <- struct{}{}:
 			go func() {
-				k.share(k.given, c)
-				<-k.sharing
+				k.upload(k.uploads, c)
+				<-k.uploading
 			}()
 		default:
 			k.log.Warn("other workers do not have this checkpoint", "position", m.Position,
@@ -124,17 +124,17 @@ func (k *checkpoints) store(
 // How long to wait for work under way.
 const (
 	writtenWaitMax = math.MaxInt64 // for a state that is being written: no limit
-	// sharedWaitMax is for a state that is being passed on, before the next one, of which others
+	// uploadWaitMax is for a state that is being passed on, before the next one, of which others
 	// need all parts as well.
-	sharedWaitMax = 2 * time.Second
-	sharedLastMax = 5 * time.Second // the same, at the end of a run
+	uploadWaitMax = 2 * time.Second
+	uploadLastMax = 5 * time.Second // the same, at the end of a run
 )
 
 // finish waits for the writer at the end of a run and returns the error of the newest checkpoint.
 func (k *checkpoints) finish() error {
 	k.writing.await(context.Background(), writtenWaitMax)
-	k.sharing.await(context.Background(), sharedLastMax)
-	k.end()
+	k.uploading.await(context.Background(), uploadLastMax)
+	k.endUploads()
 	return k.err
 }
 

@@ -37,7 +37,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	p.folds.main.Store(main)
 	p.folds.next.Store(next)
 	given := make(chan uint64, 3)
-	k.share = func(ctx context.Context, c *checkpoint.Checkpoint) {
+	k.upload = func(ctx context.Context, c *checkpoint.Checkpoint) {
 		given <- c.Manifest.Position
 		<-ctx.Done()
 	}
@@ -54,7 +54,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	k.sharing.await(ctx, time.Hour) // a fold that ends does not wait
+	k.uploading.await(ctx, time.Hour) // a fold that ends does not wait
 	if err := p.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
 		t.Fatalf(
 			"the newest checkpoint is at position %d, %d were given, %v", k.last.Position,
@@ -87,7 +87,7 @@ func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := openCheckpoints(t)
 		f := new(followers)
-		k.share = func(ctx context.Context, _ *checkpoint.Checkpoint) { <-ctx.Done() }
+		k.upload = func(ctx context.Context, _ *checkpoint.Checkpoint) { <-ctx.Done() }
 		k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
 		done := make(chan struct{})
 		f.tasks = []*task{{runner: new(sinks.Runner), done: done, stop: func() {
@@ -98,7 +98,7 @@ func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
 		if err := parts.closeTogether(); err != nil || k.last.Position != 7 {
 			t.Errorf("%v, the newest checkpoint is at %d", err, k.last.Position)
 		}
-		if took := time.Since(begun); took < sharedLastMax || took > sharedLastMax+time.Second {
+		if took := time.Since(begun); took < uploadLastMax || took > uploadLastMax+time.Second {
 			t.Errorf("the end takes %v", took)
 		}
 	})

@@ -89,7 +89,7 @@ func (p *opener) open(ctx context.Context, f *fold, o *Options) (err error) {
 	if err = f.outlets.open(ctx, p.Broker.JS, p.writers, f.owned()); err != nil {
 		return err
 	}
-	if f.from, err = sinks.Newest(ctx, p.Broker.JS, p.reader); err != nil {
+	if f.outputEnd, err = sinks.Newest(ctx, p.Broker.JS, p.reader); err != nil {
 		return err
 	}
 	core, at, identity, err := p.restore(ctx, f, o.Same)

@@ -157,13 +157,14 @@ func (f *followers) running(holds func(*task) bool) (list []*sinks.Runner) {
 // needs reports whether the broker must keep records that the task has not taken.
 func (t *task) needs() bool { return t.leads && !t.Reader.Alerts }
 
-// slowest returns the follower with the lowest durable position in the output log.
+// slowest returns the follower that is furthest behind in the output log, and the sequence that it
+// has stored.
 func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(f.running((*task).needs))
 }
 
-// slowestOfGroup returns the follower with the lowest position in the output log, on any worker of
-// the group.
+// slowestOfGroup returns the follower of any worker of the group that is furthest behind in the
+// output log, and the sequence that it has stored.
 func (f *followers) slowestOfGroup() (name string, taken uint64) {
 	name, taken = f.slowest()
 	if f.group == nil {
@@ -208,7 +209,7 @@ func (f *followers) catchUp(
 
 // listTasks lists the followers of this worker, or of another one of its group.
 func (p *Pipeline) listTasks(o *Options) (tasks []*task) {
-	out, from := p.settings.Output, p.folds.main.Load().from
+	out, from := p.settings.Output, p.folds.main.Load().outputEnd
 	add := func(t task) { tasks = append(tasks, &t) }
 	file := func(name string, reader sinks.ReaderConfig, open openFollower) {
 		if o.Drain {
@@ -288,12 +289,12 @@ func (p *Pipeline) linesOf(path string) openFollower {
 	}
 }
 
-// Take is a follower without stored state: it gets everything published from now on.
-type Take func(context.Context, *sinks.Stored) error
+// TakeFunc is a follower without stored state: it gets everything published from now on.
+type TakeFunc func(context.Context, *sinks.Stored) error
 
-// memoryless is a Take as a sinks.Follower. One runner at a time uses it.
+// memoryless is a TakeFunc as a sinks.Follower. One runner at a time uses it.
 type memoryless struct {
-	take Take
+	take TakeFunc
 	at   sinks.Cursor // where to continue after a failure
 }
 
@@ -313,12 +314,12 @@ func (m *memoryless) Close() error { return nil }
 
 // takeBehind opens a follower without stored state that begins after a cursor, and continues after
 // failures while the process lives.
-func takeBehind(at sinks.Cursor, take Take) openFollower {
+func takeBehind(at sinks.Cursor, take TakeFunc) openFollower {
 	m := &memoryless{take, at}
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }
 }
 
-func printer(w io.Writer) Take {
+func printer(w io.Writer) TakeFunc {
 	return func(_ context.Context, e *sinks.Stored) error {
 		lines, err := e.Lines()
 		if err != nil {

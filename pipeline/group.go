@@ -70,8 +70,8 @@ func (m *membership) leads(follower string) bool {
 	return m == nil || m.member.Rank("follower "+follower) == 0
 }
 
-// share returns how checkpoints are passed to the other workers; nil without a group.
-func (m *membership) share() shareState {
+// upload returns how checkpoints are passed to the other workers; nil without a group.
+func (m *membership) upload() uploadState {
 	if m == nil {
 		return nil
 	}

@@ -1,338 +1,194 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
-	"net"
-	"os"
-	"os/signal"
+	"io"
+	"maps"
 	"slices"
-	"sync"
-	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"gqlstream/ingest"
-	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/internal/checkpoint"
 	"gqlstream/internal/request"
-	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
 
-// Run follows the log until it is drained, if so asked, or interrupted. read returns the settings:
-// at the start, and again at every SIGHUP.
-func Run(ctx context.Context, read func() (config.Settings, error), o Options) error {
-	settings, err := read()
-	if err != nil {
+// runFold runs the loop of a fold until it is stopped. A next fold is opened first; if that fails,
+// the main fold goes on, and another attempt starts a moment later.
+func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
+	defer close(f.done)
+	if p.folds.main.Load() != f {
+		if err = p.opener.open(ctx, f, new(Options)); err == nil {
+			for _, one := range f.outlets.each {
+				// other workers come first, until this fold replaces the main one
+				one.rank.Store(int32(p.group.copies))
+			}
+			f.opened.Store(true)
+		}
+	}
+	if err == nil {
+		err = p.loop(ctx, f)
+	}
+	main := p.folds.main.Load()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case main == f || main.ended() && !elects(err, true) || errors.Is(err, sinks.ErrLost):
 		return err
 	}
-	reload := &reloader{signals: make(chan os.Signal, 1), read: read, settings: settings}
-	reload.say(true)
-	signal.Notify(reload.signals, syscall.SIGHUP) // it would end the process otherwise
-	defer signal.Stop(reload.signals)
-	o.since = time.Now().UTC()
-	if err = runAgain(ctx, settings, reload, o); errors.Is(err, errInterrupted) {
-		return nil
-	}
-	return err
+	p.log.Info("nothing is prepared", "because", err)
+	_ = request.Pause(ctx, prepareAgain)
+	return nil
 }
 
-func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	o.reload = reload
-	// whether the broker at this address has ever answered
-	for answered := false; ; answered = true {
-		var p *Pipeline
-		known := answered &&
-			settings.NATS.URL == reload.settings.NATS.URL // otherwise the address may be wrong
-		err := OnceElected(ctx, o.Log, known, func() (err error) {
-			p, err = Open(ctx, reload.settings, o)
-			return err
-		})
-		if err != nil && !errors.Is(err, errInterrupted) && reload.fresh {
-			o.Log.Error("the configuration is not reloaded; the run continues with the old one",
-				"error", err)
-			reload.settings, reload.fresh = settings, false
-			reload.say(false)
-			continue
+// loop is the only loop over the log: next, step, refuse, publish, checkpoint. The main fold and a
+// next one each have a goroutine in it.
+func (p *Pipeline) loop(ctx context.Context, f *fold) error {
+	var batch event.Batch
+	for {
+		f.idle.Store(true)
+		err := f.source.Next(ctx, &batch)
+		f.idle.Store(false)
+		if errors.Is(err, io.EOF) {
+			p.Checkpoints.writing.await(ctx,
+				// report it before waiting for a follower, which may be away for long
+				writtenWaitMax)
+			published := slices.Min(slices.Collect(maps.Values(f.outlets.watermarks())))
+			if err := p.quarantine.Settle(ctx); err != nil {
+				return err
+			}
+			newest := p.alerting.follower.Newest
+			if err := p.followers.catchUp(ctx, published, newest); err != nil {
+				return err
+			}
+			return errDone
+		}
+		if err == nil {
+			err = p.awaitMain(ctx, f, &batch)
+		}
+		if err == nil {
+			err = p.process(ctx, f, &batch)
 		}
 		if err != nil {
 			return err
 		}
-		if reload.fresh {
-			reload.say(true)
-		}
-		settings = reload.settings
-		reload.fresh = false
-		greet(o.Err, p)
-		err = p.Run(ctx)
-		if ctx.Err() == nil &&
-			slices.ContainsFunc(startAgain,
-				func(reason error) bool { return errors.Is(err, reason) }) {
-			o.Skip, o.Accept = ingest.Range{}, false
-			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
-			if err := p.Close(); err != nil {
-				o.Log.Warn("before starting again", "error",
-					err) // report the run that has ended, but nothing else
-			}
-			continue
-		}
-		if ctx.Err() != nil {
-			err = nil // interrupted: everything up to the last step has been published
-		}
-		return errors.Join(err, p.Close())
 	}
 }
 
-// how long a start waits for a cluster to elect leaders, from its first failure on
-const electionWaitMax = time.Minute
-
-var errInterrupted = errors.New("interrupted before the broker was ready")
-
-// OnceElected calls try until it succeeds, while a cluster elects its leaders or a known broker is
-// away.
-func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() error) error {
-	for failed := (time.Time{}); ; {
-		err := try()
-		failed = cmp.Or(failed, time.Now()) // try may have waited for long
-		again := elects(err, known) && time.Since(failed) <= electionWaitMax &&
-			request.Pause(ctx, 300*time.Millisecond) == nil
-		if err != nil && ctx.Err() != nil {
-			log.Info(errInterrupted.Error(), "at", err)
-			return errInterrupted
-		}
-		if !again {
+// awaitMain waits until the main fold has taken a step, or this fold has replaced it. Only the main
+// fold refuses, reports and saves, so no other fold may take a step first.
+func (p *Pipeline) awaitMain(ctx context.Context, f *fold, b *event.Batch) error {
+	over := uint64(b.Last)
+	if b.First > b.Last { // a step without messages is over once the next one begins
+		over++
+	}
+	for p.folds.main.Load() != f && p.folds.main.Load().applied.Load() < over {
+		f.waitsForMain.Store(true)
+		if err := request.Pause(ctx, catchUpLookEvery/4); err != nil {
 			return err
 		}
-		log.Warn("the broker is not ready; trying again", "reason", err)
-	}
-}
-
-// elects reports whether a start failed because a cluster is electing: the error says so, or there
-// is no answer, or the connection ended during a request. A stream that another worker is creating
-// can appear both in use and not found. A broker whose address is known to be right may also be
-// away.
-func elects(err error, known bool) bool {
-	var api *jetstream.APIError
-	var connecting net.Error
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) ||
-			api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || known &&
-		(request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
-}
-
-var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to restart from a checkpoint
-
-// errAgain ends a run whose embedded server must be restarted: after a failed write it accepts
-// nothing any more, even when there is space again.
-var errAgain = errors.New("the embedded server can write again")
-
-// errDone ends a run that has no more work.
-var errDone = errors.New("all messages are applied and published")
-
-// Run runs the loop and its watching goroutines, until the log is drained, ctx ends, or a failure
-// is final.
-func (p *Pipeline) Run(ctx context.Context) error {
-	running, cancel := context.WithCancelCause(ctx)
-	var watches sync.WaitGroup
-	watch := func(run func(context.Context) error) {
-		watches.Go(func() {
-			if err := run(running); err != nil && running.Err() == nil {
-				cancel(err)
-			}
-		})
-	}
-	watch(p.followers.watch)
-	watch(p.quarantine.Run)
-	if p.Broker.Embedded != nil {
-		watch(p.watchStore)
-	}
-	watch(p.watchOutput)
-	watch(p.watchDamage)
-	if p.settings.Log.Keep != "" {
-		watch(p.watchRetention)
-	}
-	begin := func(f *fold) {
-		var own context.Context
-		own, f.stop = context.WithCancel(running)
-		watch(func(context.Context) error { return p.runFold(own, f) })
-	}
-	begin(p.folds.main.Load())
-	watch(p.watchHeld)
-	if p.group != nil {
-		watch(func(ctx context.Context) error {
-			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.folds.processMark)
-			return nil
-		})
-		watch(func(ctx context.Context) error { return p.watchGroup(ctx, begin) })
-		watch(func(ctx context.Context) error {
-			return repeat(ctx, assignEvery, func() error {
-				if err := p.followers.assign(context.WithoutCancel(ctx)); err != nil {
-					p.log.Warn("a follower cannot begin yet, and is tried again", "error", err)
-				}
-				return nil
-			})
-		})
-	}
-	if p.reload != nil {
-		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })
-	}
-	watch(p.watchStatus)
-	<-running.Done()
-	cause := context.Cause(running)
-	cancel(nil)
-	watches.Wait()
-	if errors.Is(cause, errDone) {
-		return nil
-	}
-	return cause
-}
-
-// watchHeld publishes held emissions that the first worker has not published, even while no step is
-// taken.
-func (p *Pipeline) watchHeld(ctx context.Context) error {
-	return repeat(ctx, heldLookEvery, func() error {
-		for _, f := range p.folds.opened() {
-			for _, one := range f.outlets.live() {
-				one.mu.Lock()
-				err := one.flush(ctx)
-				one.mu.Unlock()
-				if err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// How often to check whether the embedded server can write, to compare the output log with the
-// acknowledgements, and to audit the settings of the streams.
-const (
-	storeLookEvery    = time.Second
-	outputAuditEvery  = time.Second
-	streamsAuditEvery = time.Minute
-)
-
-// watchOutput audits acknowledged records, even while nothing is published, and the streams.
-func (p *Pipeline) watchOutput(ctx context.Context) error {
-	var audited time.Time
-	return repeat(ctx, outputAuditEvery, func() error {
-		if err := p.folds.main.Load().outlets.audit(ctx); err != nil ||
-			time.Since(audited) < p.observed.audits.every {
-			return err
-		}
-		audited = time.Now()
-		return p.auditStreams(ctx)
-	})
-}
-
-// watchStore waits until the embedded server fails to write, and then until there is space again.
-func (p *Pipeline) watchStore(ctx context.Context) error {
-	return repeat(ctx, storeLookEvery, func() error {
-		switch reason := p.Broker.Embedded.WriteError(); {
-		case reason == "":
-			return nil
-		case p.conditions.full.Load() == nil:
-			p.conditions.full.Store(
-				&request.State{
-					Name:      p.names.In.Log,
-					Condition: request.Holding,
-					Reason:    reason,
-					Since:     time.Now(),
-				},
-			)
-			p.log.Error("the embedded server cannot write: free disk space",
-				"bytes", broker.RoomMin, "reason", reason)
-		}
-		if p.Broker.Embedded.CheckSpace() != nil {
-			return nil
-		}
-		return errAgain
-	})
-}
-
-// repeat calls do, with a pause after each call, until it fails or ctx ends (which is not a
-// failure).
-func repeat(ctx context.Context, pause time.Duration, do func() error) error {
-	for {
-		if err := do(); err != nil || request.Pause(ctx, pause) != nil {
-			return err
-		}
-	}
-}
-
-// errReload ends a run that restarts with a new configuration.
-var errReload = errors.New("the configuration has been read again")
-
-// reloader reads the configuration again at a signal, whether or not events arrive.
-type reloader struct {
-	signals  chan os.Signal // capacity 1: a second pending signal adds nothing
-	read     func() (config.Settings, error)
-	settings config.Settings // the newest acceptable ones
-	fresh    bool            // no run has started with them yet
-
-	mu    sync.Mutex // guards the fields below
-	ok    bool       // the last reload, or the start, was accepted
-	taken time.Time  // when settings were last accepted
-}
-
-// say records whether settings were accepted.
-func (r *reloader) say(ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ok = ok; ok {
-		r.taken = time.Now()
-	}
-}
-
-// outcome returns whether the last reload was accepted, and when one last was.
-func (r *reloader) outcome() (ok bool, taken time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ok, r.taken
-}
-
-// watch ends the run at a signal. It ignores a configuration that is not valid or gives other
-// results.
-func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
-	for {
-		select {
-		case <-r.signals:
-		case <-ctx.Done():
-			return nil
-		}
-		settings, err := r.read()
-		if err == nil {
-			err = p.checkReload(&settings)
-		}
-		if err == nil {
-			r.settings, r.fresh = settings, true
-			return errReload
-		}
-		r.say(false)
-		p.log.Error("the configuration is not reloaded; the run continues with the old one",
-			"error", err)
-	}
-}
-
-// checkReload returns the reason why settings cannot replace those in force.
-func (p *Pipeline) checkReload(settings *config.Settings) error {
-	core, err := settings.Core()
-	_, err1 := settings.AlertRules()
-	targets, err2 := settings.NotifyTargets()
-	if err := errors.Join(err, err1, err2, settings.HTTP.Validate()); err != nil {
-		return err
-	}
-	if err := errors.Join(settings.HTTP.ValidateFiles(), targets.ValidateFiles()); err != nil {
-		return err // the present settings may name the same files
-	}
-	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
-		return errors.New("it changes results, so the log must be read again: restart")
 	}
 	return nil
+}
+
+// process runs the core on a step, stores the refused events, publishes the estimates and saves
+// the state.
+func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) error {
+	main := p.folds.main.Load() == f
+	f.outlets.disown(func(shard int) {
+		f.core.Disown(shard)
+		p.log.Info("another worker has taken a shard over", "shard", shard)
+	})
+	begun := time.Now()
+	f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
+	result := f.core.Step(batch)
+	f.step.Store(nil)
+	stepped := time.Now()
+	if main && p.status.isNew(batch) {
+		refused := append(batch.Refused, result.Refused...)
+		if err := p.quarantine.Write(ctx, refused); err != nil {
+			return err
+		}
+		p.status.count(batch, refused, len(result.Estimates))
+	}
+	if batch.Emit {
+		emission := sinks.Emission{
+			Position:  uint64(batch.Last),
+			Digest:    f.source.Identity().Digest.String(),
+			Time:      int64(batch.Time),
+			Estimates: result.Estimates,
+			Cut:       batch.Checkpoint,
+			Notes:     batch.Notes(),
+		}
+		if err := f.outlets.publish(ctx, emission); err != nil {
+			return err
+		}
+		f.behind.Store(result.Behind)
+	}
+	if main {
+		p.showStep(f, batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
+	}
+	if main && result.Compacted {
+		if err := p.save(ctx, f, batch, batch.Checkpoint || result.Owed,
+			stepped.Sub(begun)); err != nil {
+			return err
+		}
+	}
+	f.applied.Store(uint64(batch.Last))
+	if main {
+		return p.reached.record(f.source.Identity(), p.logID)
+	}
+	return nil
+}
+
+// save starts a checkpoint of the step just taken, unless one is being written or shards are being
+// taken over. A required one (requested by the log or by an erasure) waits for the previous one.
+// step is the duration of the step.
+func (p *Pipeline) save(
+	ctx context.Context, f *fold, b *event.Batch, must bool, step time.Duration,
+) error {
+	k := p.Checkpoints
+	if next := p.folds.next.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
+		return nil // taking over shards needs the processors
+	}
+	if must || p.group != nil { // other workers of the group save at the same positions
+		k.writing.await(ctx, writtenWaitMax)
+		k.uploading.await(ctx, uploadWaitMax)
+	}
+	if len(k.writing) > 0 {
+		return nil
+	}
+	if err := f.outlets.awaitEmpty(ctx); err != nil {
+		return err
+	}
+	if err := p.quarantine.Settle(ctx); err != nil {
+		return err
+	}
+	begun := time.Now()
+	state, err := f.core.Copy()
+	if err != nil {
+		return err
+	}
+	k.write(p.manifest(f, b), state, begun, step)
+	return nil
+}
+
+// manifest describes the state: its place in the input log, and the end of the output log.
+func (p *Pipeline) manifest(f *fold, b *event.Batch) checkpoint.Manifest {
+	id := f.source.Identity()
+	return checkpoint.Manifest{
+		Position:   uint64(b.Last),
+		LogTime:    int64(b.Time),
+		Emitted:    b.Emit,
+		Clock:      int64(b.Clock),
+		Derived:    f.derived(),
+		Config:     f.config.Digest(),
+		Classes:    p.settings.Classes,
+		Version:    p.version,
+		Written:    time.Now().UTC(),
+		Stream:     checkpoint.Stream{Name: id.Stream, Log: p.logID, Digest: id.Digest.String()},
+		Watermarks: f.outlets.watermarks(),
+		Erased:     uint64(f.core.Erased()),
+	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Out     io.Writer    // for estimates, if the settings say so
 	Err     io.Writer    // for the greeting
 	Log     *slog.Logger
-	Follow  map[string]Take // further followers, by name
+	Follow  map[string]TakeFunc // further followers, by name
 
 	Group  string // group to join; empty: none
 	Worker string // name of this worker; empty: from the host and the state directory
@@ -174,7 +174,7 @@ func openOn(
 	if err != nil {
 		return nil, err
 	}
-	checkpoints := newCheckpoints(b.dir, b.log, b.group.share())
+	checkpoints := newCheckpoints(b.dir, b.log, b.group.upload())
 	// each of these may take seconds to end, and a process manager waits ten
 	parts := &closers{checkpoints.finish, followers.close}
 	opened.add(parts.closeTogether)

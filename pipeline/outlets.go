@@ -144,12 +144,12 @@ func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	return parts
 }
 
-// Heartbeats decides for each shard which emissions are in the output log, for a replay without a
-// broker.
-type Heartbeats []sinks.Heartbeats
+// ShardHeartbeats decides for each shard which emissions are in the output log, for a replay
+// without a broker.
+type ShardHeartbeats []sinks.Heartbeats
 
 // Publishes reports whether any shard publishes an emission. Call it for every emission, in order.
-func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
+func (h ShardHeartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 	for shard, part := range divide(e, len(h)) {
 		publishes = h[shard].Publishes(&part) || publishes
 	}
@@ -169,7 +169,7 @@ func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 		return nil
 	}
 	o.held = append(o.held, heldEmission{e, time.Now()})
-	return o.flush(ctx)
+	return o.storeOverdue(ctx)
 }
 
 func (o *outlet) count() int {
@@ -178,8 +178,8 @@ func (o *outlet) count() int {
 	return len(o.held)
 }
 
-// flush drops emissions that others have stored, and stores those that are overdue.
-func (o *outlet) flush(ctx context.Context) error {
+// storeOverdue drops emissions that others have stored, and stores those that are overdue.
+func (o *outlet) storeOverdue(ctx context.Context) error {
 	for len(o.held) > 0 && !o.gone.Load() {
 		e := &o.held[0]
 		if e.Position > max(o.seen.Load(), o.writer.Published()) {
@@ -196,8 +196,8 @@ func (o *outlet) flush(ctx context.Context) error {
 	return nil
 }
 
-// flush waits until no emission is held: everything estimated is in the output log.
-func (o *outlets) flush(ctx context.Context) error {
+// awaitEmpty waits until no emission is held: everything estimated is in the output log.
+func (o *outlets) awaitEmpty(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
 			if err := request.Pause(ctx, heldLookEvery); err != nil {

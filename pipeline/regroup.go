@@ -81,7 +81,7 @@ func (p *Pipeline) regroup(begin func(*fold)) (done bool) {
 // others must not hand shards over to it then.
 func (p *Pipeline) sayPresence() {
 	main, shards := p.folds.main.Load(), []int{}
-	if !main.ended() && main.applied.Load() >= main.from.Position &&
+	if !main.ended() && main.applied.Load() >= main.outputEnd.Position &&
 		main.source.Stats().Behind <= catchingUp {
 		shards = main.outlets.shardsHere()
 	}

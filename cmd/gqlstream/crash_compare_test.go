@@ -35,7 +35,7 @@ type twin struct {
 	refused  []string
 	alerts   []string // JSON
 	engine   *alerts.Engine
-	beats    pipeline.Heartbeats   // after which alerts and parts are written
+	beats    pipeline.ShardHeartbeats   // after which alerts and parts are written
 	sections []incremental.Section // after the last step
 	parts    string                // directory
 	history  []string              // roll-ups, where they are compared
@@ -183,7 +183,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	defer core.Close()
 	out := twin{
 		records: map[string][]string{},
-		beats:   make(pipeline.Heartbeats, max(settings.Group.Shards, 1)),
+		beats:   make(pipeline.ShardHeartbeats, max(settings.Group.Shards, 1)),
 		parts:   filepath.Join(r.t.TempDir(), "parts"),
 	}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)

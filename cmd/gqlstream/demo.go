@@ -108,7 +108,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
 		Out:      con.Out,
 		Log:      slog.New(slog.DiscardHandler),
-		Follow:   map[string]pipeline.Take{"screen": d.receive},
+		Follow:   map[string]pipeline.TakeFunc{"screen": d.receive},
 		FreePort: true,
 	})
 	if err != nil {

@@ -135,7 +135,7 @@ type replay struct {
 	from, to pipeline.Place
 	digest   string              // when; see replayCmd
 	alerts   *alerts.Engine      // nil: estimates are printed
-	beats    pipeline.Heartbeats // alerts are evaluated where something is published
+	beats    pipeline.ShardHeartbeats // alerts are evaluated where something is published
 	con      console
 	meter    *meter
 }
@@ -284,7 +284,7 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 		return config.Usagef("replay: --alerts is given, and the configuration has no alerts")
 	}
 	r.alerts, err = alerts.New(conf)
-	r.beats = make(pipeline.Heartbeats, max(settings.Group.Shards, 1))
+	r.beats = make(pipeline.ShardHeartbeats, max(settings.Group.Shards, 1))
 	return err
 }
 

@@ -41,8 +41,8 @@ type Presence struct {
 	Page     string    `json:"page,omitempty"`   // address of its page
 	Shards   []int     `json:"shards"`           // that it estimates now
 	Drains   bool      `json:"drains,omitempty"` // it is handing its shards over
-	// Needs names the follower of this worker with the lowest position in the output log, and Taken
-	// is that position: no worker may discard later records.
+	// Needs names the follower of this worker that is furthest behind in the output log, and Taken
+	// is the sequence that it has stored: no worker may discard later records.
 	Needs    string `json:"needs,omitempty"`
 	Taken    uint64 `json:"taken,omitempty"`
 	revision uint64 // of the entry
@@ -348,7 +348,7 @@ func (m *Member) Say(change func(*Presence)) {
 	change(&m.self)
 }
 
-// Slowest returns the follower of another worker with the lowest position in the output log.
+// Slowest returns the follower of another worker that is furthest behind in the output log.
 func (m *Member) Slowest() (name string, taken uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
