@@ -35,10 +35,10 @@ type twin struct {
 	refused  []string
 	alerts   []string // JSON
 	engine   *alerts.Engine
-	beats    pipeline.ShardHeartbeats   // after which alerts and parts are written
-	sections []incremental.Section // after the last step
-	parts    string                // directory
-	history  []string              // roll-ups, where they are compared
+	beats    pipeline.ShardHeartbeats // after which alerts and parts are written
+	sections []incremental.Section    // after the last step
+	parts    string                   // directory
+	history  []string                 // roll-ups, where they are compared
 	last     event.Position
 }
 

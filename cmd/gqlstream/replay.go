@@ -133,8 +133,8 @@ func (c *replayCmd) openLog(
 type replay struct {
 	core     *incremental.Core
 	from, to pipeline.Place
-	digest   string              // when; see replayCmd
-	alerts   *alerts.Engine      // nil: estimates are printed
+	digest   string                   // when; see replayCmd
+	alerts   *alerts.Engine           // nil: estimates are printed
 	beats    pipeline.ShardHeartbeats // alerts are evaluated where something is published
 	con      console
 	meter    *meter
