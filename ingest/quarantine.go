@@ -139,14 +139,22 @@ func (w *QuarantineWriter) Settle(ctx context.Context) error {
 	return w.storeEntries(ctx, nil) // Run takes this only after everything before
 }
 
+// storeEntries passes entries to Run. Where there is room it does so even if ctx has ended: Write
+// may have taken entries of earlier steps back, which nobody writes again.
 func (w *QuarantineWriter) storeEntries(ctx context.Context, entries []*nats.Msg) error {
+	select {
+	case w.waiting <- entries:
+		return nil
+	default:
+	}
 	w.held.Store(true)
 	defer w.held.Store(false)
 	select {
 	case w.waiting <- entries:
+		return nil
 	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return ctx.Err()
 }
 
 // Run stores the refusals of Write until ctx ends or the broker refuses for good. If the broker is

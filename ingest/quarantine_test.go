@@ -245,6 +245,30 @@ func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
 
 // Refusals of a new log must be stored although their positions are smaller than those of
 // the old log.
+// If a step is ended while the refusals of the step before still wait, these must not be lost: the
+// fold that takes over does not write them again.
+func TestAnEndedStepLosesNoEarlierRefusal(t *testing.T) {
+	b := startBroker(t, t.TempDir())
+	w, err := NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for position := range event.Position(20) {
+		steps := []context.Context{t.Context(), ended}
+		for step, ctx := range steps {
+			refusal := event.Refusal{Position: 2*position + event.Position(step), Index: -1}
+			if err := w.Write(ctx, []event.Refusal{refusal}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waiting := <-w.waiting; len(waiting) != len(steps) {
+			t.Fatalf("%d refusals wait after %d steps", len(waiting), len(steps))
+		}
+	}
+}
+
 func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
