@@ -205,6 +205,7 @@ pipeline: story
 classes: [left, right]
 state: %s
 http: {listen: %q}
+display: {communities: {north: Northern towns}, classes: {left: in favour}}
 estimates: [{method: pcc}]
 alerts:
   rules:
@@ -266,6 +267,10 @@ func sameStory(t *testing.T, x alerts.Transition, receiver *inbox[notice], statu
 			n.Alerts[0].Labels["rule"] == x.Rule
 	})
 	got := n.Alerts[0]
+	if !strings.HasPrefix(x.Text, "in favour of Northern towns is ") || x.Community != "north" ||
+		x.Class != "left" {
+		t.Errorf("%s: text %q of %s, %s", status, x.Text, x.Community, x.Class)
+	}
 	want := map[string]string{
 		"summary": x.Rule + ": " + x.Text, "share": x.ShareText(), "interval": x.IntervalText(),
 		"change": x.ChangeText(), "reason": x.Reason, "id": x.ID, "end": string(x.End),

@@ -75,7 +75,8 @@ const mcpInstructions = `Estimates of which share of each community belongs to e
 intervals. Shares are from 0 to 1, by class in the order of "classes" of the tool list. Always give
 the interval (low to high) with a share. Look at the flags: the severity "wrong" means that the
 number may be wrong. Only the part "moved" of a change is news; the part "revised" is a better
-knowledge of the classifier. Call latest first: its headline says whether the estimates are live.`
+knowledge of the classifier. Call latest first: its headline says whether the estimates are live.
+For people, use the names in "display" of the tool list; tools take the names of the log.`
 
 // addTools adds one tool for each question. Each reads the API and changes nothing.
 func addTools(server *mcp.Server, page *watch) {

@@ -79,7 +79,7 @@ func (a Alert) rule() (r alerts.Rule, err error) {
 
 // AlertRules returns the alert rules, with every violation reported.
 func (c Settings) AlertRules() (alerts.Config, error) {
-	out := alerts.Config{Pipeline: c.Pipeline, Classes: c.Classes}
+	out := alerts.Config{Pipeline: c.Pipeline, Classes: c.Classes, Display: c.Display}
 	estimates := c.Estimates
 	if len(estimates) == 0 {
 		estimates = []Estimate{{}}

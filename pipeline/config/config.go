@@ -19,6 +19,7 @@ import (
 	"gqlstream/quant"
 	"gqlstream/quant/stats"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/notify"
 	"gqlstream/sinks/web"
 )
@@ -53,7 +54,7 @@ type Settings struct {
 	Group      Group                     `yaml:"group"`
 	Output     Output                    `yaml:"output"`
 	HTTP       web.HTTP                  `yaml:"http"`
-	Display    web.Display               `yaml:"display"`
+	Display    alerts.Display            `yaml:"display"`
 	Alerts     Alerts                    `yaml:"alerts"`
 	Notify     notify.Config             `yaml:"notify"`
 }

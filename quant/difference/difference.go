@@ -39,6 +39,15 @@ func Is(community string) bool {
 	return community != "" && name == community
 }
 
+// Sides returns the two communities of a difference; ok is false if the community is none.
+func Sides(community string) (a, b string, ok bool) {
+	if !Is(community) {
+		return "", "", false
+	}
+	a, b, ok = strings.Cut(strings.TrimSuffix(community, ")")[len(opening):], ", ")
+	return a, b, ok
+}
+
 // Fold is the state of some differences.
 type Fold []*Pair
 
@@ -65,7 +74,7 @@ func (f *Fold) Want(name string, known Fold) {
 // Take returns the differences that the records of an emission change, as they were wanted.
 func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 	for _, p := range f {
-		a, b, _ := strings.Cut(strings.TrimSuffix(p.Name, ")")[len(opening):], ", ")
+		a, b, _ := Sides(p.Name)
 		var fresh [2][]*quant.Estimate
 		for i := range records {
 			for side, name := range []string{a, b} {

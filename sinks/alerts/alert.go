@@ -192,7 +192,7 @@ func (a *alert) transition(c *Config, t *tail, often float64, state State, m Mom
 		Time:      TimeText(m.Time),
 		Since:     TimeText(a.Since),
 		Reason:    s.reason,
-		Text:      s.text(a.Community, class),
+		Text:      s.text(c.Display, a.Community, class),
 		End:       s.end,
 		Point:     a.Detector.Point,
 		Low:       a.Detector.Low,

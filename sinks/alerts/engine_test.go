@@ -41,6 +41,46 @@ func TestThresholdFiresAndRecoversElsewhere(t *testing.T) {
 	}
 }
 
+// Texts of an alert have the names for people, as the page does; its fields, which programs read,
+// have those of the log.
+func TestTextsHaveTheNamesForPeople(t *testing.T) {
+	c := config(
+		rule(t, "point > 0.5", nil),
+		rule(t, "difference(x, y) > 0.1", func(r *Rule) { r.Name = "apart" }),
+	)
+	c.Display.Communities = map[string]string{"x": "Northern towns"}
+	c.Display.Classes = map[string]string{"left": "in favour"}
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moment := Moment{Position: 1, Time: start}
+	x, y := record("x", 0.6, 0.01, 0), record("y", 0.2, 0.01, 0)
+	got := e.Evaluate(moment, []quant.Estimate{x, y})
+	want := map[string]string{
+		"r":     "in favour of Northern towns is 60.0 % ",
+		"apart": "in favour of Northern towns less y is +40.0 points ",
+	}
+	if len(got) != len(want) {
+		t.Fatalf("transitions %+v", got)
+	}
+	for _, x := range got {
+		if !strings.HasPrefix(x.Text, want[x.Rule]) || x.Class != "left" ||
+			x.Community != map[string]string{"r": "x", "apart": "difference(x, y)"}[x.Rule] {
+			t.Errorf("%+v", x)
+		}
+	}
+	saved := e.Save()
+	if e, err = Restore(c, saved); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range e.Active() {
+		if !strings.HasPrefix(a.Now, want[a.Rule]) {
+			t.Errorf("restored: now %q", a.Now)
+		}
+	}
+}
+
 func TestConditionMustHoldForItsTime(t *testing.T) {
 	s := begin(t, rule(t, "high < 0.1", func(r *Rule) { r.For = 10 * time.Second }))
 	s.want(0, one(record("x", 0.05, 0.01, 0)))

@@ -70,8 +70,8 @@ func (e *Engine) Save() []byte {
 }
 
 // Restore returns an engine with the state that Save returned, under the rules
-// that were in force then; Configure sets others. Pipeline and methods are taken
-// from c. The engine goes on as the one that was saved would have.
+// that were in force then; Configure sets others. Pipeline, methods and names
+// for people are taken from c. The engine goes on as the one that was saved would have.
 func Restore(c Config, data []byte) (*Engine, error) {
 	var s saved
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -90,7 +90,7 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	}
 	e.config = Config{
 		Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules,
-		Budget: cmp.Or(s.Budget, BudgetDefault),
+		Budget: cmp.Or(s.Budget, BudgetDefault), Display: c.Display,
 	}
 	if s.Format < format {
 		e.tails = nil

@@ -159,19 +159,19 @@ func (r *Rule) asks(state State, unit func(float64) string) string {
 	return "the rule asks for " + side[r.When.Above] + " " + unit(value)
 }
 
-// text is the whole story in one sentence.
-func (s story) text(community, class string) string {
-	d := s.detector
+// text is the whole story in one sentence, with the names for people.
+func (s story) text(names Display, community, class string) string {
+	d, subject := s.detector, names.Class(class)+" of "+names.Name(community)
 	if !s.shares {
-		return fmt.Sprintf("%s of %s: %s", class, community, s.reason)
+		return subject + ": " + s.reason
 	}
 	unit := unitOf(community)
 	confidence := d.Confidence
 	if confidence == 0 {
 		confidence = 0.9
 	}
-	text := fmt.Sprintf("%s of %s is %s (%g %% interval %s to %s)",
-		class, community, unit(d.Point), math.Round(1000*confidence)/10, unit(d.Low), unit(d.High))
+	text := fmt.Sprintf("%s is %s (%g %% interval %s to %s)", subject, unit(d.Point),
+		math.Round(1000*confidence)/10, unit(d.Low), unit(d.High))
 	if s.from > 0 {
 		text += fmt.Sprintf(", moved %s since %s", points(s.moved), clock(s.from))
 	}

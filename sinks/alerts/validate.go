@@ -30,7 +30,8 @@ type Config struct {
 	Classes  []string // names, in the order of the estimates
 	Methods  []string // published; the first is the default of a rule
 	Rules    []Rule
-	Budget   Budget // of false alarms; zero: BudgetDefault
+	Budget   Budget  // of false alarms; zero: BudgetDefault
+	Display  Display // names in texts; none: those of the log
 }
 
 // Validate reports every violation at once.

@@ -9,23 +9,24 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // info holds the part of the answers that does not change while the server runs.
 type info struct {
-	Pipeline string     `json:"pipeline"`
-	Version  string     `json:"version"`
-	Instance string     `json:"instance"`
-	Started  time.Time  `json:"started"`
-	Classes  []string   `json:"classes"`
-	Display  Display    `json:"display"`
-	Flags    []flagInfo `json:"flags"`
-	Quiet    float64    `json:"quiet_seconds"`
-	Public   []string   `json:"public"`   // communities with a chart that anybody may embed
-	Answers  bool       `json:"answers"`  // the page takes labels
-	Silences bool       `json:"silences"` // the page takes silences and acknowledgements
-	State    string     `json:"state"`    // directory, for commands that the page shows
-	NATS     string     `json:"nats"`     // address of the server, for commands that the page shows
+	Pipeline string         `json:"pipeline"`
+	Version  string         `json:"version"`
+	Instance string         `json:"instance"`
+	Started  time.Time      `json:"started"`
+	Classes  []string       `json:"classes"`
+	Display  alerts.Display `json:"display"`
+	Flags    []flagInfo     `json:"flags"`
+	Quiet    float64        `json:"quiet_seconds"`
+	Public   []string       `json:"public"`   // communities with a chart that anybody may embed
+	Answers  bool           `json:"answers"`  // the page takes labels
+	Silences bool           `json:"silences"` // the page takes silences and acknowledgements
+	State    string         `json:"state"`    // directory, for commands that the page shows
+	NATS     string         `json:"nats"`     // address of the server, for such commands
 }
 
 func askInfo(_ context.Context, s *Server, _ *params) (any, error) {

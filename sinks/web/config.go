@@ -17,6 +17,7 @@ import (
 	"gqlstream/internal/request"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // HTTP configures the address of the page, the API and the metrics, and the access to them.
@@ -36,21 +37,6 @@ type HTTP struct {
 	Silences bool     `yaml:"silences"` // readers of the page may silence and acknowledge alerts
 }
 
-// Display holds names for people, by the name in the log. Everything else keeps the names of the
-// log: records, streams, alerts and addresses.
-type Display struct {
-	Communities map[string]string `yaml:"communities" json:"communities"`
-	Classes     map[string]string `yaml:"classes" json:"classes"`
-}
-
-// Name returns the name of a community for people.
-func (d Display) Name(community string) string {
-	return cmp.Or(d.Communities[community], community)
-}
-
-// class returns the name of a class for people.
-func (d Display) class(name string) string { return cmp.Or(d.Classes[name], name) }
-
 // ListenDefault is the address where none is configured. ListenOff listens nowhere: questions are
 // answered on NATS alone.
 const (
@@ -63,7 +49,7 @@ const (
 type Config struct {
 	HTTP
 
-	Display Display // names for people; none: those of the log
+	Display alerts.Display // names for people; none: those of the log
 
 	// Publish adds labels to the log, as CSV, and says how many. Nil: the page takes none.
 	Publish func(ctx context.Context, csv []byte) (int, error)

@@ -72,7 +72,7 @@ func askEmbedded(ctx context.Context, s *Server, q *params) (any, error) {
 		High:       append([]float64{}, latest.High...),
 	}
 	for _, class := range s.config.Classes {
-		out.Classes = append(out.Classes, s.config.Display.class(class))
+		out.Classes = append(out.Classes, s.config.Display.Class(class))
 	}
 	return out, nil
 }

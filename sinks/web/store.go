@@ -14,6 +14,7 @@ import (
 
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/alerts"
 )
 
 // community is one tracked community. Its series are in order of first mention.
@@ -75,7 +76,7 @@ type store struct {
 	definitions map[string]string // of communities by rule, in words
 	gone        map[string]bool   // communities that have no members any more
 
-	display                 Display
+	display                 alerts.Display
 	classes, communitiesMax int
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gqlstream/internal/request"
+	"gqlstream/sinks/alerts"
 	"gqlstream/sinks/web"
 )
 
@@ -70,7 +71,7 @@ func TestTheKeyboardWorksInAChart(t *testing.T) {
 func TestAChartIsEmbedded(t *testing.T) {
 	s := serve(t, web.Config{
 		HTTP: web.HTTP{Public: []string{"alpha"}}, Classes: twoClasses,
-		Display: web.Display{
+		Display: alerts.Display{
 			Communities: map[string]string{"alpha": "Northern towns"},
 			Classes:     map[string]string{twoClasses[1]: "in favour"},
 		},

@@ -82,8 +82,12 @@ export function namer(info) {
   classNames = new Map(Object.entries(info.display.classes));
 }
 
-// named is the name of a community for people: the configuration's, or that of the log.
-export const named = (community) => names.get(community) || community;
+// named is the name of a community for people: the configuration's, or that of the log. Differences
+// are named as in the texts of alerts.
+export function named(community) {
+  const sides = /^difference\(([^,]+), (.+)\)$/.exec(community);
+  return sides ? `${named(sides[1])} less ${named(sides[2])}` : names.get(community) || community;
+}
 
 // classNamed is the name of a class for people: the configuration's, or that of the log, of which a
 // bare number becomes "class 1".
