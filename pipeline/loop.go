@@ -105,6 +105,10 @@ func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) err
 	result := f.core.Step(batch)
 	f.step.Store(nil)
 	stepped := time.Now()
+	if main {
+		part := map[bool]string{true: "solve", false: "fold"}[batch.Emit]
+		p.tracer.add(part, begun, batch.Events())
+	}
 	if main && p.status.isNew(batch) {
 		refused := append(batch.Refused, result.Refused...)
 		if err := p.quarantine.Write(ctx, refused); err != nil {
@@ -126,6 +130,9 @@ func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) err
 		}
 		f.behind.Store(result.Behind)
 	}
+	if main && batch.Emit {
+		p.tracer.add("publish", stepped, 0)
+	}
 	if main {
 		p.showStep(f, batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 	}
@@ -136,6 +143,9 @@ func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) err
 		}
 	}
 	f.applied.Store(uint64(batch.Last))
+	if main && batch.Emit {
+		p.tracer.emitted(&result)
+	}
 	if main {
 		return p.reached.record(f.source.Identity(), p.logID)
 	}
@@ -171,6 +181,7 @@ func (p *Pipeline) save(
 		return err
 	}
 	k.write(p.manifest(f, b), state, begun, step)
+	p.tracer.add("checkpoint", begun, 0)
 	return nil
 }
 

@@ -32,6 +32,8 @@ type Options struct {
 
 	FreePort bool // choose another port for the page if its own is in use
 
+	Tracer *Tracer // of emissions; nil: none
+
 	since  time.Time // when the process began
 	reload *reloader // nil: the configuration is not read again
 }
@@ -203,7 +205,7 @@ func openOn(
 		base: b, output: out, opener: opener, folds: folds, ticker: ticker,
 		followers: followers, alerting: alerting, Page: page, Taken: taken,
 		Checkpoints: checkpoints, conditions: conditions, observed: observed, reload: o.reload,
-		status: statusOf(folds.main.Load()), opened: opened,
+		status: statusOf(folds.main.Load()), tracer: o.Tracer, opened: opened,
 	}
 	p.definitions.show(folds.main.Load().core.View(), page, b.log,
 		true) // the log may be quiet for long

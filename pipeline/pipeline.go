@@ -33,6 +33,7 @@ type Pipeline struct {
 	reload      *reloader // nil: the configuration is not read again
 	definitions definitions
 	status      shownStatus
+	tracer      *Tracer
 	opened      *closers
 }
 

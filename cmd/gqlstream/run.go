@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"os"
 
 	"gqlstream/ingest"
 	"gqlstream/pipeline"
@@ -50,9 +51,15 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 	if c.Skip != "" && !ok {
 		return config.Usagef("run: --skip %s: want a position, or FIRST-LAST", c.Skip)
 	}
+	log := slog.New(slog.NewTextHandler(con.Err, nil))
+	tracer, err := pipeline.NewTracer(os.Getenv, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
 	return pipeline.Run(ctx, c.configure, pipeline.Options{
 		Version: version, Skip: skip, Accept: c.AcceptLog, Drain: c.ExitWhenDrained,
-		Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
+		Out: con.Out, Err: con.Err, Log: log, Tracer: tracer,
 		Group: c.Group, Worker: c.Worker, Same: !c.AcceptNewConfig,
 	})
 }
