@@ -20,7 +20,7 @@ type adjacency struct {
 	runs      []run
 	compacted []lists     // by chunkRowsMax vertices; runs that have not changed are slices of it
 	weights   [][]float64 // by vertex, once a weight differs from 1, else nil
-	heavy     int         // directed entries whose weight differs from 1
+	heavy     int         // directed entries with another weight than 1
 	weightSum float64     // sum of all degrees
 	edges     int
 	// by vertex with many neighbours: the index of each neighbour in its run
@@ -41,8 +41,8 @@ func (g *adjacency) grow() {
 	}
 }
 
-// snapshot returns what the tables of a compacted graph are made of, for reading while g changes:
-// the compacted lists, which both share, and a copy of the degrees.
+// snapshot returns the columns of the tables of a compacted graph, for reading while g changes: the
+// compacted lists, which both share, and a copy of the degrees.
 func (g *adjacency) snapshot() adjacency {
 	return adjacency{
 		runs: slices.Clone(g.runs), compacted: slices.Clone(g.compacted),
@@ -253,7 +253,7 @@ func (g *adjacency) compact() {
 	}
 }
 
-// compactLists replaces the i-th lists by what the runs of their vertices hold, sorted.
+// compactLists replaces the i-th lists by the sorted content of the runs of their vertices.
 func (g *adjacency) compactLists(i int) {
 	l := g.copyLists(i)
 	if i == len(g.compacted) {

@@ -74,7 +74,7 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 	return v, ""
 }
 
-// grow extends every part to n vertices, of which only the last is new.
+// grow extends every part to n vertices; only the last one is new.
 func (s *Store) grow(n int) {
 	s.edges.grow()
 	s.members.of = append(s.members.of, nil)

@@ -56,7 +56,7 @@ func TestDeltaIsNet(t *testing.T) {
 		{V: 3, After: 1},
 		{V: 4, After: 1},
 	} // of new vertices to the community of everyone
-	if n := len(delta.Edges) + len(delta.Ends) + len(delta.Labels); n > 0 ||
+	if n := len(delta.Edges) + len(delta.Endpoints) + len(delta.Labels); n > 0 ||
 		!slices.Equal(delta.Members, joins) ||
 		len(refused) > 0 {
 		t.Fatalf("delta is %+v, refused %v", delta, refused)

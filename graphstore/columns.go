@@ -20,8 +20,8 @@ type column[T fixed] struct {
 	buf  *memory.Buffer // nil before the first element
 }
 
-// growFreely is the number of elements up to which a column doubles when it
-// grows; a larger one grows by a quarter, which wastes less.
+// growFreely is the largest number of elements at which a column still doubles when it grows; a
+// larger one grows by a quarter, which wastes less.
 const growFreely = 1 << 18
 
 // resize sets the length to n; new elements are zero.

@@ -10,9 +10,9 @@ import (
 
 // SetCommunities replaces the configured communities by rules. A rule that is configured already
 // keeps its community. A new rule with the name of an explicit community takes that community over.
-// A community whose rule is missing, or changed under the same name, is removed. Communities that
-// member events created stay while they have members. Empty ones are removed, and make room under
-// the limit of communities.
+// A community without a rule, or with another rule under the same name, is removed. Communities
+// that member events created stay while they have members. Empty ones are removed, and make room
+// under the limit of communities.
 //
 // Indices change: the communities that stay come first, in their order, then those of the other
 // rules, in theirs. Every View and Delta becomes invalid. An error changes nothing.
@@ -83,8 +83,8 @@ func (s *Store) findMembers(rules []Rule, free int) (map[string]joining, bool) {
 	return found, true
 }
 
-// searchMembers returns the vertices for which a rule holds that no edge decides, until they are
-// more than the most wanted.
+// searchMembers returns the vertices that satisfy a rule without edges, until they are more than
+// the most wanted.
 func (s *Store) searchMembers(r Rule, most int) (j joining) {
 	var program *rule.Program
 	if r.Kind == ByExpression {

@@ -22,7 +22,7 @@ const (
 	KeysMaxDefault     = 1 << 10
 )
 
-// Config configures a store, and bounds what it holds.
+// Config configures a store and its limits.
 type Config struct {
 	Classes     int    // K, the number of classes; 1 <= K <= ClassesMax
 	Communities []Rule // get the first community indices, in this order
@@ -44,7 +44,7 @@ type Config struct {
 	// For tests; 0 means the constant.
 	hubDegree     int // vertices with more neighbours get a hash index: hubDegreeDefault
 	versionsMax   int // model versions: NamesMaxDefault
-	attributesMax int // attribute keys, each of which costs 8 bytes a vertex: KeysMaxDefault
+	attributesMax int // attribute keys; each costs 8 bytes a vertex: KeysMaxDefault
 }
 
 // Validate reports every violation.

@@ -10,17 +10,17 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// RuleKind is the way in which a community gets its members.
+// RuleKind says how a community gets its members.
 type RuleKind uint8
 
 const (
 	// Explicit communities have the members that events name. The default.
 	Explicit RuleKind = iota
-	// ByAttribute communities hold the vertices whose attribute Key equals Value.
+	// ByAttribute communities hold the vertices with the value Value of the attribute Key.
 	ByAttribute
 	// Everyone is the community of every vertex, once each.
 	Everyone
-	// ByExpression communities hold the vertices for which Expression is true.
+	// ByExpression communities hold the vertices that satisfy Expression.
 	ByExpression
 	// Ego communities hold the vertices within Hops of Root, Root included. They are empty while
 	// Root does not exist. If more than MembersMax vertices are within Hops, the community holds

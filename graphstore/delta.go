@@ -23,9 +23,9 @@ type Audit struct {
 	Pi uint32
 }
 
-// Delta lists exactly what a batch changed. Changes are net: what a batch did and undid is absent.
-// Each list is sorted by its key and holds the values before; the View has the values after. A
-// Delta is valid until the next Apply.
+// Delta lists exactly the changes of a batch. They are net: a change that the batch undid is
+// absent. Each list is sorted by its key and holds the values before; the View has the values
+// after. A Delta is valid until the next Apply.
 type Delta struct {
 	Position event.Position
 	Time     event.Time
@@ -36,13 +36,13 @@ type Delta struct {
 	Reused         []Vertex  // sorted: indices of vertices erased earlier, given to new ones now
 
 	Edges       []EdgeChange       // by (U, V), U < V
-	Ends        []Vertex           // sorted: every end of Edges
+	Endpoints   []Vertex           // sorted: every vertex of Edges
 	Labels      []LabelChange      // by V
 	Audits      []AuditChange      // by V
 	Predictions []PredictionChange // by V
 	Evidence    []EvidenceChange   // by V: the observations behind predictions
 	Members     []MemberChange     // by (Community, V); rule-based memberships included
-	// sorted: vertices whose attributes were set, perhaps to what they were, or erased
+	// sorted: vertices with attributes that were set, perhaps to the same value, or erased
 	Attributes []Vertex
 }
 

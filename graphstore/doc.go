@@ -1,5 +1,5 @@
 // Package graphstore keeps a dynamic graph, the labels, predictions and attributes of its vertices,
-// and the tracked communities. For each batch it returns exactly what changed.
+// and the tracked communities. For each batch it returns exactly the changes.
 //
 // The graph is undirected and weighted, without self-loops and parallel edges. A
 // vertex has a name, a label, a prediction and attributes; a community is a
@@ -24,7 +24,7 @@
 //	members     communities by vertex and vertices by community, both sorted; the rules
 //	            of communities by the attributes they read; hops of ego networks
 //
-// Parts whose entries can end (edges, labels, predictions) have a field of type ends. The parts
+// Parts with entries that can end (edges, labels, predictions) have a field of type ends. The parts
 // share a step while one batch is applied.
 //
 // Columns indexed by vertex are Arrow buffers, and the tables of vertices and neighbours are Arrow
@@ -51,7 +51,7 @@
 // Cost, measured with 168,000 vertices and 6.8 million edges of power-law degree in batches of
 // 4,096, on one core of a busy machine: 1.7 million edge events a second with the Delta; 16 live
 // bytes an undirected edge with everything, 23 resident. An edge, label or prediction that ends
-// takes about 55 bytes more. Compact passes over the vertices and sorts what has changed.
+// takes about 55 bytes more. Compact passes over the vertices and sorts the changed ones.
 //
 // The package does no I/O, reads no clock and starts no goroutine that outlives a call. It
 // knows nothing of estimates. Arrow is imported by columns.go, lists.go,

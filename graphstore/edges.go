@@ -19,9 +19,9 @@ type edges struct {
 	window time.Duration // how long an edge lasts that has no time to live; 0 is for ever
 	most   int           // edges at most
 
-	asserted []entry    // of the batch: edges, then the ends of those that changed
+	asserted []entry    // of the batch: edges, then the vertices of changed edges
 	mentions []postEdge // of the batch: edges that posts assert
-	// result of reads whose values are not used, so that the compiler keeps them
+	// result of reads that nothing uses, so that the compiler keeps them
 	read uint64
 }
 
@@ -45,8 +45,8 @@ func (g *edges) mention(key uint64, post uint32, end event.Time) {
 // edgeKeyOf packs an edge into a key that sorts as Delta.Edges does.
 func edgeKeyOf(u, v Vertex) uint64 { return pair(uint32(min(u, v)), uint32(max(u, v))) }
 
-// endsOf returns the ends of the edge of a key.
-func endsOf(key uint64) (u, v Vertex) {
+// endpointsOf returns the two vertices of the edge of a key.
+func endpointsOf(key uint64) (u, v Vertex) {
 	high, low := unpair(key)
 	return Vertex(high), Vertex(low)
 }
@@ -57,7 +57,7 @@ func (g *edges) assert(key uint64, at uint32) { g.asserted = append(g.asserted, 
 // leave asserts that v has no edges.
 func (g *edges) leave(v Vertex) {
 	for _, u := range g.Neighbors(v) {
-		g.assert(edgeKeyOf(u, v), fromErasure)
+		g.assert(edgeKeyOf(u, v), absent)
 	}
 }
 
@@ -65,15 +65,15 @@ func (g *edges) leave(v Vertex) {
 // first processor caches still when they are.
 const readAhead = 32
 
-// apply applies the last event of each edge, removes edges whose time has come, and lists the
-// changed edges and their end vertices.
+// apply applies the last event of each edge, removes edges that end now, and lists the changed
+// edges and their end vertices.
 func (g *edges) apply(p *step) {
 	g.asserted = p.lastOfEach(g.asserted)
 	for i, e := range g.asserted {
 		if i%readAhead == 0 {
 			g.read += g.warm(g.asserted[i:min(len(g.asserted), i+readAhead)])
 		}
-		if e.at != fromErasure {
+		if e.at != absent {
 			g.applyEvent(p, e)
 			continue
 		}
@@ -88,7 +88,7 @@ func (g *edges) apply(p *step) {
 		g.asserted = ended
 		slices.SortFunc(p.delta.Edges, compareEdges)
 	}
-	g.listEnds(p)
+	g.listEndpoints(p)
 }
 
 // applyMentions sets the edges that posts assert. An existing edge keeps its weight and its end if
@@ -104,7 +104,7 @@ func (g *edges) applyMentions(p *step) {
 		if slices.Contains(p.overLimitPosts, m.post) {
 			continue
 		}
-		weight := g.weight(endsOf(m.key))
+		weight := g.weight(endpointsOf(m.key))
 		end := m.end
 		if weight > 0 {
 			held, limited := g.ends.at[m.key]
@@ -167,7 +167,7 @@ func (g *edges) applyEvent(p *step, entry entry) {
 // change gives an edge a weight, 0 to remove it, and lists the change. It reports false if the
 // graph is full.
 func (g *edges) change(p *step, key uint64, after float64) bool {
-	u, v := endsOf(key)
+	u, v := endpointsOf(key)
 	before := g.weight(u, v)
 	if before == after {
 		return true
@@ -180,14 +180,14 @@ func (g *edges) change(p *step, key uint64, after float64) bool {
 	return true
 }
 
-// listEnds lists the ends of the edges that changed.
-func (g *edges) listEnds(p *step) {
-	d, ends := &p.delta, g.asserted[:0]
+// listEndpoints lists the vertices of the edges that changed.
+func (g *edges) listEndpoints(p *step) {
+	d, found := &p.delta, g.asserted[:0]
 	for i := range d.Edges {
-		ends = append(ends, entry{key: uint64(d.Edges[i].U)}, entry{key: uint64(d.Edges[i].V)})
+		found = append(found, entry{key: uint64(d.Edges[i].U)}, entry{key: uint64(d.Edges[i].V)})
 	}
-	g.asserted = p.lastOfEach(ends)
+	g.asserted = p.lastOfEach(found)
 	for _, e := range g.asserted {
-		d.Ends = append(d.Ends, Vertex(e.key))
+		d.Endpoints = append(d.Endpoints, Vertex(e.key))
 	}
 }

@@ -11,8 +11,8 @@ import (
 const (
 	// edgeTTLDefault is how long an edge holds that a post asserts.
 	edgeTTLDefault = 30 * 24 * time.Hour
-	// postHalfLifeDefault is the half-life of posts: half of what is counted was said in the last
-	// twelve hours, as of the posts of one day. A plain prediction has none by default.
+	// postHalfLifeDefault is the half-life of posts: half of the counted posts were made in the
+	// last twelve hours, as of the posts of one day. A plain prediction has none by default.
 	postHalfLifeDefault = 12 * time.Hour
 	// ageless is the epoch of evidence that does not age.
 	ageless = math.MinInt64
@@ -23,13 +23,13 @@ const EveryAttribute = "*"
 
 // EvidenceConfig configures how observations of a vertex age.
 type EvidenceConfig struct {
-	// HalfLife is the age at which a prediction or a post weighs half. With 0 that is
-	// postHalfLifeDefault for a post and never for a plain prediction; below 0 it is never.
+	// A prediction or a post of the age HalfLife weighs half. With 0 that is postHalfLifeDefault
+	// for a post and never for a plain prediction; below 0 it is never.
 	HalfLife time.Duration `yaml:"half_life" json:",omitempty"`
 	// EdgeTTL is the time to live of edges from posts; 0 means edgeTTLDefault, < 0 for ever.
 	EdgeTTL time.Duration `yaml:"edge_ttl" json:",omitempty"`
 	// Except is a rule over attributes; see package rule. Labels and predictions of vertices for
-	// which it holds are not read: they are of another kind than those that are estimated.
+	// which it holds are not read: they are of another kind than the estimated ones.
 	Except string `yaml:"except" json:",omitempty"`
 	// Attributes names the attributes that estimates read; EveryAttribute names all. See
 	// View.EvidenceAttributes.
@@ -44,8 +44,8 @@ func (c *EvidenceConfig) ofPosts() time.Duration {
 	return max(c.HalfLife, 0)
 }
 
-// Evidence is what the prediction of a vertex rests on. The zero Evidence belongs to a vertex
-// without a prediction, or with one of a built-in classifier.
+// Evidence describes the observations behind the prediction of a vertex. The zero Evidence belongs
+// to a vertex without a prediction, or with one of a built-in classifier.
 type Evidence = event.Evidence
 
 // weightBits is the number of binary digits of the weight of one observation after its epoch: the
@@ -110,6 +110,9 @@ var growthRoots = func() (roots [40]float64) {
 	return roots
 }()
 
+// ages reports whether evidence is worth less as time goes by, if there is a half-life.
+func ages(e Evidence) bool { return e.Weight > 0 && e.Epoch != ageless }
+
 // evidenceColumns hold the evidence of every vertex.
 type evidenceColumns struct {
 	weights column[uint32]
@@ -118,6 +121,8 @@ type evidenceColumns struct {
 	changed column[event.Time]
 
 	observations column[uint32]
+
+	aging int // vertices with evidence that ages
 }
 
 // resize extends the columns to n vertices. New vertices have no evidence.
@@ -139,6 +144,12 @@ func (c *evidenceColumns) at(v Vertex) Evidence {
 
 // set replaces the evidence of v.
 func (c *evidenceColumns) set(v Vertex, e Evidence) {
+	if ages(c.at(v)) {
+		c.aging--
+	}
+	if ages(e) {
+		c.aging++
+	}
 	c.weights.data[v], c.epochs.data[v] = e.Weight, e.Epoch
 	c.times.data[v], c.changed.data[v] = e.Time, e.Changed
 	c.observations.data[v] = e.Observations
@@ -163,7 +174,7 @@ func (c *evidenceColumns) setClock(now event.Time, config *EvidenceConfig) {
 func (c *evidenceColumns) clone() evidenceColumns {
 	return evidenceColumns{
 		c.weights.clone(), c.epochs.clone(), c.times.clone(), c.changed.clone(),
-		c.observations.clone(),
+		c.observations.clone(), c.aging,
 	}
 }
 
@@ -187,31 +198,9 @@ func (l *labelling) MassUnits(e Evidence, at event.Time) uint16 {
 // AgeStep returns the log time after which masses are worth reading again: an eighth of the
 // half-life, in which they lose a twelfth. It is 0 while no prediction ages.
 func (l *labelling) AgeStep() event.Time {
-	if !l.ages {
+	half := l.config.Evidence.ofPosts()
+	if half == 0 || l.evidence.aging+l.models.evidence.aging == 0 {
 		return 0
 	}
-	return max(1, event.Time(l.config.Evidence.ofPosts()/8))
-}
-
-// compactAge notes that no evidence ages if there is none left that does, as after a restart.
-func (l *labelling) compactAge() {
-	if !l.ages {
-		return
-	}
-	l.ages = false
-	for v := range l.version.data {
-		if l.noteAge(l.evidence.at(Vertex(v))); l.ages {
-			return
-		}
-		if l.models.incoming != noVersion {
-			l.noteAge(l.models.evidence.at(Vertex(v)))
-		}
-	}
-}
-
-// noteAge notes whether evidence ages.
-func (l *labelling) noteAge(e Evidence) {
-	if e.Weight > 0 && e.Epoch != ageless && l.config.Evidence.ofPosts() > 0 {
-		l.ages = true
-	}
+	return max(1, event.Time(half/8))
 }

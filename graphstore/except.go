@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// exception finds the vertices whose labels and predictions are not read; see
+// exception finds the vertices that a rule excepts: their labels and predictions are not read. See
 // EvidenceConfig.Except. It follows from the attributes, so a snapshot holds nothing of it. The
 // zero exception finds none.
 type exception struct {
@@ -28,7 +28,7 @@ func newException(config *EvidenceConfig) exception {
 	return exception{program: program}
 }
 
-// validateException reports what is wrong with a rule for exceptions.
+// validateException reports the mistakes of a rule for exceptions.
 func validateException(text string) error {
 	if text == "" {
 		return nil

@@ -47,14 +47,14 @@ func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h endings) Push(any)           { panic("graphstore: add is to be used") }
 func (h endings) Pop() any           { panic("graphstore: takeLowest is to be used") }
 
-// add does what heap.Push does. heap.Push allocates when it passes an element as any: with windows,
-// two to three times an event.
+// add is heap.Push without allocations: heap.Push passes an element as any, which costs two or
+// three allocations an event with windows.
 func (h *endings) add(e ending) {
 	*h = append(*h, e)
 	heap.Fix(h, len(*h)-1)
 }
 
-// takeLowest does what heap.Pop does.
+// takeLowest is heap.Pop, likewise.
 func (h *endings) takeLowest() ending {
 	lowest, last := (*h)[0], len(*h)-1
 	h.Swap(0, last)
@@ -121,7 +121,7 @@ func (x *ends) due(now event.Time, keys []entry) []entry {
 		case !known:
 		case end <= now:
 			delete(x.at, e.key)
-			keys = append(keys, entry{key: e.key, at: fromErasure})
+			keys = append(keys, entry{key: e.key, at: absent})
 		default:
 			x.heap.add(ending{end, e.key})
 		}

@@ -17,7 +17,9 @@ var (
 )
 
 // labelling holds labels, predictions and model versions. They are one part because the progress of
-// a roll-out is counted over labels and predictions, see models.
+// a roll-out is counted over labels and predictions, see models. A batch is applied in two phases:
+// expire and the assert functions collect assertions, and the apply functions carry out the last
+// one of each vertex.
 type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
@@ -28,7 +30,6 @@ type labelling struct {
 	units    column[uint32]  // n x K
 	version  column[uint32]  // n: model version of the prediction, or noVersion
 	evidence evidenceColumns // n: the evidence behind the prediction
-	ages     bool            // whether some of it ages; see AgeStep
 	versions names
 	models   models
 	mean     mean // of the posts of one author in a batch
@@ -65,7 +66,7 @@ func (l *labelling) setClock(now event.Time) {
 	l.models.seen = min(l.models.seen, now)
 }
 
-// grow extends the columns to n vertices, of which only the last is new.
+// grow extends the columns to n vertices; only the last one is new.
 func (l *labelling) grow(n int) {
 	l.classes.append(int32(event.NoClass))
 	l.roles.resize(n)
@@ -81,7 +82,7 @@ func (l *labelling) grow(n int) {
 
 // forget asserts that v has neither label nor prediction.
 func (l *labelling) forget(v Vertex) {
-	nothing := entry{uint64(v), fromErasure}
+	nothing := entry{uint64(v), absent}
 	l.labels = append(l.labels, nothing)
 	l.predictions = append(l.predictions, nothing)
 	l.pending = append(l.pending, nothing)
@@ -131,8 +132,8 @@ func (l *labelling) applyLabels(p *step) {
 		drawn := noAudit
 		at := event.Time(0)
 		end := forever
-		if e.at != fromErasure {
-			after, drawn, at, end = l.asserts(&p.batch.Labels[e.at], p)
+		if e.at != absent {
+			after, drawn, at, end = l.labelOf(&p.batch.Labels[e.at], p)
 		}
 		l.setLabel(p, Vertex(e.key), after, at)
 		l.setAudit(p, Vertex(e.key), drawn)
@@ -140,9 +141,9 @@ func (l *labelling) applyLabels(p *step) {
 	}
 }
 
-// asserts returns the label that an event asserts, its time and its end. A time is never later than
+// labelOf returns the label that an event asserts, its time and its end. A time is never later than
 // the log. A vertex has one label: an audit label replaces another label.
-func (l *labelling) asserts(
+func (l *labelling) labelOf(
 	e *event.Label,
 	p *step,
 ) (label Label, drawn Audit, at, end event.Time) {

@@ -93,7 +93,6 @@ func (l *labelling) loadPending(r *pendingRow) error {
 	}
 	copyUnits(l.models.pending.data[at:], r.Probabilities)
 	l.models.evidence.set(r.Vertex, r.value())
-	l.noteAge(r.value())
 	if r.End.Valid {
 		l.models.waiting.set(uint64(r.Vertex), r.End.Value)
 	}
@@ -109,7 +108,7 @@ func probabilitiesOf(units []uint32, probabilities []float64) []float64 {
 	return probabilities
 }
 
-// copyUnits writes probabilities as units, which is exact for those that were units.
+// copyUnits writes probabilities as units. It is exact if they were units.
 func copyUnits(units []uint32, probabilities []float64) {
 	for i, p := range probabilities {
 		units[i] = uint32(p * event.One)
@@ -131,7 +130,6 @@ func (l *labelling) load(r *vertexRow) {
 		l.version.data[v] = r.Version.Value
 		copyUnits(l.units.data[v*l.config.Classes:], r.Probabilities.Value)
 		l.evidence.set(Vertex(v), r.value())
-		l.noteAge(r.value())
 	}
 }
 

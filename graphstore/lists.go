@@ -28,7 +28,7 @@ func (g *adjacency) runsOf(i int) (runs []run, first int) {
 	return g.runs[first:min(len(g.runs), first+chunkRowsMax)], first
 }
 
-// isCompact reports whether the i-th lists hold what the runs of their vertices hold.
+// isCompact reports whether the i-th lists equal the runs of their vertices.
 func (g *adjacency) isCompact(i int) bool {
 	if i >= len(g.compacted) {
 		return false
@@ -94,8 +94,8 @@ func (g *adjacency) fileSize() int {
 	return 2*g.edges*entry + 16*len(g.runs) + 1<<16
 }
 
-// record returns the lists as rows of the adjacency table, of which only the column of vertices is
-// new memory.
+// record returns the lists as rows of the adjacency table. Only the column of vertices is new
+// memory.
 func (l *lists) record(schema *arrow.Schema, first int) arrow.Record {
 	n := len(l.offsets.data) - 1
 	vertices := newColumn[Vertex](n)

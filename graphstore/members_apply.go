@@ -29,8 +29,8 @@ func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
 	}
 }
 
-// leave asserts that v is in no community, whatever the batch asserted before. The caller deletes
-// v's attributes afterwards.
+// leave asserts that v is in no community. It overrides earlier assertions of the batch. The caller
+// deletes v's attributes afterwards.
 func (m *members) leave(attributes attributes, v Vertex) {
 	for _, membership := range m.of[v] {
 		m.assert(membership.Community, v, 0)

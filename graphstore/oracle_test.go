@@ -170,8 +170,8 @@ func compareEnds(d *Delta) error {
 		ends = append(ends, e.U, e.V)
 	}
 	slices.Sort(ends)
-	if want := slices.Compact(ends); !slices.Equal(d.Ends, want) {
-		return fmt.Errorf("ends %v, want %v", d.Ends, want)
+	if want := slices.Compact(ends); !slices.Equal(d.Endpoints, want) {
+		return fmt.Errorf("ends %v, want %v", d.Endpoints, want)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (l *labelling) counts(p *step, e entry) bool {
 
 // isPost reports whether an entry is a post.
 func (p *step) isPost(e entry) bool {
-	return e.at != fromErasure && int(e.at) >= len(p.batch.Predictions)
+	return e.at != absent && int(e.at) >= len(p.batch.Predictions)
 }
 
 // post returns the post of an entry.
@@ -216,7 +216,7 @@ func (m *mean) raise(epoch int64) {
 	}
 }
 
-// add adds an observation whose epoch is not later than that of the sums.
+// add adds an observation of the epoch of the sums, or of an earlier one.
 func (m *mean) add(units []uint32, weight uint32, epoch int64) {
 	by := min(uint64(m.epoch)-uint64(epoch), 63)
 	w := uint64(weight) >> by

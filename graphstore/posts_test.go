@@ -313,7 +313,7 @@ func TestPostsAssertEdges(t *testing.T) {
 		Posts: postsOf(1200, event.Post{Author: by(2), ReplyTo: to(1), Weight: 3}).Posts,
 	})
 	expect("removed and asserted in one step", 1, 2, 3)
-	if len(delta.Edges) != 0 || len(delta.Ends) != 0 {
+	if len(delta.Edges) != 0 || len(delta.Endpoints) != 0 {
 		t.Errorf("nothing changed, and the delta has %+v", delta.Edges)
 	}
 	s.Apply(&event.Batch{Time: 1300})

@@ -107,7 +107,7 @@ func (l *labelling) eventPrediction(v Vertex) eventPrediction {
 
 // predicts returns the prediction that an entry asserts. The entry must not be a post.
 func (l *labelling) predicts(p *step, at entry) eventPrediction {
-	if at.at == fromErasure {
+	if at.at == absent {
 		return noEventPrediction
 	}
 	e := &p.batch.Predictions[at.at]
@@ -131,7 +131,6 @@ func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, now
 	before, was := l.Prediction(v), l.evidence.at(v)
 	same := l.version.data[v] == now.version && slices.Equal(before, now.units)
 	if was != now.evidence {
-		l.noteAge(now.evidence)
 		l.evidence.set(v, now.evidence)
 		delta.Evidence = append(delta.Evidence, EvidenceChange{V: v, Before: was})
 	}

@@ -63,8 +63,8 @@ func (m *models) late(version uint32) bool {
 	return m.incoming != noVersion && version != m.active && version < m.incoming
 }
 
-// admit decides where a prediction belongs whose version is not late: in the columns, or with the
-// incoming version, which its version may become now.
+// admit decides where a prediction of a version that is not late belongs: in the columns, or with
+// the incoming version, which its version may become now.
 func (l *labelling) admit(version uint32) (incoming bool) {
 	m := &l.models
 	switch {
@@ -181,7 +181,6 @@ func (l *labelling) setWaiting(v Vertex, now eventPrediction) {
 	row := l.models.pending.data[int(v)*k:][:k]
 	l.count(v, -1)
 	l.models.evidence.set(v, now.evidence)
-	l.noteAge(now.evidence)
 	if now.units == nil {
 		clear(row)
 	} else {
@@ -192,7 +191,7 @@ func (l *labelling) setWaiting(v Vertex, now eventPrediction) {
 
 // switchModel makes the incoming version the active one. Its predictions replace all of the active
 // version: a vertex without one loses its prediction, since the confusion of one model must not be
-// applied to another. The changes are merged, net, with those that the batch has listed.
+// applied to another. The changes are merged, net, with the earlier changes of the batch.
 func (l *labelling) switchModel(d *Delta) {
 	m, k := &l.models, l.config.Classes
 	listed := slices.Clone(d.Predictions)

@@ -39,8 +39,8 @@ type rowColumn struct {
 
 // columnsOf returns the columns for the fields of a struct, those of the structs in it included. A
 // column has the field's name in lower case, or the field's tag column; with the tag fixed, its
-// lists have that width. A field with the tag added, whose value is the format that added it, is
-// zero in the tables of earlier releases. It panics on a field of a type without a column type.
+// lists have that width. A field with the tag added, which names the format that added it, is zero
+// in the tables of earlier releases. It panics on a field of a type without a column type.
 func columnsOf[T any](width int) []rowColumn {
 	return appendColumns(nil, reflect.TypeFor[T](), 0, width)
 }
@@ -155,8 +155,8 @@ func recordOf(builder *array.RecordBuilder) arrow.Record {
 	return record
 }
 
-// trimBitmap gives a null bitmap the bytes that its rows need, not those that it grew to, so that
-// the bytes of a file depend on its rows alone.
+// trimBitmap cuts a null bitmap to the bytes that its rows need, so that the bytes of a file depend
+// on its rows alone.
 func trimBitmap(column arrow.Array) {
 	if bits := column.Data().Buffers()[0]; bits != nil {
 		bits.ResizeNoShrink((column.Len() + 7) / 8)

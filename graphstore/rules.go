@@ -84,8 +84,8 @@ func (m *members) applyRules(attributes attributes, v Vertex) {
 	r.touched = r.touched[:0]
 }
 
-// leaveRules asserts that v is in no community by rule, whatever the batch asserted before. The
-// caller deletes v's attributes afterwards.
+// leaveRules asserts that v is in no community by rule. It overrides earlier assertions of the
+// batch. The caller deletes v's attributes afterwards.
 func (m *members) leaveRules(attributes attributes, v Vertex) {
 	for key, column := range attributes {
 		if value := column.at(v); value.Kind != event.NullValue {

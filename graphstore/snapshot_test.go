@@ -342,7 +342,7 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	b.Members = []event.Member{{Community: "listed", Vertex: id, Multiplicity: 3}}
 	s.Apply(&b)
 	delta, _ := s.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: id, Erase: true}}})
-	if len(delta.Edges) != 20 || len(delta.Ends) != 21 || len(delta.Labels) != 1 ||
+	if len(delta.Edges) != 20 || len(delta.Endpoints) != 21 || len(delta.Labels) != 1 ||
 		len(delta.Members) != 4 {
 		t.Fatalf("delta of the erasure is %+v", delta)
 	}

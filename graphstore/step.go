@@ -9,17 +9,17 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// fromErasure marks an assertion that no event of the batch makes: an erasure or an
-// expiry, which sets its subject to nothing.
-const fromErasure = ^uint32(0)
+// absent marks an assertion that no event of the batch makes: the subject does not exist any more,
+// because it has expired or was erased.
+const absent = ^uint32(0)
 
 // step is shared by the parts of a store while they apply one batch. Each part collects the
 // assertions of the batch, event by event. Its apply sorts them, keeps the last one of each key,
-// writes what differs from its content, and lists the difference in the delta.
+// writes the differences into its content, and lists them in the delta.
 type step struct {
 	batch   *event.Batch
 	now     event.Time // log time
-	clock   event.Time // by which assertions end; below now while log time stands still
+	clock   event.Time // assertions end by it; it is below now while log time stands still
 	delta   Delta
 	refused []event.Refusal
 
@@ -43,7 +43,7 @@ func (p *step) reset(b *event.Batch) {
 		Erased:      emptied(d.Erased),
 		Reused:      emptied(d.Reused),
 		Edges:       emptied(d.Edges),
-		Ends:        emptied(d.Ends),
+		Endpoints:   emptied(d.Endpoints),
 		Labels:      emptied(d.Labels),
 		Audits:      emptied(d.Audits),
 		Predictions: emptied(d.Predictions),

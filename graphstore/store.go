@@ -62,7 +62,7 @@ func (s *Store) Limit(l event.Limits) {
 // View returns the store as it stands.
 func (s *Store) View() View { return View{&s.parts, s} }
 
-// graph returns the graph in which ego networks are searched.
+// graph returns the graph for the search of ego networks.
 func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 
 // Release frees all data of the store, even if the store itself is still referenced. Neither it nor
@@ -73,11 +73,10 @@ func (s *Store) Release() { s.parts = parts{} }
 // hold the same graph under the same indices behave the same for ever, whatever their histories. A
 // snapshot saves and loads this form. Every View becomes invalid.
 //
-// Cost: one pass over the vertices, and a sorted copy of what has changed.
+// Cost: one pass over the vertices, and a sorted copy of the changed ones.
 func (s *Store) Compact() {
 	s.edges.compact()
 	s.attributes.compact()
-	s.labelling.compactAge()
 	s.members.vertices = nil
 	s.members.multiplicities = nil // as long as the largest changed community
 }
@@ -113,7 +112,6 @@ func (s *Store) copyVertices() *Store {
 		units:    l.units.clone(),
 		version:  l.version.clone(),
 		evidence: l.evidence.clone(),
-		ages:     l.ages,
 	}
 	copying.Wait()
 	return c

@@ -11,8 +11,8 @@ import (
 // Table names one table of the store. Each is a file of a snapshot.
 type Table string
 
-// The tables, in the order in which a snapshot is loaded. Rows of vertices and
-// adjacency are in order of the vertex index, which other tables refer to.
+// The tables, in the order of loading. Rows of vertices and adjacency are in order of the vertex
+// index, which other tables refer to.
 const (
 	metaTable Table = "meta" // one row: counts and times
 	// names of model versions; which is active and which incoming
@@ -23,7 +23,7 @@ const (
 	attributesTable  Table = "attributes"  // one row for each key of each vertex
 	communitiesTable Table = "communities" // definitions
 	membersTable     Table = "members"     // one row for each membership
-	// what ends and when: kind 0 edges, 1 labels, 2 predictions
+	// end times: kind 0 edges, 1 labels, 2 predictions
 	expiryTable  Table = "expiry"
 	pendingTable Table = "pending" // predictions of the incoming model version, and their ends
 	// audit labels, and sampling probabilities in units
@@ -49,11 +49,11 @@ type table struct {
 	records records
 	size    int                     // of its file, in bytes, about; 0: not known
 	load    func(data []byte) error // adds rows to a store that has none
-	finish  func() error            // completes what load began; may be nil
+	finish  func() error            // completes load; may be nil
 }
 
-// tableOf returns a table whose rows are structs. load gets them one by one, and must copy the
-// texts and lists that it keeps.
+// tableOf returns a table of structs. load gets them one by one, and must copy the texts and lists
+// that it keeps.
 func tableOf[T any](
 	t Table, classes int, rows iter.Seq[T], load func(*T) error, finish func() error,
 ) table {

@@ -11,7 +11,7 @@ import (
 )
 
 // vertexRecords returns the table of vertices. The columns of the store that have the type of the
-// table's column are used without copies; names, roles, degrees and probabilities are made anew.
+// table's column are used without copies; names, roles, degrees and probabilities are converted.
 func (s *Store) vertexRecords(columns []rowColumn) records {
 	schema := schemaOf(columns)
 	return func(yield func(arrow.Record) bool) {
@@ -111,7 +111,7 @@ func (s *Store) vertexRecord(schema *arrow.Schema, r vertexRange) arrow.Record {
 	return array.NewRecord(schema, columns, int64(r.n))
 }
 
-// array returns the names of vertices, null for those that were erased.
+// array returns the names of vertices, null for erased ones.
 func (t *ids) array(r vertexRange) arrow.Array {
 	names := array.NewStringBuilder(memory.DefaultAllocator)
 	names.Reserve(r.n)

@@ -23,7 +23,7 @@ import (
 
 // Config lists what the core tracks and which estimates it makes. It decides results, so its digest
 // is part of every estimate. Settings that do not decide results, such as outputs, do not belong
-// here.
+// here, except those marked as not part of the JSON.
 type Config struct {
 	Pipeline    string            // name in the records; may be empty
 	Classes     int               // K >= 1
@@ -70,7 +70,8 @@ type Config struct {
 	// members of their communities. nil means all. It decides no result.
 	Owned []int `json:"-"`
 
-	// all variances are counted at the first emission, however long that takes
+	// an emission leaves nothing for the next one, however long it takes; and all variances are
+	// counted at the first one
 	Patient bool `json:"-"`
 
 	Work Work `json:",omitzero"` // of one emission
@@ -162,7 +163,7 @@ func (c Config) Validate() error {
 	want(c.Emit.AtLeastEvery >= 0, "emit.at_least_every: %v is negative", c.Emit.AtLeastEvery)
 	want(c.LabelsDrawn == "" || slices.Contains(posterior.DrawnWays, c.LabelsDrawn),
 		"labels.drawn: %q is not one of %v", c.LabelsDrawn, posterior.DrawnWays)
-	want(c.MembersMin >= 0, "members_min: %d is negative", c.MembersMin)
+	want(c.MembersMin >= 0, "privacy.min_members: %d is negative", c.MembersMin)
 	want(c.Round >= 0 && c.Round <= roundMax, "privacy.round: %v is not between 0 and "+
 		"%v", c.Round, roundMax)
 	for _, o := range c.Estimates {

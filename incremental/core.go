@@ -49,7 +49,7 @@ type Result struct {
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Behind    bool             // records are left for the next emission
-	// the store is in its canonical order: Save is valid until the next Step
+	// the store is in its canonical order: Copy may be called until the next Step
 	Compacted bool
 	Owed      bool // Compacted, and an erasure waits for this checkpoint: save it
 }
@@ -105,7 +105,9 @@ func (c *Core) Step(b *event.Batch) Result {
 }
 
 // emit makes the estimates that are due; all asks for those of all communities. before is the time
-// of the last batch.
+// of the last batch. The work is bounded while log time goes on steadily: a later emission makes
+// the rest soon. After a leap of log time, as in a log without events for long, nothing is left
+// over.
 func (c *Core) emit(all bool, before event.Time, view graphstore.View, result *Result) {
 	loading, wait := c.loadsHistory(all)
 	c.loading = loading
@@ -230,9 +232,11 @@ func (c *Core) Disown(shard int) {
 	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
 }
 
-// disown removes the communities of other shards from a list of moved communities. Their movement
-// is not read.
-func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []graphstore.Community {
+// dropForeign removes the communities of other shards from a list of moved communities, and clears
+// their progress, which nothing reads.
+func (c *Core) dropForeign(
+	moved []graphstore.Community, view graphstore.View,
+) []graphstore.Community {
 	if c.config.Owned == nil {
 		return moved
 	}

@@ -16,7 +16,8 @@ import (
 // At an emission every community that was touched is solved, oldest first within a bound of work. A
 // record is published if it says something else than the last one: a share has moved by
 // Emit.Threshold of its standard errors, or a standard error by that part of itself; the effective
-// labels of a class have changed by a tenth; its flags, its model or its coefficients are others;
+// labels of a class have changed by a tenth; the flags of a gate, low coverage, its model or its
+// coefficients are others;
 // and in any case once the last record is older than Emit.AtLeastEvery and anything moved at all.
 // Changes that were not published add up, since they are measured from the last record.
 const (
@@ -31,7 +32,9 @@ type gate struct {
 	Solved    event.Time // when the community was solved last
 
 	// Flags of the last record.
-	Suppressed, Mixed, Switching, CutShort, Drift bool
+	Suppressed, Mixed, Switching, CutShort bool
+	// the classifier has become worse
+	Degraded bool `column:"drift"`
 }
 
 // publication keeps the parts of a community's last records that its next ones need.
@@ -43,8 +46,8 @@ type publication struct {
 	drifts    []drift // of each of them
 }
 
-// says reports whether the last record has the present flags.
-func (g gate) says(now gate) bool {
+// sameAs reports whether the last record has the present flags and model version.
+func (g gate) sameAs(now gate) bool {
 	now.Published, now.Solved = g.Published, g.Solved
 	return g == now || g.Suppressed && now.Suppressed
 }
@@ -58,7 +61,7 @@ func (g gate) flags(flags []string) []string {
 		{g.Mixed, quant.FlagMixedModel},
 		{g.Switching, quant.FlagModelSwitching},
 		{g.CutShort, quant.FlagCutShort},
-		{g.Drift, quant.FlagDrift},
+		{g.Degraded, quant.FlagDrift},
 	} {
 		if f.holds {
 			flags = append(flags, f.name)
@@ -100,7 +103,7 @@ func (c *Core) estimate(
 		if each[i] == nil {
 			c.tallies.SetUnpublished(id)
 		} else {
-			c.tallies.SetProgress(id, c.unpublished(id, each[i]))
+			c.tallies.SetProgress(id, c.roundedOff(id, each[i]))
 		}
 	}
 	records = slices.Concat(each...)
@@ -110,11 +113,11 @@ func (c *Core) estimate(
 	return records, behind
 }
 
-// unpublished returns the movement that Config.Round removed from the newest records of a
+// roundedOff returns the movement that Config.Round removed from the newest records of a
 // community. The next records publish it.
-func (c *Core) unpublished(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
+func (c *Core) roundedOff(id graphstore.Community, records []quant.Estimate) (p tally.Progress) {
 	if c.config.Round > 0 {
-		p = c.tallies.Unpublished(id, records[0].Counted)
+		p = c.tallies.RoundedOff(id, records[0].Counted)
 	}
 	return p
 }
@@ -141,7 +144,7 @@ func (c *Core) toSolve(
 	k := c.config.Classes
 	most := int(cmp.Or(c.config.Work.Solving, emissionWork) / float64(8*k*k+solveWork))
 	for _, changed := range shards {
-		changed = c.disown(changed, view)
+		changed = c.dropForeign(changed, view)
 		if bounded && len(changed) > most {
 			slices.SortStableFunc(changed, func(a, b graphstore.Community) int {
 				return cmp.Compare(c.published[a].Solved, c.published[b].Solved)
@@ -167,15 +170,15 @@ func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
 	return read
 }
 
-// saysBeside returns the flags and the model version that a record would have now.
-func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
+// gateNow returns the flags and the model version that a record would have now.
+func (c *Core) gateNow(id graphstore.Community, view graphstore.View) gate {
 	g := gate{
 		Suppressed: c.belowFloor(id),
 		Switching:  incomingVersion(view) != noVersion,
 		CutShort:   view.CutShort(id),
 	}
 	g.Version, g.Mixed = c.modelVersion(id, view)
-	g.Drift = c.scores.Degraded(g.Version)
+	g.Degraded = c.scores.Degraded(g.Version)
 	return g
 }
 
@@ -185,8 +188,8 @@ func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 func (c *Core) solve(
 	id graphstore.Community, view graphstore.View, solver *quant.Solver, all bool,
 ) []quant.Estimate {
-	last, now := &c.published[id], c.saysBeside(id, view)
-	publish := all || !last.exists() || !last.says(now) || c.overdue(id)
+	last, now := &c.published[id], c.gateNow(id, view)
+	publish := all || !last.exists() || !last.sameAs(now) || c.overdue(id)
 	last.Solved = c.time
 	now.Solved, now.Published = c.time, c.time
 	if now.Suppressed {

@@ -30,10 +30,10 @@ const (
 	tableSuffix = ".arrow"
 
 	coreSection        = "core.arrow"       // coreRow: one row
-	communitiesSection = "kernels.arrow"    // progressRow: one for each community
+	communitiesSection = "kernels.arrow"    // progressRow: one for each community; an old name
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
 	classifierSection  = "classifier.arrow" // diffusion.DualState
-	scoredSection      = "judged.arrow"     // prequential.Row: the accuracy of each model version
+	scoredSection      = "judged.arrow"     // prequential.Row: one for each version; an old name
 	pairsSection       = "pairs.arrow"      // pairs.Row: one for each frozen pair
 )
 
@@ -53,8 +53,8 @@ type coreRow struct {
 
 type progressRow struct {
 	ofCommunity
-	tally.Progress                     // since its last estimate
-	gate                               // since then, too
+	tally.Progress                     // since its last record
+	gate                               // of that record
 	Dropped        []graphstore.Vertex // members; see tally.Tallies.Dropped
 }
 

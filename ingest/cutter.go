@@ -36,7 +36,7 @@ type StepConfig struct {
 	BytesMax  int           // the same for bytes of message payload; 0: 64 MiB
 	Every     time.Duration // a step ends before a later multiple of this; 0: 100 ms; < 0: never
 	// EmitEvery: a step that ends by time emits at multiples of this, itself a multiple of Every;
-	// 0: Every
+	// 0: Every; a run sets a second
 	EmitEvery time.Duration
 	Time      TimeMode // the zero value is ReceivedTime
 
@@ -140,8 +140,9 @@ type Cutter struct {
 
 	last event.Position // of the last unit taken
 	time event.Time     // log time of the last unit taken
-	// clock is the time up to which boundaries were seen; it is below time while time stands still.
-	clock    event.Time
+	// boundary is the time up to which boundaries were seen; it is below time while time stands
+	// still
+	boundary event.Time
 	received event.Time // of the last unit taken; 0: its log time
 	started  bool       // a unit, or Resume, had a time
 	emitted  bool       // the last step ended in an emission
@@ -155,7 +156,7 @@ type Cutter struct {
 func NewCutter(config StepConfig, from Resume) *Cutter {
 	return &Cutter{
 		config: config.WithDefaults(), last: from.Position, time: from.Time,
-		clock: cmp.Or(from.Clock, from.Time), received: from.Clock,
+		boundary: cmp.Or(from.Clock, from.Time), received: from.Clock,
 		started: from.Time != 0, emitted: from.Emitted || from.Position == 0,
 	}
 }
@@ -189,8 +190,8 @@ func (c *Cutter) Now(t event.Time) event.Time {
 // crosses reports whether a unit of time t ends the step before itself, by time alone. Sources cut
 // by ReceivedTime call it to avoid decoding a message twice.
 func (c *Cutter) crosses(t event.Time) bool {
-	return c.started && t > c.clock && later(c.clock, t, c.config.Every) &&
-		(c.units > 0 || !c.emitted && later(c.clock, t, c.config.EmitEvery))
+	return c.started && t > c.boundary && later(c.boundary, t, c.config.Every) &&
+		(c.units > 0 || !c.emitted && later(c.boundary, t, c.config.EmitEvery))
 }
 
 // Offer reports whether u belongs to the current step, and whether the step is complete. If the
@@ -198,8 +199,8 @@ func (c *Cutter) crosses(t event.Time) bool {
 // first to the next step.
 func (c *Cutter) Offer(u Unit) (taken, complete bool) {
 	if at := u.cut(); c.crosses(at) {
-		emit := later(c.clock, at, c.config.EmitEvery)
-		c.clock = at
+		emit := later(c.boundary, at, c.config.EmitEvery)
+		c.boundary = at
 		c.end(emit)
 		return false, true
 	}
@@ -229,8 +230,8 @@ func (c *Cutter) Finish() bool {
 
 func (c *Cutter) accept(u Unit) {
 	if at := u.cut(); at != 0 {
-		if !c.started || at > c.clock || u.Received != 0 || u.SetClock {
-			c.clock = at
+		if !c.started || at > c.boundary || u.Received != 0 || u.SetClock {
+			c.boundary = at
 		}
 		c.time = max(c.time, u.Time)
 		if !c.started {

@@ -281,7 +281,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 // restoreClock sets the receipt time of the message after which the source began.
 func (s *JetStreamSource) restoreClock(received time.Time) {
 	if s.clock.received.IsZero() && !received.IsZero() && s.mode == ReceivedTime {
-		s.cutter.clock = event.Time(received.UnixNano())
+		s.cutter.boundary = event.Time(received.UnixNano())
 	}
 	s.clock.setFirst(received)
 }

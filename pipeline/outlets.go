@@ -165,7 +165,7 @@ func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.writer.Due(&e) {
+	if !o.writer.Admit(&e) {
 		return nil
 	}
 	o.held = append(o.held, heldEmission{e, time.Now()})

@@ -130,7 +130,8 @@ const (
 // Distance returns how far the Estimate that was made just before differs from last: the largest
 // change of a share in standard errors of last, or of a standard error as a part of itself. It is
 // infinite where the record says something else: it has an answer where last had none, other
-// coefficients, other flags by number, or effective labels that differ by labelsMoved.
+// coefficients, other flags that follow from a number (coverage, thin), or effective labels that
+// differ by labelsMoved.
 func (w *Solver) Distance(last *Snapshot) (most float64) {
 	now := w.last
 	if now.Solved != last.Solved || now.Audits != last.Audits ||

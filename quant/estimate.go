@@ -1,7 +1,7 @@
 package quant
 
-// Estimate is the record that leaves the pipeline. Its JSON form is the wire form of the NATS and
-// JSON-lines sinks. Shares are between 0 and 1 and sum to one; slices have length K.
+// Estimate is the record that leaves the pipeline. Its JSON form is that of the output
+// log and of files. Shares are between 0 and 1 and sum to one; slices have length K.
 type Estimate struct {
 	Pipeline     string  `json:"pipeline,omitempty"`
 	Community    string  `json:"community"`

@@ -18,12 +18,12 @@ const (
 // clamp cuts x to [0, 1].
 func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
-// publish turns w.ans into prevalence, interval and standard errors. The interval centres on the
+// fill turns w.ans into prevalence, interval and standard errors. The interval centres on the
 // solution without bounds and is cut to [0, 1], with a standard error of that range at least. It is
 // widened to hold the share, and also the share from audit labels alone if they weigh most. It
 // shrinks with the share of labelled members. A class without support is unknown from 0 to 1, and
 // so is every class if only one has support.
-func (w *Solver) publish(e *Estimate, s *stats.Statistics, o Options, solved bool) {
+func (w *Solver) fill(e *Estimate, s *stats.Statistics, o Options, solved bool) {
 	k := s.K
 	e.Prevalence = make([]float64, k)
 	e.SE = make([]float64, k)

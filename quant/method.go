@@ -49,12 +49,17 @@ type method struct {
 	rests      basis
 	reads      stats.Kind // the cells, if the method reads cells
 	weighted   bool       // a kernel makes a difference
+	posterior  bool       // it reads posteriors, as auto does, or to correct untypical labels
+	unadjusted bool       // it corrects nothing; see Method.Unadjusted
 	quantifier quantifier // nil: auto; every Solver has its own
 }
 
 // adjustedCount returns the row of an adjusted count.
 func adjustedCount(name Method, a adjusted.Solve) method {
-	return method{name, onLabels | onPredictions, a.Kind, a.Weighted, a}
+	return method{
+		name: name, rests: onLabels | onPredictions, reads: a.Kind, weighted: a.Weighted,
+		quantifier: a,
+	}
 }
 
 // The cells that methods read, other than those of the soft predictions.
@@ -66,9 +71,15 @@ var (
 
 // methods lists every method in the order of documentation and of "all".
 var methods = []method{
-	{MLPE, onLabels, stats.Kind{}, false, adjusted.LabelShare{}},
-	{CC, onPredictions, hardCells, false, adjusted.Count{Hard: true}},
-	{PCC, onPredictions, stats.Kind{}, false, adjusted.Count{}},
+	{
+		name: MLPE, rests: onLabels, posterior: true, unadjusted: true,
+		quantifier: adjusted.LabelShare{},
+	},
+	{
+		name: CC, rests: onPredictions, reads: hardCells, unadjusted: true,
+		quantifier: adjusted.Count{Hard: true},
+	},
+	{name: PCC, rests: onPredictions, unadjusted: true, quantifier: adjusted.Count{}},
 	adjustedCount(ACC, adjusted.Solve{Kind: hardCells}),
 	adjustedCount("acc-ml", adjusted.Solve{Kind: hardCells, Likelihood: true}),
 	adjustedCount(PACC, adjusted.Solve{}),
@@ -86,10 +97,16 @@ var methods = []method{
 	adjustedCount("sis-nacc-hard", adjusted.Solve{Kind: hardPairCells, Weighted: true}),
 	adjustedCount("sis-nacc-hard-ml",
 		adjusted.Solve{Kind: hardPairCells, Weighted: true, Likelihood: true}),
-	{Diff, onLabels | onPredictions, stats.Kind{}, true, adjusted.Diff{}},
-	{ML, onLabels | onPredictions, pairCells, true, adjusted.ML{}},
-	{Auto, onLabels | onPredictions | onAudits, stats.Kind{}, true, nil},
-	{Audits, onAudits, stats.Kind{}, false, auto.Audited{}},
+	{
+		name: Diff, rests: onLabels | onPredictions, weighted: true, posterior: true,
+		quantifier: adjusted.Diff{},
+	},
+	{
+		name: ML, rests: onLabels | onPredictions, reads: pairCells, weighted: true,
+		quantifier: adjusted.ML{},
+	},
+	{name: Auto, rests: onLabels | onPredictions | onAudits, weighted: true, posterior: true},
+	{name: Audits, rests: onAudits, quantifier: auto.Audited{}},
 }
 
 // row returns the row of a method, one without a name when it names none.
@@ -123,7 +140,11 @@ func (m Method) Needs() (softPair, hard, hardPair bool) {
 
 // ReadsPosterior reports whether the method reads posteriors: auto does, and the methods that rest
 // on the shares of classes among the labels, to correct labels that are not typical of the graph.
-func (m Method) ReadsPosterior() bool { return m == Auto || m == MLPE || m == Diff }
+func (m Method) ReadsPosterior() bool { return m.row().posterior }
+
+// Unadjusted reports whether the method corrects no error of the classifier. Where a community has
+// estimates by several methods, the page shows an unadjusted one last.
+func (m Method) Unadjusted() bool { return m.row().unadjusted }
 
 // WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.
 // The others read them of whole classes at most, as auto does, with every kernel.

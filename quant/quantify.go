@@ -51,14 +51,13 @@ func (w *Solver) Estimate(e *Estimate, s *stats.Statistics, o Options) error {
 	}
 	o = o.withDefaults()
 	header(e, s, o)
-	var ok bool
-	if w.ans, ok = fallback(e, s, row); ok {
-		w.ans = w.quantifier(row).Answer(s, o.scaling())
+	if w.ans = standIn(e, s, row); w.ans != nil {
+		w.fill(e, s, o, false)
+		return nil
 	}
-	w.publish(e, s, o, ok)
-	if ok {
-		w.diagnose(e, s, row)
-	}
+	w.ans = w.quantifier(row).Answer(s, o.scaling())
+	w.fill(e, s, o, true)
+	w.diagnose(e, s, row)
 	return nil
 }
 
@@ -87,25 +86,25 @@ func header(e *Estimate, s *stats.Statistics, o Options) {
 	e.Flags = []string{}
 }
 
-// fallback reports whether a method has its inputs. If not, it returns a stand-in for the answer,
-// and puts a flag with the reason into e.
-func fallback(e *Estimate, s *stats.Statistics, row *method) (ans *stats.Answer, ok bool) {
+// standIn returns an answer in place of that of a method which lacks an input, and puts a flag with
+// the reason into e. It returns nil if the method has its inputs.
+func standIn(e *Estimate, s *stats.Statistics, row *method) *stats.Answer {
 	labels := solve.Sum(s.ClassN) > 0
-	ans = stats.Fallback(s)
+	ans := stats.Fallback(s)
 	switch {
 	case !(s.Members > 0):
 		e.Flags = append(e.Flags, FlagNoMembers)
 	case !(s.Members > s.Labelled):
-		return ans, false // every member is labelled: the answer is a count
+		return ans // every member is labelled: the answer is a count
 	case row.rests&onAudits != 0 && s.Auditable():
-		return nil, true
+		return nil
 	case row.rests == onAudits:
 		e.Flags = append(e.Flags, FlagFewAudits)
-		return ans, false
+		return ans
 	case row.rests&onPredictions != 0 && !(s.Profiled > 0):
 		e.Flags = append(e.Flags, FlagNoCoverage)
 	case labels || row.rests&onLabels == 0:
-		return nil, true
+		return nil
 	default:
 		if c := s.Soft; c != nil && s.Profiled > 0 {
 			copy(ans.Share, c.P)
@@ -114,5 +113,5 @@ func fallback(e *Estimate, s *stats.Statistics, row *method) (ans *stats.Answer,
 	if !labels {
 		e.Flags = append(e.Flags, FlagNoLabels)
 	}
-	return ans, false
+	return ans
 }

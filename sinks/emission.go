@@ -20,7 +20,7 @@ type Emission struct {
 	Cut       bool             // the log asks followers to write here the rows that they hold back
 	Notes     []string         // notes for people at this position
 
-	Active int64 // as Heartbeats has it; Due fills it in
+	Active int64 // as Heartbeats has it; Admit fills it in
 }
 
 // The log time between two marks of a shard without records grows with the time since its last

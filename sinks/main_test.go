@@ -73,7 +73,7 @@ func DefaultNames() Names {
 
 // Publish stores an emission if it is due. It must be called once for each position, in order.
 func (w *Writer) Publish(ctx context.Context, e Emission) error {
-	if !w.Due(&e) {
+	if !w.Admit(&e) {
 		return nil
 	}
 	return w.Store(ctx, e)

@@ -217,7 +217,8 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 }
 
 // WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
-// until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
+// until ctx ends. Of emissions in several parts only the last one counts. Marks of other logs are
+// ignored.
 func WatchMarks(
 	ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark),
 ) {

@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/internal/request"
-	"gqlstream/sinks/alerts"
 )
 
 // Gap is a range of emissions of one shard that the output log lacks: after From and before To.
@@ -288,36 +287,4 @@ func Replace(ctx context.Context, js jetstream.JetStream, names Names, path stri
 // Lives reports whether the writer of a mark may still publish.
 func (m *Mark) Lives() bool {
 	return m.Sequence > 0 && !m.Closed && m.age <= markFreshMax
-}
-
-// parts calls visit for each part of an emission.
-func (w *Writer) parts(e *Emission, visit func(*shardMark, []*nats.Msg) error) error {
-	records, err := w.records(e.Estimates)
-	if err != nil {
-		return err
-	}
-	mark := shardMark{
-		Writer:   w.config.Writer,
-		Position: e.Position,
-		Digest:   e.Digest,
-		Time:     alerts.TimeText(e.Time),
-		Parts:    max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
-		Config:   w.config.Config,
-		Classes:  w.config.Classes,
-		Log:      w.config.Log,
-		Cut:      e.Cut,
-		Active:   e.Active,
-	}
-	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
-		from := (mark.Part - 1) * partRecordsMax
-		part := records[from:min(from+partRecordsMax, len(records))]
-		mark.Records, mark.Notes = len(part), nil
-		if mark.Part == 1 && w.config.Shard == 0 {
-			mark.Notes = e.Notes
-		}
-		if err := visit(&mark, part); err != nil {
-			return err
-		}
-	}
-	return nil
 }

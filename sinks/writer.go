@@ -50,7 +50,7 @@ type Writer struct {
 	// position are stored
 	known   Mark
 	beats   Heartbeats
-	passed  Emission  // the newest that Due was asked about, without its records
+	passed  Emission  // the newest that Admit was asked about, without its records
 	free    int64     // bytes that the stream takes, before anything is discarded; at least
 	renewed time.Time // when a mark was last stored or found
 	audited time.Time // when the broker was last asked about its content
@@ -155,10 +155,10 @@ func (w *Writer) Published() uint64 { return w.known.complete() }
 // A follower that has taken it has taken everything published. Any goroutine may ask.
 func (w *Writer) Sequence() uint64 { return w.end.Load() }
 
-// Due reports whether an emission must be stored: not if it is stored already, nor if it has no
-// records and comes less than a second of log time after a mark. Call it once for each position, in
-// order.
-func (w *Writer) Due(e *Emission) bool {
+// Admit moves the writer on to an emission, and reports whether the emission must be stored: not if
+// it is stored already, nor if it has no records and comes less than a second of log time after a
+// mark. Call it once for each position, in order.
+func (w *Writer) Admit(e *Emission) bool {
 	w.passed = Emission{Position: e.Position, Digest: e.Digest}
 	due := e.Position > w.Published() && w.beats.Publishes(e)
 	e.Active = w.beats.active
@@ -322,4 +322,36 @@ func wrongSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// parts calls visit for each part of an emission.
+func (w *Writer) parts(e *Emission, visit func(*shardMark, []*nats.Msg) error) error {
+	records, err := w.records(e.Estimates)
+	if err != nil {
+		return err
+	}
+	mark := shardMark{
+		Writer:   w.config.Writer,
+		Position: e.Position,
+		Digest:   e.Digest,
+		Time:     alerts.TimeText(e.Time),
+		Parts:    max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
+		Config:   w.config.Config,
+		Classes:  w.config.Classes,
+		Log:      w.config.Log,
+		Cut:      e.Cut,
+		Active:   e.Active,
+	}
+	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
+		from := (mark.Part - 1) * partRecordsMax
+		part := records[from:min(from+partRecordsMax, len(records))]
+		mark.Records, mark.Notes = len(part), nil
+		if mark.Part == 1 && w.config.Shard == 0 {
+			mark.Notes = e.Notes
+		}
+		if err := visit(&mark, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -791,7 +791,7 @@ func TestAQuietMarkIsOfItsRun(t *testing.T) {
 	c.Classes, c.Config, c.Shards = []string{"y", "x"}, "another", 2
 	w = l.writer(c)
 	w.beats.last = 1 << 60 // nothing is due
-	w.Due(&Emission{Position: 2, Time: 2})
+	w.Admit(&Emission{Position: 2, Time: 2})
 	w.audited, w.renewed = time.Now(), time.Time{}
 	if err := w.Audit(t.Context()); err != nil || w.Published() != 2 {
 		t.Fatalf("published %d, %v", w.Published(), err)
@@ -894,13 +894,13 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	w := l.writer(run("a"))
 	first, second, empty := emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 0)
 	second.Time, empty.Time = first.Time+heartbeatEvery/2, first.Time+heartbeatEvery+1
-	if !w.Due(&first) || !w.Due(&second) {
+	if !w.Admit(&first) || !w.Admit(&second) {
 		t.Fatal("emissions with records are not due")
 	}
 	if err := w.Store(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	if w.Due(&empty) {
+	if w.Admit(&empty) {
 		t.Error("an emission without records is due half a second after one with records")
 	}
 	other := l.writer(run("b")) // has found the first mark only
@@ -909,14 +909,14 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 	}
 	third, later := emissionAt(4, 1), emissionAt(5, 0)
 	third.Time, later.Time = second.Time+heartbeatEvery, second.Time+heartbeatEvery+1
-	if !other.Due(&third) {
+	if !other.Admit(&third) {
 		t.Fatal("an emission with records is not due")
 	}
 	// is stored already, which is found out
 	if err := other.Store(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	if other.Due(&later) {
+	if other.Admit(&later) {
 		t.Error("an emission without records is due at once after one with records")
 	}
 }

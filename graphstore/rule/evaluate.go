@@ -94,8 +94,8 @@ func junction(left, right eval, or bool) eval {
 	}
 }
 
-// operator is an operator of two values of one type, which must be among those that it takes. If a
-// value is nil, it gives ofNil(whether both are).
+// operator is an operator of two values of one of its types. If a value is nil, it gives
+// ofNil(whether both are).
 type operator struct {
 	takes, gives kinds
 	steps        int // in addition to those of a node

@@ -99,7 +99,7 @@ func (g *Dual) inject(view graphstore.View, delta *graphstore.Delta) {
 		g.injectEnd(e.V, e.U, e.After-e.Before)
 	}
 	g.rounding += 8 * g.scale() * float64(len(delta.Edges))
-	for _, v := range delta.Ends {
+	for _, v := range delta.Endpoints {
 		_, r := g.residuals(v)
 		d := view.Degree(v) + 1
 		g.cells[int(v)*g.stride] = d

@@ -130,7 +130,7 @@ func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
 		}
 	}
 	if delta != nil {
-		s.moving = append(s.moving, delta.Ends...)
+		s.moving = append(s.moving, delta.Endpoints...)
 	}
 	slices.Sort(s.moving)
 	s.moving = slices.Compact(s.moving)

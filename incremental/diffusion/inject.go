@@ -82,7 +82,7 @@ func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 		f.add(e.V, -w*(zv-f.keep*zu), size)
 	}
 	f.work.Injected += uint64(len(delta.Edges))
-	for _, v := range delta.Ends {
+	for _, v := range delta.Endpoints {
 		f.d[v] = view.Degree(v) + 1
 		f.touch(v)
 	}

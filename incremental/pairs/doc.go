@@ -17,8 +17,9 @@
 //   - the label is asserted again, is withdrawn, expires or is erased: a new label makes a new
 //     pair;
 //   - a prediction of another model version comes, or that version becomes the one in use: the
-//     classifier changed, and not the vertex;
-//   - the prediction is withdrawn and the pair is not frozen yet: then it is frozen.
+//     classifier changed, and not the vertex.
+//
+// A pair whose prediction is withdrawn is frozen if it is not yet.
 //
 // A label that contradicts the one before it is newer than the posts behind the predictions of its
 // time. Its pair reads the vertex as it is until four more predictions have come.

@@ -55,7 +55,7 @@ type Pairs struct {
 	hard    bool // whether pairs keep the majority class of the neighbours
 
 	frozen  map[Vertex]*Pair
-	waits   map[Vertex]uint32 // by how many predictions a corrected label waits; see follow
+	waits   map[Vertex]uint32 // predictions for which a label waits; see noteContradiction
 	held    map[Vertex]*Pair  // see Hold; nil where the log decides
 	weights []Weight          // n
 	counts  []uint32          // n x K: labels among the neighbours, in units of 1/Whole
@@ -67,10 +67,10 @@ type Pairs struct {
 	halfLife time.Duration // of labels; 0: they do not age
 	at       event.Time    // as of when they have their age
 
-	changes    []Change // of the last update, by vertex
-	fresh      []*Pair  // frozen in this update, in the order of unfinished
-	unfinished []Vertex // vertices of fresh
-	touched    []Vertex // of the next update; see Hold
+	changes     []Change // of the last update, by vertex
+	newlyFrozen []*Pair  // in this update, in the order of unfinished
+	unfinished  []Vertex // vertices of newlyFrozen
+	touched     []Vertex // of the next update; see Hold
 }
 
 // New returns the pairs of an empty graph with K classes. hard has them keep the neighbours'

@@ -13,13 +13,13 @@ import (
 func (p *Pairs) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums) {
 	p.grow(view.Vertices())
 	p.countEdges(delta)
-	p.changes, p.fresh, p.unfinished = p.changes[:0], p.fresh[:0], p.unfinished[:0]
+	p.changes, p.newlyFrozen, p.unfinished = p.changes[:0], p.newlyFrozen[:0], p.unfinished[:0]
 	for _, v := range p.collect(view, delta) {
 		p.updatePair(view, delta, sums, v)
 	}
 	p.touched = p.touched[:0]
 	for i, v := range p.unfinished {
-		pair := p.fresh[i]
+		pair := p.newlyFrozen[i]
 		pair.Labels = slices.Clone(p.Labels(v))
 		pair.Next, pair.Walks = make([]uint32, p.classes), make([]uint32, p.classes)
 		pair.Neighbours = p.AddNext(pair.Next, pair.Walks, view, sums, v)
@@ -71,7 +71,7 @@ func (p *Pairs) collect(view graphstore.View, delta *graphstore.Delta) []Vertex 
 func (p *Pairs) updatePair(
 	view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex,
 ) {
-	p.correct(view, delta, v)
+	p.noteContradiction(view, delta, v)
 	was, pair := p.weights[v], p.frozen[v]
 	change := Change{V: v, Before: was, Fresh: p.freshBefore(view, delta, v)}
 	then, _ := neighborhood.PredictionBefore(view, delta, v)
@@ -105,8 +105,8 @@ func (p *Pairs) updatePair(
 // a pair with such a prediction would count as an error of the classifier for ever.
 const correctedWaits = 4
 
-// correct notes whether the label of v contradicts the one before it.
-func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex) {
+// noteContradiction notes whether the label of v contradicts the one before it.
+func (p *Pairs) noteContradiction(view graphstore.View, delta *graphstore.Delta, v Vertex) {
 	now := view.Label(v).Class
 	before := neighborhood.LabelBefore(view, delta, v).Class
 	_, renamed := slices.BinarySearch(delta.Reused, v)
@@ -118,8 +118,8 @@ func (p *Pairs) correct(view graphstore.View, delta *graphstore.Delta, v Vertex)
 	}
 }
 
-// noteCorrection notes that the pair of a corrected label was not frozen by a prediction.
-func (p *Pairs) noteCorrection(v Vertex) {
+// countWait counts a prediction that did not freeze the pair of a corrected label.
+func (p *Pairs) countWait(v Vertex) {
 	if p.waits[v]--; p.waits[v] == 0 {
 		delete(p.waits, v)
 	}
@@ -156,7 +156,7 @@ func (p *Pairs) next(
 			return nil
 		}
 		if p.waits[v] > 0 {
-			p.noteCorrection(v)
+			p.countWait(v)
 			return nil
 		}
 		pair = p.freeze(view, delta, sums, v)
@@ -169,7 +169,7 @@ func (p *Pairs) next(
 		pair.Fresh = freshness(units, pair.Own)
 	}
 	if pair != p.frozen[v] {
-		p.fresh, p.unfinished = append(p.fresh, pair), append(p.unfinished, v)
+		p.newlyFrozen, p.unfinished = append(p.newlyFrozen, pair), append(p.unfinished, v)
 	}
 	return pair
 }

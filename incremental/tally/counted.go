@@ -54,9 +54,9 @@ func (t *Tallies) Composition(id CommunityID) []float64 {
 	return part
 }
 
-// Unpublished returns the movement of the count that a record did not publish because of rounding.
+// RoundedOff returns the movement of the count that a record did not publish because of rounding.
 // It counts in the next record.
-func (t *Tallies) Unpublished(id CommunityID, published []float64) (left Progress) {
+func (t *Tallies) RoundedOff(id CommunityID, published []float64) (left Progress) {
 	n, p := t.Known(id).Sum, t.each[id].progress
 	if len(published) != len(p.Counted) || !(n > 0) {
 		return left

@@ -101,9 +101,9 @@ func (t *Tallies) scale() float64 {
 	return 0
 }
 
-// age updates the sums over the labels, and those of the kernel, to the present weights of the
-// labels.
-func (t *Tallies) age(s *stats.Statistics) {
+// scaleToEffective scales the sums over the labels, and those of the kernel, to the effective
+// number of labels.
+func (t *Tallies) scaleToEffective(s *stats.Statistics) {
 	x := t.scale()
 	s.ClassG2 = slices.Clone(t.counts()[whole].A2)
 	multiply(x, s.ClassN, s.ClassA1)

@@ -119,7 +119,7 @@ func ownMean(dst []float64, own []uint32) {
 // 1/turnedParts, so that their sums are exact.
 const turnedParts = 1 << 12
 
-// Progress counts the changes of a community since it was last estimated.
+// Progress counts the changes of a community since its last record.
 type Progress struct {
 	Moved bool `json:"moved"` // some statistic of it may have changed
 	// squared multiplicities of profiled members that came or changed

@@ -53,7 +53,7 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 }
 
 // Turnover counts the differences between the profiled members of the community and those of
-// its last estimate, for quant.SEChange.
+// its last record, for quant.SEChange.
 func (t *Tallies) Turnover(id CommunityID) stats.Turnover {
 	c := t.each[id]
 	p := c.progress
@@ -100,7 +100,7 @@ func (t *Tallies) statistics(id CommunityID, m [families]masses) *stats.Statisti
 	}
 	if t.keep.HalfLife > 0 {
 		s.ClassG2A = m[whole].G2A
-		t.age(s)
+		t.scaleToEffective(s)
 	}
 	return s
 }

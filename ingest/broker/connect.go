@@ -23,8 +23,8 @@ type ConnectConfig struct {
 	URL string `yaml:"url"`
 	// path of a credentials file, or of the seed of an nkey; empty: none
 	Credentials string `yaml:"credentials"`
-	// file with the authority that signed the server's certificate; empty: those that the system
-	// trusts
+	// file with the authority that signed the server's certificate; empty: the authorities that the
+	// system trusts
 	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"` // client certificate, with its key; empty: none
 	KeyFile  string `yaml:"key_file"`  // of the client certificate
@@ -94,7 +94,7 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 }
 
 // Redacted returns URLs, separated by commas, from the last host on that has a password or token
-// before it, so that no secret is left, whatever characters it has.
+// before it, so that no secret is left, even with unusual characters.
 func Redacted(urls string) string {
 	if at := strings.LastIndexByte(urls, '@'); at >= 0 {
 		return "xxxxx" + urls[at:]

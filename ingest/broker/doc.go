@@ -4,7 +4,7 @@
 // Open turns the configuration into a connection. StartEmbedded runs a server inside this process
 // and locks its state directory, because two servers on one store destroy each other's data without
 // an error. Connect joins an outside server. EnsureStreams creates the input log and the quarantine
-// if they do not exist. AuditStream refuses a log whose settings could drop or rewrite events.
+// if they do not exist. AuditStream refuses a log with settings that could drop or rewrite events.
 //
 // The embedded server syncs every message of the log before it acknowledges it. After its disk was
 // full it accepts nothing any more, even when there is space again: WriteError reports this, and

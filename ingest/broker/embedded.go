@@ -223,7 +223,7 @@ const RoomMin = 16 << 20
 
 // WriteError returns the first write error of the server. From then on the server accepts nothing:
 // close it, and start it again when Room returns no error. Acknowledged messages of streams in
-// AsyncPersistMode may be lost, so their publishers must check what the streams hold.
+// AsyncPersistMode may be lost, so their publishers must check the content of the streams.
 func (e *Embedded) WriteError() string {
 	if !e.server.JetStreamEnabled() {
 		return "it has turned its store off"

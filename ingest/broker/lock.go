@@ -22,7 +22,7 @@ var ErrLocked = errors.New("stop that one, or choose another directory")
 // first.
 //
 // Closing the file unlocks the directory, and so does the operating system when the process ends,
-// in whatever way. The file stays: removing it would let two processes lock two files of one name.
+// in any way. The file stays: removing it would let two processes lock two files of one name.
 func AcquireLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)

@@ -17,7 +17,7 @@ import (
 // Files of the settings of a stream or consumer, and of their checksum.
 const settingsFile, settingsSumFile = "meta.inf", "meta.sum"
 
-// completeSettings repairs settings of streams and consumers in a store whose write was
+// completeSettings repairs settings of streams and consumers in a store if their write was
 // interrupted. The server replaces the settings and then their checksum, each in one step. If the
 // process is killed in between, every later start of the server passes over the stream, as if there
 // were none. If a run makes the stream again it has its messages, but the next start passes over it

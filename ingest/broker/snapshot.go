@@ -16,7 +16,7 @@ import (
 // snapshotSilenceMax bounds the pauses of a server while it sends a copy of a stream.
 const snapshotSilenceMax = 30 * time.Second
 
-// restoreChunk is the size of the pieces in which a stream is sent to a server.
+// restoreChunk is the size of the pieces of a stream that is sent to a server.
 const restoreChunk = 256 << 10
 
 // StreamCopy describes a copy of a stream: the server's answer when the copy began.

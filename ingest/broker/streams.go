@@ -25,12 +25,11 @@ type StreamNames struct {
 	// new log in a cluster is held by replicasDefault.
 	Replicas int
 	LogBytes int64  // limit of a new log; 0: none
-	GraphOf  string // log whose graph a new log copies, now and later; empty: none
+	GraphOf  string // a new log copies the graph of this log, now and later; empty: none
 	Domain   string // JetStream domain, as in ConnectConfig
 }
 
-// replicasDefault is the least number of servers of which one can fail while the others still
-// agree.
+// replicasDefault is the least number of servers that can lose one while the others still agree.
 const replicasDefault = 3
 
 // DefaultStreamNames returns the names that are used without configuration.
@@ -194,7 +193,7 @@ func ExplainError(err error) error {
 // and the safe value. Limits on bytes and messages are safe with discard new: the broker then
 // refuses the producer.
 func AuditStream(c jetstream.StreamConfig) error {
-	// for what cannot be changed
+	// for settings that cannot be changed
 	const anew = "create the stream again and publish the events again"
 	var errs []error
 	check := func(unsafe bool, setting, why, mend string) {

@@ -257,12 +257,12 @@ type Value struct {
 // Op names the operation that a control event asks for.
 type Op uint8
 
-// Control operations. Each takes effect at the end of its step, which all but Tick end.
+// Control operations. All but Tick end their step, and all but SetClock take effect at its end.
 const (
 	Tick       Op = iota // puts time into the log
 	Flush                // ends the step and emits every changed estimate
 	Checkpoint           // asks for a checkpoint at this position
-	Configure            // replaces the core's configuration
+	Configure            // replaces the configured communities
 	Note                 // flushes, and draws a line with a text in every chart
 	Recompute            // computes again all that follows from the graph
 	SetClock             // sets log time to the time of this event, also backwards
@@ -299,7 +299,7 @@ type Batch struct {
 	// receipt while log time stands still after a leap of the broker's clock; 0: use Time
 	Clock      Time
 	Emit       bool // an emission boundary follows this batch
-	EmitAll    bool // with Emit: publish every change, however small (a flush, or the end)
+	EmitAll    bool // with Emit: publish every change, however small (a flush, or the end of files)
 	Checkpoint bool // a checkpoint is asked for after this batch
 
 	Edges       []Edge

@@ -132,7 +132,7 @@ func (p LatePolicy) Validate() error {
 // IsLate reports whether an event of a kind with a time t is late when the log's
 // time is now; 0 stands for no time.
 func (p LatePolicy) IsLate(k Kind, t, now Time) bool {
-	return p.After > 0 && k <= KindMember && t != 0 && now != 0 && t < now-Time(p.After)
+	return p.After > 0 && k < KindVertex && t != 0 && now != 0 && t < now-Time(p.After)
 }
 
 // Problem counts a late event of a kind in b, and returns the reason to refuse it, or nil if it

@@ -55,7 +55,7 @@ func (t *recordTable) next(row *fileRow) (err error) {
 	return nil
 }
 
-// unread is the error of a column whose type is not read.
+// unread is the error of a column of a type that is not read.
 func unread(name string, t arrow.DataType) error {
 	return fmt.Errorf(
 		"column %s: values of type %v are not read: write the column as text (cast it to "+
@@ -98,7 +98,7 @@ const (
 	unpackedMax        = 1 << 10
 )
 
-// allocatorOf returns what allocates the memory for reading a file of a size.
+// allocatorOf returns the allocator for reading a file of a size.
 func allocatorOf(size int64) boundedAllocator {
 	return boundedAllocator{
 		memory.DefaultAllocator,
@@ -190,7 +190,7 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	return t, err
 }
 
-// newArrowStream reads an Arrow stream of a size, whose first bytes are head.
+// newArrowStream reads an Arrow stream of a size that begins with head.
 func newArrowStream(f *openedFile, c *columns, head []byte, size int64) (*recordTable, error) {
 	if err := wire.CheckArrowSchema(head); err != nil {
 		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)

@@ -16,7 +16,7 @@ import (
 // examined.
 const spreadsheetRows = 1 << 20
 
-// valueKind is what a value of a text file looks like.
+// valueKind is the form of a value of a text file.
 type valueKind byte
 
 const (
@@ -43,9 +43,9 @@ func isTotal(value string) bool {
 	return totals[strings.Trim(word, " *")]
 }
 
-// rowBelow looks for a row below a table whose columns are not known yet: a row with another
-// number of values than all rows before, or with a value that is empty, a number or a name where
-// all rows before have something else, or a last row that is called like a total.
+// rowBelow looks for a row below a table of unknown columns: a row with another number of values
+// than all rows before, or with a value that is empty, a number or a name where all rows before
+// have something else, or a last row that is called like a total.
 type rowBelow struct {
 	rows  int
 	width int         // number of values of the first row

@@ -132,7 +132,7 @@ func (c *columns) rank(name string) int {
 	return 0
 }
 
-// errMixedColumns is the error of columns whose classes are ambiguous.
+// errMixedColumns is the error of columns of ambiguous classes.
 var errMixedColumns = errors.New(
 	"some columns of probabilities are p0, p1, ... and some name their class")
 

@@ -31,7 +31,7 @@ const spaces = " \t"
 type csvTable struct {
 	rows   rowText
 	reader *csv.Reader
-	// words reads lines whose values are separated by spaces; nil: there is a separator
+	// words reads lines of values between spaces; nil: there is a separator
 	words    *bufio.Scanner
 	slots    []int    // by column
 	names    []string // a line of names in the file; it may be there again

@@ -260,7 +260,7 @@ var assignment = regexp.MustCompile(`^[A-Za-z_$][\w.$]*\s*=`)
 
 func isAssignment(text []byte) bool { return assignment.Match(text[:min(len(text), 1<<10)]) }
 
-// archiveAdvice says how to read a file of a Twitter archive, whose posts do not name their author.
+// archiveAdvice says how to read a file of a Twitter archive, where posts do not name their author.
 func archiveAdvice(path string) string {
 	return "a file of JavaScript, as in a Twitter archive: its posts are all by the owner, whom " +
 		"they do not name; with the owner's id in place of OWNER: " +

@@ -8,15 +8,16 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Exception finds the vertices whose labels, predictions and posts are not read, by the values of
-// some of their attributes. The rows of such vertices are delivered all the same; the summary
-// counts them. The zero Exception finds none.
+// Exception finds the excepted vertices: their labels, predictions and posts are not read. It
+// decides by the values of some of their attributes. The rows of such vertices are delivered all
+// the same; the summary counts them. The zero Exception finds none.
 type Exception struct {
 	Keys  []string // of the attributes
 	Holds func(values []event.Value) bool
 }
 
-// excepted collects what an exception needs, for the vertices of the survey's sample.
+// excepted collects the attributes that an exception needs, for the vertices of the survey's
+// sample.
 type excepted struct {
 	rule   Exception
 	values map[uint64][]event.Value // of the attributes of a vertex

@@ -14,7 +14,7 @@ const (
 	footerRowsMax = 3
 )
 
-// footerAdvice says what to do about a row below a table.
+// footerAdvice is the remedy for a row below a table.
 const footerAdvice = "if it is a total or a note below the table, remove it"
 
 // totals are names of the last row of a table in spreadsheets and pivot tables.
@@ -72,6 +72,9 @@ func idsOf(b *event.Batch, kind event.Kind, i int) [2]event.ID {
 		id = b.Members[i].Vertex
 	case event.KindVertex:
 		id = b.Vertices[i].Vertex
+	case event.KindControl: // it has none
+	default:
+		panic("files: no ids of " + kind.String() + " events")
 	}
 	return [2]event.ID{id, id}
 }

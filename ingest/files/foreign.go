@@ -49,7 +49,7 @@ const (
 	readFeather = `pandas: pandas.read_feather(%[1]s)` // of version 1
 )
 
-// readsForeign returns advice for a file whose extension is no format, or "".
+// readsForeign returns advice for a file with the extension of an unknown format, or "".
 func readsForeign(path string) string {
 	ext := strings.ToLower(filepath.Ext(path))
 	form, known := foreignFormats[ext]

@@ -76,8 +76,8 @@ func (s *survey) fold(id event.ID, key, what uint64) {
 	}
 }
 
-// variantsShare is the share of vertices with ids of several forms from which on there is a
-// warning: one in so many.
+// variantsShare is the least share of vertices with ids of several forms that leads to a warning:
+// one in so many.
 const variantsShare = 50
 
 // variants returns how many vertices have ids that differ only in their form, and how many vertices

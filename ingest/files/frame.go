@@ -147,7 +147,8 @@ func rest(d *jsontext.Decoder) (n int, err error) {
 	return n, err
 }
 
-// rows returns what the value is, or "", and a statement of Python that prints its rows.
+// rows describes the value, "" if it has no rows, and returns a statement of Python that prints its
+// rows.
 func (f *frame) rows(c *columns) (what, statement string) {
 	const begin = "d=json.load(open(0)); "
 	first := func(keys []string) string { return append(keys, "")[0] }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// hubCounters is the number of vertices whose edges are counted: a count is too small by at
-	// most one in so many ends (Misra and Gries, 1982).
+	// hubCounters is the number of vertices with counted edges: a count is too small by at most one
+	// in so many ends (Misra and Gries, 1982).
 	hubCounters = 256
 	// hubRowsAll rows are all counted, and of the rows after them one in hubRowsSkip.
 	hubRowsAll  = 1 << 14

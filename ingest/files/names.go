@@ -193,8 +193,8 @@ func (c *columns) noProbabilities(names []string) error {
 		noProbabilityColumns, c.kind, listNames(names), advice))
 }
 
-// commonPrefix returns the length of what names such as prob_left and prob_right have in common up
-// to a separator.
+// commonPrefix returns the length of the common beginning of names such as prob_left and
+// prob_right, up to a separator.
 func commonPrefix(names []string) int {
 	end := strings.LastIndexAny(names[0], "_.- ") + 1
 	for _, name := range names {

@@ -51,7 +51,7 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 }
 
 // checkStoredSchema checks the Arrow schema that a Parquet file may hold before the reader believes
-// its lengths, for which it asks for memory without a bound.
+// its lengths, and asks for that much memory without a bound.
 func checkStoredSchema(source *file.Reader) error {
 	text := source.MetaData().KeyValueMetadata().FindValue("ARROW:schema")
 	if text == nil {
@@ -178,7 +178,7 @@ func (b *parquetBatches) next() ([]arrow.Array, error) {
 	return b.values, nil
 }
 
-// writerHelp returns advice for writing a file whose compression or encoding is not read.
+// writerHelp returns advice for writing a file after its compression or encoding could not be read.
 func writerHelp(err error) string {
 	if text := strings.ToLower(err.Error()); strings.Contains(text, "unimplemented") ||
 		strings.Contains(text, "unsupported") || strings.Contains(text, "not supported") {
@@ -202,7 +202,7 @@ func (b *parquetBatches) release() {
 	b.columns = nil
 }
 
-// notOpened is the error of a file whose library could not begin to read it.
+// notOpened is the error of a file that the library could not begin to read.
 func notOpened(what string, err error) error {
 	if text := err.Error(); strings.Contains(text, "could not convert field type") ||
 		strings.Contains(text, "not implemented") {

@@ -64,7 +64,7 @@ func readPreamble(in *bufio.Reader, given bool) (p preamble, err error) {
 // konectKinds are the kinds of networks in the first comment of a KONECT file.
 var konectKinds = map[string]bool{"sym": true, "asym": true, "bip": true}
 
-// refuse refuses a bipartite network whose two sides use the same vertex numbers.
+// refuse refuses a bipartite network with the same vertex numbers on both sides.
 func (p *preamble) refuse() error {
 	if words := strings.Fields(p.first); len(words) > 1 && words[0] == "bip" {
 		return errors.New("a bipartite network of KONECT, whose sides both count from 1: " +
@@ -157,7 +157,7 @@ var packedForms = map[string]string{
 	"\x80\x04\x95": "a pickle: call it .pkl", "\x80\x05\x95": "a pickle: call it .pkl",
 }
 
-// checkText refuses a file whose first bytes are those of another format.
+// checkText refuses a file with the first bytes of another format.
 func checkText(in *bufio.Reader) error {
 	for first, what := range packedForms {
 		if head, _ := in.Peek(len(first)); string(head) == first {

@@ -16,8 +16,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// Input is one file of a log: a table, whose rows are events of one kind, or a whole log (see
-// LogWriter).
+// Input is one file of a log: a table of events of one kind, or a whole log (see LogWriter).
 type Input struct {
 	Path string
 	Kind event.Kind // of a table
@@ -46,9 +45,9 @@ type Input struct {
 // The rows without a time come first in the log, in the order of Inputs and of their rows. A good
 // order is vertices, labels, predictions, posts, edges, members, logs: a core that reads them
 // estimates nothing, and is fast, until it has the whole graph. The rows with a time follow in the
-// order of time, then in the order above. A table whose rows are not in the order of time is read
-// into memory and sorted, which takes about 100 bytes a row; any table with times is read twice.
-// The lines of a log stay in their order: each counts as no earlier than the one before.
+// order of time, then in the order above. A table that is not in the order of time is read into
+// memory and sorted, which takes about 100 bytes a row; any table with times is read twice. The
+// lines of a log stay in their order: each counts as no earlier than the one before.
 type Config struct {
 	Inputs []Input
 	// Columns renames columns: the file's name to ours; the name "" lists fields that no column
@@ -59,7 +58,7 @@ type Config struct {
 	Words   bool           // NA, null, NaN and their like are text, not a missing value
 	Zone    *time.Location // for times without a zone, which are refused otherwise
 	Sum     bool           // repeated edges add up their weights
-	Except  Exception      // vertices whose evidence the reader of the log does not read
+	Except  Exception      // the reader of the log skips the evidence of these vertices
 	Classes event.ClassSet // none: inferClasses
 	// Ordered: classes will be referred to by number, so names that no column p_NAME orders are an
 	// error.
@@ -279,7 +278,7 @@ func (s *Source) Place(at event.Position) (path string, line int64, known bool) 
 	return s.places[i].in.tally.Path, s.places[i].line, true
 }
 
-// peek returns the input whose head is the next row of the log, or io.EOF.
+// peek returns the input with the next row of the log, or io.EOF.
 func (s *Source) peek() (*fileStream, error) {
 	var first *fileStream
 	for _, in := range s.inputs {

@@ -209,7 +209,7 @@ func (s *fileStream) leaveOut(p *event.Problem) {
 	}
 }
 
-// countBlanks counts the empty attributes of the row, and those that have lost digits.
+// countBlanks counts the attributes of the row that are empty or have lost digits.
 func (s *fileStream) countBlanks() {
 	if s.input.Kind != event.KindVertex {
 		return

@@ -10,8 +10,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Summary describes, in lines, what has been read so far: each file with its columns, and how the
-// files match.
+// Summary describes, in lines, the files read so far: each file with its columns, and how the files
+// match.
 func (s *Source) Summary() (lines []string) {
 	for _, in := range s.inputs {
 		lines = append(lines, in.summary())
@@ -72,7 +72,7 @@ func (s *Source) edgesAgain() string {
 	return "the last weight stands; --edges-sum adds them up"
 }
 
-// summary describes what has been read of a file.
+// summary describes the rows read of a file.
 func (s *fileStream) summary() string {
 	line := fmt.Sprintf("%s: %s rows", s.tally.Path, grouped(s.tally.Rows))
 	if t, ok := s.table.(*csvTable); ok && t.skipped > 0 {
@@ -192,7 +192,7 @@ func (s *Source) classCounts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Warnings lists, so far, what in the files may not mean what the user thinks.
+// Warnings lists values of the files that may have another meaning than the user thinks.
 func (s *Source) Warnings() (all []string) {
 	for _, in := range s.inputs {
 		all = append(all, in.warnings(s.survey)...)
@@ -262,8 +262,8 @@ func (s *Source) strangers(of partner) (all []string) {
 	return all
 }
 
-// contradictedShare is the share of contradicted elements from which on there is a warning: one in
-// so many.
+// contradictedShare is the least share of contradicted elements that leads to a warning: one in so
+// many.
 const contradictedShare = 20
 
 // contradictions warns if files without times contradict themselves: the order of their rows

@@ -14,8 +14,8 @@ import (
 
 const (
 	// sampleMax bounds the elements of one kind in a survey that has them all. Beyond it, the
-	// sample is halved until sampleLarge are left, and again whenever there are more: it keeps
-	// the elements whose hashes begin with one more zero bit, and counts are scaled. The smaller
+	// sample is halved until sampleLarge are left, and again whenever there are more: it keeps the
+	// elements with hashes that begin with one more zero bit, and counts are scaled. The smaller
 	// sample stays in the processor's cache; a count has an error of about half a percent.
 	sampleMax   = 1 << 18
 	sampleLarge = 1 << 15
@@ -135,7 +135,7 @@ type survey struct {
 	hubs        hubs
 	folds       sample         // vertices by the folded form of their ids, unless they have it
 	attributes  sample         // of vertices, by vertex and name
-	doubtful    map[string]int // rows of edges and posts whose ids may stand for nobody
+	doubtful    map[string]int // rows of edges and posts with ids that may stand for nobody
 	excepted    excepted
 }
 

@@ -104,7 +104,7 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 }
 
 // readID is the fast path for integers, which most ids are.
-func (d *Decoder) readID(r *record, c *column, row int) bool {
+func (d *Decoder) readID(r *draft, c *column, row int) bool {
 	if c.spec.holds != &idType || c.kind != UintCell || c.signed || !isSet(c.valid, row) {
 		return false
 	}
@@ -120,7 +120,7 @@ func (d *Decoder) readID(r *record, c *column, row int) bool {
 }
 
 // readCell reads a row of a column into the record.
-func (d *Decoder) readCell(r *record, c *column, row int) {
+func (d *Decoder) readCell(r *draft, c *column, row int) {
 	v := &d.cell
 	*v = Cell{List: d.probabilities[:0]}
 	c.value(row, v)

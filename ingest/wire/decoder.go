@@ -69,7 +69,7 @@ type Decoder struct {
 	inner         jsonReader   // reads an object inside an event
 	cell, value   Cell         // value of an event, and of an object inside it
 	table         table        // current Arrow message
-	record        record       // current event
+	draft         draft        // current event
 	probabilities []float64    // backing of the lists of a row
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"gqlstream/ingest/event"
@@ -57,14 +58,22 @@ func (s *fieldSpec) get(v any, c *Cell) {
 			c.Kind, c.Integer = UintCell, uint64(*v)
 		}
 	case *[]uint32:
-		c.Kind, c.List = ListCell, make([]float64, len(*v))
-		for k, units := range *v {
-			c.List[k] = float64(units) / event.One
-		}
+		c.setList(*v)
 	case *[]event.Attribute:
 		c.setText(ObjectCell, attributesText(*v))
 	case *json.RawMessage:
 		c.setText(ObjectCell, alias(*v))
+	case nil: // the class of a prediction or a post: its probabilities are written
+	default:
+		panic(fmt.Sprintf("wire: a %T is in no cell", v))
+	}
+}
+
+// setList sets c to a list of probabilities in units.
+func (c *Cell) setList(list []uint32) {
+	c.Kind, c.List = ListCell, make([]float64, len(list))
+	for k, units := range list {
+		c.List[k] = float64(units) / event.One
 	}
 }
 

@@ -74,8 +74,8 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Proble
 	return nil
 }
 
-// jsonMembers reads an event's object into the record.
-func (d *Decoder) jsonMembers(m *Message, r *record) bool {
+// jsonMembers reads an event's object into the draft.
+func (d *Decoder) jsonMembers(m *Message, r *draft) bool {
 	reader, given := &d.json, uint32(0)
 	return reader.object("the object of an event", func(key string) bool {
 		i := findField(m.Kind, key)
@@ -102,7 +102,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 
 // attributeObject reads attributes from the JSON of an object. The JSON has been checked unless it
 // is text of a file.
-func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) (first *event.Problem) {
+func (d *Decoder) attributeObject(r *draft, s *fieldSpec, f form, c *Cell) (first *event.Problem) {
 	reader := &d.inner
 	reader.reset(bytesOf(c.Text), 0, d.batch)
 	reader.object("an object", func(key string) bool {

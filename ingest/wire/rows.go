@@ -77,9 +77,9 @@ func (d *Decoder) DecodeRow(
 	return at, NoColumn, nil
 }
 
-// row reads a row into the record, or returns the column with the problem.
+// row reads a row into the draft, or returns the column with the problem.
 func (d *Decoder) row(
-	row RowDefaults, r *record, cells []Cell, names []string,
+	row RowDefaults, r *draft, cells []Cell, names []string,
 ) (int, *event.Problem) {
 	f := fileForm
 	if row.Untyped {
@@ -109,7 +109,7 @@ func (d *Decoder) row(
 
 // setCell sets a field from the cell of its column. An empty cell is refused if the field is
 // required; the weight of a removed edge is ignored.
-func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Problem {
+func (d *Decoder) setCell(f form, s *fieldSpec, r *draft, c *Cell) *event.Problem {
 	removed := r.kind == event.KindEdge && d.batch.Edges[r.at].Remove
 	switch {
 	case removed && s.field == fieldWeight:
@@ -129,7 +129,7 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 // setFurther sets the probabilities or attributes that have columns of their own, or returns the
 // column with the problem.
 func (d *Decoder) setFurther(
-	f form, r *record, cells []Cell, names []string,
+	f form, r *draft, cells []Cell, names []string,
 ) (int, *event.Problem) {
 	base := len(fields[r.kind])
 	switch r.kind {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -12,9 +13,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// set writes the value of a cell into a field of the record's event, or returns a problem. A null
+// set writes the value of a cell into a field of the draft's event, or returns a problem. A null
 // is no value, except for a class, which it withdraws.
-func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Problem) {
+func (d *Decoder) set(f form, s *fieldSpec, r *draft, c *Cell) (p *event.Problem) {
 	long := c.Kind == TextCell && len(c.Text) > numberTextMax &&
 		(s.holds == &timeType || s.holds == &ttlType)
 	if long || !s.holds.accepts[f].holds(c.Kind) {
@@ -55,10 +56,7 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 		word, p = s.word(f, c)
 		*v = word == 1
 	case *uint32:
-		n, ok := c.Whole()
-		if *v = uint32(n); !ok || n > math.MaxUint32 {
-			p = s.unfit(f, c)
-		}
+		*v, p = s.count(f, c)
 	case *[]uint32:
 		r.probabilities, r.given = c.List, c.Count
 		if c.Wrong > 0 && f == arrowForm {
@@ -70,8 +68,19 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 		p = d.attributeObject(r, s, f, c)
 	case *json.RawMessage:
 		*v, p = d.configText(c)
+	default:
+		panic(fmt.Sprintf("wire: no cell is read into a %T", v))
 	}
 	return p
+}
+
+// count reads a whole number.
+func (s *fieldSpec) count(f form, c *Cell) (uint32, *event.Problem) {
+	n, ok := c.Whole()
+	if !ok || n > math.MaxUint32 {
+		return 0, s.unfit(f, c)
+	}
+	return uint32(n), nil
 }
 
 // id reads a vertex id.
@@ -269,8 +278,8 @@ func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 		s.name, Quote(c.Text), nearest{c.Text, s.words})
 }
 
-// attribute adds an attribute to the record, or returns a problem.
-func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Problem {
+// attribute adds an attribute to the draft, or returns a problem.
+func (d *Decoder) attribute(r *draft, f form, key string, c *Cell) *event.Problem {
 	if len(r.attributes) == event.AttributesPerEventMax {
 		return event.Problemf(event.TooLarge, "more than %d attributes",
 			event.AttributesPerEventMax)

@@ -32,14 +32,14 @@ func (c *Checkpoint) Add(name string, data []byte) {
 
 // Load returns the newest intact checkpoint, or nil if there is none, and reports newer damaged
 // ones, which stay until a Save removes them. A checkpoint of a newer release stops the search,
-// since an older one would undo what that release did. So does one of an older release, since the
-// log may not reach back to its beginning.
+// since an older one would undo the work of that release. So does one of an older release, since
+// the log may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
 	return d.LoadWhere(nil, tell)
 }
 
-// LoadWhere is Load among the checkpoints of this release whose manifests satisfy a condition; nil:
-// among all.
+// LoadWhere is Load among the checkpoints of this release with manifests that satisfy a condition;
+// nil: among all.
 func (d *Dir) LoadWhere(holds func(*Manifest) bool, tell func(damage error)) (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Dir) CheckFormat() error {
 // Manifests returns the intact manifests of this release, newest first. It does not read the
 // sections.
 func (d *Dir) Manifests() (list []Manifest) {
-	positions, _ := d.List() // Open reports what is wrong
+	positions, _ := d.List() // Open reports the error
 	for _, p := range positions {
 		if m, err := d.manifest(filepath.Join(d.path, FileName(p))); err == nil && m.Position == p {
 			list = append(list, m)

@@ -16,9 +16,9 @@ import (
 // log. docs/checkpoints.md describes them.
 const Format, FormatOldest = 29, 28
 
-// Derived is the version of the derived tables: kernel masses, posteriors, and what was published
-// last. A state whose manifest has another version is continued from its core tables alone. Raise
-// it when a derived table or its meaning changes; releases before 0.3.0 write 0.
+// Derived is the version of the derived tables: kernel masses, posteriors, and the last published
+// records. A state of another version is continued from its core tables alone. Raise it when a
+// derived table or its meaning changes; releases before 0.3.0 write 0.
 const Derived = 8
 
 // NoDerived is the version of a state that has no derived tables yet; see
@@ -31,7 +31,7 @@ type Manifest struct {
 	Position uint64 `json:"position"` // last position applied
 	LogTime  int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted  bool   `json:"emitted"`  // the step that ended there emitted
-	// the time by which assertions end there, where it is not the log's
+	// assertions end there by this time, if it is not log time
 	Clock  int64  `json:"clock,omitempty"`
 	Stream Stream `json:"stream"`
 	// position of each shard of this state in the output log

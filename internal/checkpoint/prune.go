@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 )
 
-// keepErased is the number of checkpoints from after an erasure that it takes for those from
-// before it to go.
+// keepErased is the number of checkpoints after an erasure at which the earlier ones are dropped.
 const keepErased = 2
 
-// prune drops all that is older than the newest kept checkpoints, and what still holds what was
-// erased, as soon as the two newest are from after the erasure.
+// prune drops all checkpoints older than the newest kept ones. Once the two newest are from after
+// an erasure, it also drops those that still hold the erased data.
 func (d *Dir) prune() error {
 	positions, err := d.List()
 	if err != nil || len(positions) < keepErased {
@@ -46,7 +45,7 @@ func (d *Dir) drop(which func(position uint64) bool) error {
 	return nil
 }
 
-// Drop drops the checkpoints of whose manifests a condition holds.
+// Drop drops the checkpoints with manifests that satisfy a condition.
 func (d *Dir) Drop(which func(Manifest) bool) error {
 	drop := map[uint64]bool{}
 	for _, m := range d.Manifests() {

@@ -28,18 +28,18 @@ const (
 
 // Feed delivers every message of a stream in order from a cursor on, over lost connections and
 // restarts of the broker. The library's ordered consumer would skip discarded messages without
-// notice, and wait for ever if a stream was replaced. It has one owner.
+// notice, and would wait for ever after the stream was replaced. It has one owner.
 type Feed struct {
 	JS       jetstream.JetStream
 	Stream   string
 	Subjects []string // none: every message, so that discarded ones are noticed
 	Newest   bool     // at each start, continue with the newest message of each subject
-	Server   string   // the server whose copy is read; empty: one that the broker chooses
+	Server   string   // read the copy of this server; empty: the broker chooses one
 	Last     Message  // newest delivered message; at first the cursor
 
-	// Verify compares the stream with what was read of it, at each start of the feed and before it
-	// delivers. nil: if the stream has another message at the cursor, it is read from its
-	// beginning, and the reader ignores what it knows.
+	// Verify compares the stream with the messages read earlier. The feed calls it at each start,
+	// before it delivers. nil: if the stream has another message at the cursor, the feed reads from
+	// the beginning, and the reader ignores messages that it knows.
 	Verify func(context.Context) error
 
 	// Trouble gets the reason for each restart of the feed. A non-nil result is final. nil: no
@@ -72,7 +72,7 @@ type Message struct {
 	Missed   bool   // messages before it were discarded unread
 }
 
-// anyStamp is the stamp of a message whose time is unknown.
+// anyStamp is the stamp of a message of unknown time.
 const anyStamp = -1
 
 // errRepeated is the error of a message that was delivered before.
@@ -202,7 +202,7 @@ func (f *Feed) accept(got jetstream.Msg) (m Message, err error) {
 		Stamp:    meta.Timestamp.UnixNano(),
 		Behind:   meta.NumPending,
 	}
-	// from Newest, or from a lagging replica that starts with what it has
+	// from Newest, or from a lagging replica, which starts with its own first message
 	if m.Sequence <= f.Last.Sequence {
 		return m, errRepeated
 	}
@@ -302,8 +302,8 @@ func (r *feedRun) report(_ jetstream.ConsumeContext, err error) {
 	}
 }
 
-// verify compares the stream with what was read of it. If they differ it returns an error that
-// makes the feed restart from the beginning.
+// verify compares the stream with the messages read earlier. If they differ, its error makes the
+// feed restart from the beginning.
 func (f *Feed) verify(ctx context.Context) error {
 	if f.Last.Sequence == 0 || f.Last.Stamp == anyStamp {
 		return nil

@@ -13,8 +13,8 @@ type Replica struct {
 	Lacks  uint64 // messages between the leader's first and last
 }
 
-// Copies lists the servers that keep a stream and answer, and those that do not answer. A single
-// server has no name.
+// Copies lists the servers of a stream that answer, and the servers that do not. A single server
+// has no name.
 func Copies(stream jetstream.Stream) (online, offline []string) {
 	cluster := stream.CachedInfo().Cluster
 	if cluster == nil || stream.CachedInfo().Config.Replicas <= 1 {
@@ -34,11 +34,10 @@ func Copies(stream jetstream.Stream) (online, offline []string) {
 // replicaWait is how long a lagging server gets to catch up.
 const replicaWait = 2 * time.Second
 
-// ProbeReplica asks one of a stream's servers, which the broker chooses, how many messages it has.
-// Requests about a stream are answered by the leader alone; but a consumer in the memory of one
-// server reads that server's own copy and reports its size. A stream that discards its oldest
-// messages may seem to lack some that have just been discarded; discards is the number that the
-// caller accepts.
+// ProbeReplica asks one server of a stream how many messages it has. The broker chooses the server.
+// Only the leader answers requests about a stream, but a consumer in the memory of a server reads
+// the copy of that server and reports its size. A stream that discards its oldest messages may seem
+// to lack messages that it has just discarded; discards is the number that the caller accepts.
 func ProbeReplica(
 	ctx context.Context, js jetstream.JetStream, name string, discards uint64,
 ) (r Replica, err error) {

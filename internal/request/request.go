@@ -1,6 +1,6 @@
 // Package request bounds the wait for the answer to a request to a NATS server. The client library
-// waits until a deadline, whatever happens to the connection. That is too long on a cluster, whose
-// servers die or are cut off while the others go on. Code that sends a repeatable request takes its
+// waits until a deadline even if the connection is lost. That is too long on a cluster: one server
+// may die or be cut off while the others go on. Code that sends a repeatable request takes its
 // context from here, and repeats the request when the context ends. A Feed reads a stream in order
 // by such requests.
 package request
@@ -106,10 +106,10 @@ const unanswered Silence = 3
 // pongWaitMax is how long a server may take to answer a ping after a silence.
 const pongWaitMax = 500 * time.Millisecond
 
-// After records how a request ended. If there are several servers it reconnects to another one
-// after a silence in which pings are not answered either, and after two silences in a row: a server
-// that is cut off from its cluster answers pings, and reports late or never that it cannot decide.
-// The next request notices problems of the connection.
+// After records how a request ended. If there are several servers, it reconnects to another one
+// when pings are not answered either, or after two silences in a row: a server that is cut off from
+// its cluster answers pings, but reports late or never that it cannot decide. The next request
+// notices problems of the connection.
 func (s *Silence) After(nc *nats.Conn, err error) {
 	var api *jetstream.APIError
 	switch {
@@ -129,8 +129,8 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 	}
 }
 
-// How long Retry pauses: doubled each time. The pauses are short compared with an election of some
-// seconds, whose end nobody announces.
+// How long Retry pauses: doubled each time. The pauses are short compared with an election, which
+// takes seconds and ends without a notice.
 const (
 	retryWaitMin = 50 * time.Millisecond
 	retryWaitMax = 500 * time.Millisecond
@@ -158,8 +158,8 @@ func Retry(ctx context.Context, nc *nats.Conn, try func() error, failed func(err
 
 const codeDuplicateInProcess jetstream.ErrorCode = 10158
 
-// DuplicateInProcess reports the answer of a cluster to a repeated message whose first copy is not
-// decided yet.
+// DuplicateInProcess reports that a cluster has not decided yet whether it stores the first copy of
+// a repeated message.
 func DuplicateInProcess(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeDuplicateInProcess

@@ -14,7 +14,7 @@ import (
 )
 
 // JetStream returns the JetStream of a domain; empty: that of the server. On a cluster it repeats
-// the questions with which a reader or a writer of a stream begins.
+// the first requests of a reader or writer of a stream.
 func JetStream(
 	nc *nats.Conn,
 	domain string,
@@ -33,8 +33,8 @@ func JetStream(
 	return js, err
 }
 
-// EnsureStream creates a stream, or returns the one of that name as it is. The broker reserves what
-// a stream may grow to; where it has not that much, the limit becomes smaller.
+// EnsureStream creates a stream, or returns the existing one of that name unchanged. The broker
+// reserves the bytes of the limit. If it does not have them, the limit becomes smaller.
 func EnsureStream(
 	ctx context.Context,
 	js jetstream.JetStream,
@@ -73,7 +73,7 @@ func spaceError(err error, size int64) error {
 		"(max_file_store, or the limit of the account), or give other streams less", err, reserve)
 }
 
-// codeBytesRequired is what an account answers that wants every stream to have a limit.
+// codeBytesRequired is the answer of an account in which every stream must have a limit.
 const codeBytesRequired jetstream.ErrorCode = 10113
 
 // BytesRequired reports whether an account refused a stream because it has no limit.
@@ -82,7 +82,7 @@ func BytesRequired(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == codeBytesRequired
 }
 
-// explained adds to an error of JetStream what can be done about it.
+// explained adds the remedy to an error of JetStream.
 func explained(js jetstream.JetStream, err error) error {
 	last := js.Conn().LastError()
 	switch {
@@ -102,16 +102,16 @@ func explained(js jetstream.JetStream, err error) error {
 	return err
 }
 
-// Leader returns what was read of a stream, of which only the leader is asked for messages from
-// now on: a copy that lags would say that the newest are not there.
+// Leader returns a handle that asks only the leader of a stream for messages. A lagging copy would
+// say that the newest messages do not exist.
 func Leader(s jetstream.Stream) *jetstream.StreamInfo {
 	info := s.CachedInfo()
 	info.Config.AllowDirect = false // the library decides by this how it asks
 	return info
 }
 
-// AuditReplicas refuses a stream that fewer servers keep than shall. It does not add any, because
-// whom a cluster moves data to is an operator's decision.
+// AuditReplicas returns an error if fewer servers keep a stream than the configuration says. It
+// adds none, because the operator decides where a cluster moves data.
 func AuditReplicas(stream jetstream.Stream, least int) error {
 	c := stream.CachedInfo().Config
 	if c.Replicas >= least {
@@ -142,9 +142,10 @@ const (
 // BatchMessagesMax is the number of messages that brokers allow in a batch.
 const BatchMessagesMax = 1000
 
-// Batch publishes messages of which a stream stores all or none, gives them headers for that, and
-// returns the sequence of the last. Only that one asks for an answer, which says also what is wrong
-// with the others. A message alone is published as any other.
+// Batch publishes messages as an atomic batch: the stream stores all or none. It adds the headers
+// of a batch and returns the sequence of the last message. Only the last message asks for an
+// answer, which also reports an error of the others. A single message is published without these
+// headers.
 func Batch(ctx context.Context, nc *nats.Conn, messages []*nats.Msg) (last uint64, err error) {
 	ctx, cancel := Context(ctx, nc)
 	defer cancel()

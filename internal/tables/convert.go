@@ -53,8 +53,8 @@ func schemaOf(schema *arrow.Schema) (*newer.Schema, error) {
 	return newer.NewSchema(fields, nil), nil
 }
 
-// recordOf returns a record of the release of Arrow that writes Parquet. It shares the memory of
-// the one that it is made from, which must outlive it.
+// recordOf returns a record of the release of Arrow that writes Parquet. It shares memory with the
+// record that it is made from, which must outlive it.
 func recordOf(record arrow.Record, schema *newer.Schema) newer.RecordBatch {
 	columns := make([]newer.Array, record.NumCols())
 	for i, column := range record.Columns() {

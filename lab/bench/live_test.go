@@ -130,7 +130,7 @@ func (r *liveRun) step(tb testing.TB) {
 			Time:      int64(result.Time),
 			Estimates: result.Estimates,
 		}
-		if r.writer.Due(&e) {
+		if r.writer.Admit(&e) {
 			check(tb, r.writer.Store(tb.Context(), e))
 		}
 	}

@@ -85,7 +85,7 @@ func (c Settings) AlertRules() (alerts.Config, error) {
 		estimates = []Estimate{{}}
 	}
 	for _, e := range estimates {
-		options, _ := e.options() // core reports what is wrong with them
+		options, _ := e.options() // core reports their mistakes
 		out.Methods = append(out.Methods, string(options.Method))
 	}
 	var errs []error

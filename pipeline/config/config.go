@@ -24,7 +24,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Settings is the YAML configuration of `run`, `replay` and `check`. Every
+// Settings is the YAML configuration of `run`, `replay`, `estimate` and others. Every
 // field has a default except classes. Flags of the same name win over the file.
 type Settings struct {
 	Pipeline    string             `yaml:"pipeline"`
@@ -95,7 +95,7 @@ func parseClasses(text string) (Classes, error) {
 // Community defines a tracked community.
 type Community = incremental.CommunityDefinition
 
-// Estimate is one method by which every community is estimated; see quant.Options.
+// Estimate configures one method; every community is estimated by it. See quant.Options.
 type Estimate struct {
 	Method       string  `yaml:"method"`
 	Preset       string  `yaml:"preset"`
@@ -144,8 +144,8 @@ type Privacy struct {
 	Round float64 `yaml:"round"`
 }
 
-// Checkpoint configures how often state is written. It counts in the log's time and influences the
-// last bits of results, so it is a part of the digest.
+// Checkpoint configures how often state is written. It counts in log time. It influences the last
+// bits of results, so it is a part of the digest.
 type Checkpoint struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
 }
@@ -182,7 +182,7 @@ type NATS struct {
 	LogBytes int64  `yaml:"log_bytes_max"` // limit of a new log; 0: no limit
 	Listen   string `yaml:"listen"`        // embedded: a port for producers on this host
 	Prefix   string `yaml:"prefix"`        // of streams, subjects and the bucket; empty: gql
-	GraphOf  string `yaml:"graph_of"`      // prefix of the log whose graph a new log copies
+	GraphOf  string `yaml:"graph_of"`      // a new log copies the graph of the log with this prefix
 
 	Answers Answers `yaml:"answers"`
 }
@@ -201,7 +201,7 @@ type Group struct {
 	Copies int `yaml:"copies"` // workers that estimate each shard; 0: 1
 }
 
-// Output lists the followers of the output log besides the bucket, the alerts and the page.
+// Output lists the optional followers of the output log. Alerts and the page always follow it.
 type Output struct {
 	File    string `yaml:"file"`    // JSON lines, "-" is standard output
 	Parquet string `yaml:"parquet"` // directory of parts

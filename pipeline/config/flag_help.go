@@ -1,7 +1,6 @@
 package config
 
-// FlagHelp has the help of flags whose text is too long for the tag of their field, by the name
-// that the tag gives it.
+// FlagHelp maps the names in the tags of fields to help texts that are too long for a tag.
 var FlagHelp = map[string]string{
 	"results_classes":    "Names of the classes in order, or their number.",
 	"results_community":  "Track the vertices whose attribute KEY is VALUE (repeatable).",

@@ -59,7 +59,7 @@ func readStrictly(path string, c any) error {
 	return nil
 }
 
-// valuesMax bounds the values of a file with those that its aliases stand for. A few lines of
+// valuesMax bounds the number of values of a file after its aliases are replaced. A few lines of
 // aliases of aliases would otherwise take all memory.
 const valuesMax = 1 << 20
 
@@ -84,8 +84,8 @@ func valuesOf(node ast.Node, anchors map[string]int) (n int) {
 	return max(n, 1)
 }
 
-// visitor lists what a file holds that the types it is read into do not allow, and the library does
-// not tell: every key that is no field, with the nearest, and values that are not what they seem.
+// visitor lists mistakes of a file that the library does not report: each unknown key, with the
+// nearest known one, and values that YAML reads in an unexpected way.
 type visitor struct {
 	path            string
 	unknown, values []string

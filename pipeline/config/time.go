@@ -17,7 +17,7 @@ import (
 	"gqlstream/sinks"
 )
 
-// Late decides which events are late, and for which kinds late events are refused: edges, labels,
+// Late decides which events are late, and refuses late events of some kinds: edges, labels,
 // predictions, members. Late events of other kinds apply and are counted.
 type Late struct {
 	After time.Duration `yaml:"after"` // 0: no event is late
@@ -122,7 +122,7 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 	return in, out, errors.Join(err, c.NATS.validateAnswers())
 }
 
-// validateAnswers refuses reply subjects on which a stream of a pipeline, or the server, listens.
+// validateAnswers refuses reply subjects that a stream of a pipeline, or the server, listens to.
 func (n NATS) validateAnswers() error {
 	if n.URL == "" && (n.Answers.URL != "" || n.Answers.Credentials != "") {
 		return Usagef(
@@ -140,9 +140,9 @@ func (n NATS) validateAnswers() error {
 	return nil
 }
 
-// ConnectToAnswer returns a connection for answering requests, and whether it is a separate one,
-// which the caller closes. It is separate if the settings name a user for it, who may publish to
-// inboxes alone; else it is nc.
+// ConnectToAnswer returns a connection for answering requests. It is a separate one, which the
+// caller closes, if the settings name a user for it, with permission to publish to inboxes alone.
+// Otherwise it is nc.
 func ConnectToAnswer(settings Settings, nc *nats.Conn, log *slog.Logger) (
 	answers *nats.Conn, own bool, err error,
 ) {

@@ -13,7 +13,7 @@ func (c Settings) Validate() error {
 	_, coreErr := c.Core()
 	_, alertsErr := c.AlertRules()
 	_, notifyErr := c.NotifyTargets()
-	steps, _ := c.Steps() // whose error is one of the core's
+	steps, _ := c.Steps() // the core reports its error
 	_, _, namesErr := c.Names()
 	_, _, listenErr := broker.ListenAddress(cmp.Or(c.NATS.Listen, "127.0.0.1:0"))
 	err := errors.Join(coreErr, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr,

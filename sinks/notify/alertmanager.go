@@ -104,7 +104,7 @@ func (m *manager) set(active []alerts.Alert, ended []alerts.Transition, now time
 	}
 }
 
-// due returns the alerts to post, and removes those that ended long ago.
+// due returns the alerts to post, and removes alerts that ended long ago.
 func (m *manager) due(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,7 +42,7 @@ func bounded(render func(...any) string) func(...any) (string, error) {
 	}
 }
 
-// checkTree refuses what a template could take all time or memory with, also where it writes
+// checkTree refuses parts of a template that could take all time or memory, also where it writes
 // nothing: loops over anything but the labels, loops in loops, variables that a loop changes, and
 // templates that call each other.
 func checkTree(body *template.Template) error {

@@ -30,7 +30,7 @@ type Webhook struct {
 	Rules    alerts.Patterns `yaml:"rules"` // none: every rule
 	// since the transition was stored; 0: RetryForDefault
 	RetryFor time.Duration `yaml:"retry_for"`
-	// transitions whose log time is older are left out; 0: none is
+	// transitions of an older log time are left out; 0: none is
 	MaxAge time.Duration `yaml:"max_age"`
 }
 
@@ -87,7 +87,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// bodyBytesMax bounds what a template makes of a transition.
+// bodyBytesMax bounds the text that a template makes of a transition.
 const bodyBytesMax = 64 << 10
 
 // templates are the bodies that a name stands for.

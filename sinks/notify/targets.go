@@ -192,7 +192,7 @@ func (t *Targets) Stop() {
 	}
 }
 
-// Close gives working targets up to five seconds to deliver what is pending, and ends them all.
+// Close gives working targets up to five seconds to deliver pending transitions, and ends them all.
 func (t *Targets) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWaitMax)
 	defer cancel()
@@ -250,8 +250,8 @@ type Outcome struct {
 	Err  error  // nil: it was accepted
 }
 
-// Trial sends a sample to every target, whatever its rules, and returns the outcomes. Alertmanager
-// gets an alert that ends by itself.
+// Trial sends a sample to every target, also against its rules, and returns the outcomes.
+// Alertmanager gets an alert that ends by itself.
 func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

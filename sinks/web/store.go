@@ -42,10 +42,10 @@ func (c *community) find(method string) *series {
 
 func (c *community) main() *series {
 	order := func(s *series) int {
-		switch quant.Method(s.method) {
-		case quant.Auto:
+		switch m := quant.Method(s.method); {
+		case m == quant.Auto:
 			return 0
-		case quant.PCC, quant.CC, quant.MLPE:
+		case m.Unadjusted():
 			return 2
 		}
 		return 1

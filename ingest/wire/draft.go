@@ -6,9 +6,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// record is one event of a batch while it is read. The event has the defaults and the values read
-// so far; refusing the record removes its event from the batch.
-type record struct {
+// draft is one event of a batch while it is read. The event has the defaults and the values read
+// so far; refusing the draft removes its event from the batch.
+type draft struct {
 	kind    event.Kind
 	at      int            // index of the event in its kind
 	seen    uint32         // fields that were given, and not null unless null is a value
@@ -23,27 +23,27 @@ type record struct {
 }
 
 // has reports whether a field was given.
-func (r *record) has(f field) bool { return r.seen&(1<<f) != 0 }
+func (r *draft) has(f field) bool { return r.seen&(1<<f) != 0 }
 
 // refuse keeps the first problem of the event.
-func (r *record) refuse(p *event.Problem) {
+func (r *draft) refuse(p *event.Problem) {
 	if r.problem == nil {
 		r.problem = p
 	}
 }
 
-// storeCell stores the value of a cell in the record. A null is ignored, except for a class,
+// storeCell stores the value of a cell in the draft. A null is ignored, except for a class,
 // which it withdraws.
-func (d *Decoder) storeCell(f form, s *fieldSpec, r *record, c *Cell) {
+func (d *Decoder) storeCell(f form, s *fieldSpec, r *draft, c *Cell) {
 	if c.Kind != NullCell || s.holds.accepts[f].holds(NullCell) {
 		r.refuse(d.set(f, s, r, c))
 	}
 }
 
-// appendEvent appends an event with default values to the batch, and returns its record.
-func (d *Decoder) appendEvent(kind event.Kind) *record {
-	b, r := d.batch, &d.record
-	*r = record{kind: kind, at: b.Count(kind), attributes: r.attributes[:0]}
+// appendEvent appends an event with default values to the batch, and returns its draft.
+func (d *Decoder) appendEvent(kind event.Kind) *draft {
+	b, r := d.batch, &d.draft
+	*r = draft{kind: kind, at: b.Count(kind), attributes: r.attributes[:0]}
 	b.Extend(kind)
 	switch kind {
 	case event.KindEdge:
@@ -61,10 +61,10 @@ func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }
 
-// finish completes the event of the record, which has an index in its message, or returns the
+// finish completes the event of the draft, which has an index in its message, or returns the
 // problem that refuses it. An event without a time gets that of its message. A late event is
 // counted, and refused if the policy of its kind says so and it has no other problem.
-func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
+func (d *Decoder) finish(m *Message, r *draft, index int) *event.Problem {
 	if r.problem != nil {
 		return r.problem
 	}
@@ -86,8 +86,8 @@ func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 	return m.Late.Problem(d.batch, m.Kind, *at, m.Now)
 }
 
-// complete brings the event of the record into canonical form, or returns its problem.
-func (d *Decoder) complete(r *record) *event.Problem {
+// complete brings the event of the draft into canonical form, or returns its problem.
+func (d *Decoder) complete(r *draft) *event.Problem {
 	b := d.batch
 	if p := r.lacks(); p != nil {
 		return p
@@ -134,7 +134,7 @@ func (d *Decoder) complete(r *record) *event.Problem {
 }
 
 // lacks returns the problem of an event without a required field.
-func (r *record) lacks() *event.Problem {
+func (r *draft) lacks() *event.Problem {
 	for i := range fields[r.kind] {
 		switch s := &fields[r.kind][i]; {
 		case !s.required || r.has(s.field):
@@ -149,7 +149,7 @@ func (r *record) lacks() *event.Problem {
 
 // completeLabel sets the sampling probability of an audit label, which no other label may have, and
 // clears the fields that a withdrawal does not use.
-func (r *record) completeLabel(l *event.Label) *event.Problem {
+func (r *draft) completeLabel(l *event.Label) *event.Problem {
 	units := math.Round(r.share * event.One)
 	switch audit := l.Role == event.Audit; {
 	case !audit && r.has(fieldPi):
@@ -174,7 +174,7 @@ func (r *record) completeLabel(l *event.Label) *event.Problem {
 }
 
 // completeUnits computes units from the probabilities or the class of a prediction or a post.
-func (d *Decoder) completeUnits(r *record, units *[]uint32) *event.Problem {
+func (d *Decoder) completeUnits(r *draft, units *[]uint32) *event.Problem {
 	certain := r.has(fieldClass) && r.class != event.NoClass
 	switch {
 	case !r.has(fieldProbabilities) && !certain:
