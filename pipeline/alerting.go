@@ -35,7 +35,7 @@ type alerting struct {
 	folds    *folds // nothing is delivered while the main one is far behind
 	follower *sinks.Alerting
 	before   uint64       // sequence of the newest transition when the process began
-	begin    sinks.Cursor // from which the page reads transitions of earlier processes
+	begin    sinks.Cursor // the page reads transitions of earlier processes from here on
 
 	mu      sync.Mutex // guards the fields below
 	targets *notify.Targets

@@ -71,7 +71,7 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
-		return nil //nolint:nilerr // the source reports what is wrong
+		return nil //nolint:nilerr // the source reports the error
 	}
 	p.auditReplicas(stream)
 	if at := p.reached.at.Load(); at != nil {

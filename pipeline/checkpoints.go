@@ -38,7 +38,7 @@ type checkpoints struct {
 // uploadState passes a state to other workers.
 type uploadState func(context.Context, *checkpoint.Checkpoint)
 
-// slot is a lock for work of which only one may be under way.
+// slot is a lock for work that is done once at a time.
 type slot chan struct{}
 
 func newSlot() slot { return make(slot, 1) }
@@ -124,8 +124,8 @@ func (k *checkpoints) store(
 // How long to wait for work under way.
 const (
 	writtenWaitMax = math.MaxInt64 // for a state that is being written: no limit
-	// uploadWaitMax is for a state that is being passed on, before the next one, of which others
-	// need all parts as well.
+	// uploadWaitMax is for a state that is being passed on, before the next one: other workers need
+	// all parts of each.
 	uploadWaitMax = 2 * time.Second
 	uploadLastMax = 5 * time.Second // the same, at the end of a run
 )

@@ -70,8 +70,8 @@ func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[
 	}
 }
 
-// observed is what a run has observed of its streams, for the page and the metrics. Any goroutine
-// may use it.
+// observed has the observations of a run about its streams, for the page and the metrics. Any
+// goroutine may use it.
 type observed struct {
 	digest   string // of the configuration
 	group    *membership

@@ -195,8 +195,8 @@ func (e *Explainer) inForce(
 	return found, nil
 }
 
-// awaitPublished waits for a while until a worker has published the events that are in the log:
-// somebody who has just sent events asks about their effect.
+// awaitPublished waits for a while until a worker has published the events that are in the log: a
+// user has just sent events and asks about their effect.
 func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, out sinks.Names) {
 	if e.Settings.NATS.URL == "" {
 		return

@@ -77,7 +77,7 @@ func publishedTo(state, log string, shard int) (to uint64) {
 	return to
 }
 
-// LostEnds returns an error for each shard whose last published records the output log has lost.
+// LostEnds returns an error for each shard that has lost its last records in the output log.
 func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) ([]error, error) {
 	in, out, err := settings.Names()
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 )
 
 // fold processes the input log with a core, and publishes estimates of some shards. A run has one,
-// the main fold. A worker of a group that gets other shards starts a next fold beside it, which
-// replaces the main fold when it has caught up, so that the present shards do not pause. The
-// pipeline's loop opens and drives it; the fold does not know the pipeline. The loop's goroutine
-// owns the core.
+// the main fold. A worker of a group that gets other shards also starts a next fold, which replaces
+// the main fold when it has caught up, so that the present shards do not pause. The pipeline's loop
+// opens and drives it; the fold does not know the pipeline. The loop's goroutine owns the core.
 //
 // A next fold shortens a take-over with one copy a shard: the shards of a killed worker were
 // published again after .6 and 2.1 s in place of 2.2 and 3.3 s, and when it came back, with two

@@ -57,16 +57,15 @@ type task struct {
 	ready func(ctx context.Context, leads bool) error
 
 	begun bool
-	// this worker does the work: the output log must keep what it has not taken
+	// this worker does the work: the output log must keep the records that it has not taken
 	leads  bool
 	runner *sinks.Runner // nil: another worker has the task
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-// assign starts the tasks that now belong to this worker, and ends those that belong to another. A
-// worker that takes a task over continues after the last durable position. It has one caller at a
-// time.
+// assign starts the tasks that now belong to this worker, and ends the others. A worker that takes
+// a task over continues after the last durable position. It has one caller at a time.
 func (f *followers) assign(ctx context.Context) error {
 	for _, t := range f.tasks {
 		leads := !t.single || f.group.leads(t.Name)

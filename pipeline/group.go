@@ -82,9 +82,9 @@ func (m *membership) upload() uploadState {
 // one in this many checkpoints. It is less than the number of stored positions of shards.
 const GraphEvery = 8
 
-// storeParts compares this worker's parts at the previous position with those that others have
-// stored since, and stores the parts of a state that others would need to take a shard over.
-// The next checkpoint makes up for failures.
+// storeParts compares this worker's parts at the previous position with the parts that others have
+// stored since, and stores the parts of a state that others would need to take a shard over. The
+// next checkpoint makes up for failures.
 func (m *membership) storeParts(ctx context.Context, c *checkpoint.Checkpoint) {
 	shared := sharedName(c.Manifest.Config)
 	position := c.Manifest.Position

@@ -94,9 +94,8 @@ func sharedName(config string) string {
 	return name
 }
 
-// positions returns the positions at which a state can be continued, in the order in which they
-// are tried: those with all shards, then those with a graph, then those of other versions, of which
-// only the core tables are read.
+// positions returns the positions of states that can be continued, in the order of trying: first
+// with all shards, then with a graph, then of other versions, where only the core tables are read.
 func (m *membership) positions(
 	ctx context.Context, config string, local []uint64, shards []int,
 ) ([]uint64, error) {

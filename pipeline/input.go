@@ -75,8 +75,8 @@ func openInput(
 	return in, nil
 }
 
-// startTicker starts the ticks of the log, by which steps end, unless the log is drained or its
-// events have times. The workers of a group share a secret, by which they know their ticks.
+// startTicker starts the ticks of the log. Steps end by them. A log that is drained, or cut by
+// times of events, needs none. The workers of a group recognise their ticks by a shared secret.
 func startTicker(
 	ctx context.Context, b *base, folds *folds, drain bool, opened *closers,
 ) (*ingest.Ticker, error) {

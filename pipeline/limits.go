@@ -47,7 +47,7 @@ func limitLog(
 	return nil
 }
 
-const fillWarned = 0.9 // share of a limit from which on it is reported
+const fillWarned = 0.9 // share of a limit that is reported
 
 // watchFill reports once for each limit that it is nearly reached, and returns all.
 func (s *shownStatus) watchFill(

@@ -34,9 +34,9 @@ func (b *base) reportLostPositions(ctx context.Context) {
 	}
 }
 
-// lostPositions returns an error for each follower whose state is missing although the output
-// log has records of this log, and for a damaged history. A damaged state of alerts ends the
-// run. Both followers write their state before the first record.
+// lostPositions returns an error for each follower without a state although the output log has
+// records of this log, and for a damaged history. A damaged state of alerts ends the run. Both
+// followers write their state before the first record.
 func (b *base) lostPositions(ctx context.Context) (lost []error) {
 	alerts := b.alertsState
 	history := b.historyState
@@ -66,7 +66,7 @@ func (b *base) historyAgain() string {
 
 // hasPublished reports whether the output log has records of this log.
 func (b *base) hasPublished(ctx context.Context) bool {
-	marks, _ := sinks.Marks(ctx, b.Broker.JS, b.names.Out) // the writers report what is wrong
+	marks, _ := sinks.Marks(ctx, b.Broker.JS, b.names.Out) // the writers report errors
 	for _, m := range marks {
 		if m.Log == b.logID && m.Position > 0 {
 			return true

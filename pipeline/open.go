@@ -15,7 +15,7 @@ import (
 	"gqlstream/sinks"
 )
 
-// Options are decisions of the caller besides the settings.
+// Options are decisions of the caller that are not in the settings.
 type Options struct {
 	Version string       // of the program, for the page and the checkpoints
 	Skip    ingest.Range // messages to skip from now on; zero: none
@@ -38,7 +38,7 @@ type Options struct {
 	reload *reloader // nil: the configuration is not read again
 }
 
-// plan is what the settings and options of a run decide before anything is opened.
+// plan has all decisions of the settings and options of a run, before anything is opened.
 type plan struct {
 	settings config.Settings
 	Config   incremental.Config
@@ -72,7 +72,7 @@ func newPlan(settings config.Settings, o *Options) (*plan, error) {
 	}, nil
 }
 
-// closers is a stack of functions that close what has been opened.
+// closers is a stack of functions that close opened parts.
 type closers []func() error
 
 func (c *closers) add(one func() error) { *c = append(*c, one) }
@@ -155,8 +155,8 @@ type base struct {
 	records
 	dir      *checkpoint.Dir
 	group    *membership    // nil without a group
-	logID    string         // name of the log in which positions count
-	recorded []ingest.Place // recorded places with which the log must agree
+	logID    string         // name of the log that positions belong to
+	recorded []ingest.Place // places that the log must agree with
 }
 
 // openOn opens the output log, the main fold, the page and the followers, in this order.

@@ -18,15 +18,15 @@ import (
 
 // How a worker substitutes for another one.
 const (
-	// the second worker publishes what the first has not published after this time
+	// the second worker publishes an emission if the first has not done so after this time
 	standInAfter  = 500 * time.Millisecond
 	heldLookEvery = 50 * time.Millisecond
 	heldMax       = 4096 // emissions of a shard that wait for the first worker
 )
 
 // outlet publishes the emissions of one shard. The first worker in the order for the shard
-// publishes at once; the others hold their emissions, and publish those that the first has not
-// published after a while.
+// publishes at once; the others hold their emissions, and publish them if the first has not done so
+// after a while.
 type outlet struct {
 	shard int
 	seen  atomic.Uint64 // the shard's watermark in the output log
@@ -50,7 +50,7 @@ type outlets struct {
 	shards      int // number of shards of the group
 	each        []*outlet
 	newest      atomic.Uint64 // sequence of the newest mark stored by others
-	lastRecords atomic.Uint64 // newest position at which any shard has records
+	lastRecords atomic.Uint64 // newest position with records of any shard
 }
 
 func (o *outlets) open(
@@ -178,7 +178,7 @@ func (o *outlet) count() int {
 	return len(o.held)
 }
 
-// storeOverdue drops emissions that others have stored, and stores those that are overdue.
+// storeOverdue drops emissions that others have stored, and stores overdue ones.
 func (o *outlet) storeOverdue(ctx context.Context) error {
 	for len(o.held) > 0 && !o.gone.Load() {
 		e := &o.held[0]

@@ -113,8 +113,8 @@ func (p *plan) serverForCommands() string {
 	return broker.Redacted(p.settings.NATS.URL)
 }
 
-// pageTask fills the page and lets it follow the output log. It runs beside the loop: reading what
-// was published before may take seconds after servers died.
+// pageTask fills the page and lets it follow the output log. It runs in parallel to the loop:
+// reading earlier records may take seconds after servers died.
 func (p *Pipeline) pageTask(from sinks.Cursor) task {
 	open, filled := takeBehind(from, p.showEstimates), false
 	return task{

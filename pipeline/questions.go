@@ -17,8 +17,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Explain answers a question of the page from the checkpoints and the log, beside the loop, with a
-// graph of its own, and passes its progress to report. It names vertices only if there is no
+// Explain answers a question of the page from the checkpoints and the log, in parallel to the loop,
+// with a graph of its own, and passes its progress to report. It names vertices only if there is no
 // privacy floor. Any goroutine may call it.
 func (b *base) Explain(
 	ctx context.Context, asked web.ExplainQuery, report func(text string),

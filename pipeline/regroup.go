@@ -17,9 +17,9 @@ const (
 
 // How the next fold is prepared.
 const (
-	// prepareMemory is how much memory a worker must have to run the next fold beside its own, as a
-	// multiple of its live memory: two folds, the state that the next one is restored from, and a
-	// checkpoint being written.
+	// prepareMemory is the memory that a worker needs to run two folds, as a multiple of its live
+	// memory: two folds, the state that the next one is restored from, and a checkpoint being
+	// written.
 	prepareMemory = 4
 	prepareAgain  = time.Second      // after a failure
 	takeOverLasts = 10 * time.Second // no optional checkpoints are made for so long
@@ -61,7 +61,7 @@ func (p *Pipeline) watchGroup(ctx context.Context, begin func(*fold)) error {
 // regroup assigns shards and followers according to the order of the live workers, and reports
 // whether this worker has nothing more to do. It keeps a shard that now belongs to another worker
 // until that one reports it, so that there is no gap. The new worker may be slower: it publishes
-// what is missing.
+// the missing records.
 func (p *Pipeline) regroup(begin func(*fold)) (done bool) {
 	places := p.group.member.Places(p.shards, p.group.copies)
 	p.prepare(begin, places)

@@ -94,7 +94,7 @@ func keptFrom(
 // NeededLog describes the part of a log that must stay.
 type NeededLog struct {
 	Checkpoints [2]checkpoint.Manifest // the two newest, verified
-	// oldest position for which a group stores the graph; 0: none
+	// oldest position of a graph in a group's store; 0: none
 	Graph  uint64
 	Bucket string // the bucket that stores it
 }

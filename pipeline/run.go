@@ -116,8 +116,8 @@ func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() e
 
 // elects reports whether a start failed because a cluster is electing: the error says so, or there
 // is no answer, or the connection ended during a request. A stream that another worker is creating
-// can appear both in use and not found. A broker whose address is known to be right may also be
-// away.
+// can appear both in use and not found. A broker with an address that is known to be right may also
+// be away.
 func elects(err error, known bool) bool {
 	var api *jetstream.APIError
 	var connecting net.Error
@@ -130,8 +130,8 @@ func elects(err error, known bool) bool {
 
 var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to restart from a checkpoint
 
-// errAgain ends a run whose embedded server must be restarted: after a failed write it accepts
-// nothing any more, even when there is space again.
+// errAgain ends a run to restart its embedded server: after a failed write it accepts nothing any
+// more, even when there is space again.
 var errAgain = errors.New("the embedded server can write again")
 
 // errDone ends a run that has no more work.

@@ -25,7 +25,7 @@ type recordedPlace struct {
 	log string // name of the log at that time
 }
 
-// records are the files and streams in which a pipeline records places of its input log.
+// records are the files and streams that have recorded places of the input log.
 type records struct {
 	in      *input
 	state   string // directory
@@ -53,7 +53,7 @@ func newRecords(in *input, settings *config.Settings, group *membership) records
 func (in *input) checkLogIsThere(ctx context.Context, state string, accept bool) error {
 	_, err := in.Broker.JS.Stream(ctx, in.names.In.Log)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil //nolint:nilerr // EnsureStreams reports what is wrong
+		return nil //nolint:nilerr // EnsureStreams reports the error
 	}
 	places := in.statePlaces(state)
 	if len(places) == 0 || accept {
@@ -101,7 +101,7 @@ func (r *records) outputPlaces(ctx context.Context, logID string) (places []reco
 			places = append(places, recordedPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
 		}
 	}
-	// otherwise the writers report what is wrong
+	// otherwise the writers report the error
 	marks, _ := sinks.Marks(ctx, r.in.Broker.JS, r.in.names.Out)
 	for _, m := range marks {
 		add(m.Log, m.Position, m.Digest, fmt.Sprintf("the newest mark of shard %d in %s",

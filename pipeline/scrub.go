@@ -68,8 +68,8 @@ func (p *Pipeline) scrub(ctx context.Context) {
 	p.observed.scrubbed.last = web.Scrub{Ended: time.Now(), Faults: len(faults)}
 }
 
-// damages lists what is damaged in the checkpoints and the logs, and returns how many messages it
-// has read.
+// damages lists the damages of the checkpoints and the logs, and returns how many messages it has
+// read.
 func (p *Pipeline) damages(ctx context.Context) (faults []error, read uint64, err error) {
 	faults, _, err = DamagedCheckpoints(p.settings.State)
 	if err != nil || p.group != nil && !p.group.leads("scrub") {

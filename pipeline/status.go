@@ -164,7 +164,7 @@ func (p *Pipeline) warned(s web.Status) web.Status {
 // aheadWarned is how far the log's time may be ahead of the broker's before a warning.
 const aheadWarned = 10 * time.Second
 
-// aheadReady is the lead, after a leap of the broker's clock, from which on the run is not ready:
+// aheadReady is the least lead, after a leap of the broker's clock, that makes the run not ready:
 // events with times of their own may be refused because they have ended before the log's time.
 const aheadReady = time.Minute
 
@@ -309,7 +309,7 @@ func modelsOf(core *incremental.Core, classes []string) (models []web.Model) {
 	return models
 }
 
-// catchingUp is the largest distance to the end of the stream, in messages, at which a pipeline
+// catchingUp is the largest distance to the end of the stream, in messages, of a pipeline that
 // calls itself running.
 const catchingUp = 1000
 

@@ -194,8 +194,8 @@ func (a *Alerting) Newest() Place { return a.stored.last }
 // Close implements Follower. Alerts can be opened again.
 func (a *Alerting) Close() error { return nil }
 
-// Now returns the alerts that are pending or firing, how many of each rule are in which state
-// and why others are silent, and how many there was no room for; see alerts.Engine.
+// Now returns the alerts that are pending or firing, the numbers of each rule by state and why
+// others are silent, and how many there was no room for; see alerts.Engine.
 func (a *Alerting) Now() (active []alerts.Alert, counts []alerts.Counts, dropped uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

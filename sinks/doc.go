@@ -1,13 +1,13 @@
-// Package sinks keeps the output log: the stream in which a worker publishes estimates, and the
+// Package sinks keeps the output log: the stream of the estimates that a worker publishes, and the
 // followers that turn that stream into files, alerts, charts and the latest values.
 //
 // A worker has one Writer. An emission is published as one atomic batch, or several of at most a
 // thousand messages. Each batch begins with a mark on the subject of its shard. The mark is stored
 // only directly after the last mark that its writer knew (a fence: no other writer's records can
 // come between), names the writer (a heartbeat), and says up to which position the shard is
-// complete (a watermark). After a restart the last mark shows what has been published; nothing else
-// is looked up. A second run with the same configuration is a standby: one of the two stores each
-// emission, and neither ends. A run with another configuration is refused by name.
+// complete (a watermark). After a restart the last mark shows which records have been published;
+// nothing else is looked up. A second run with the same configuration is a standby: one of the two
+// stores each emission, and neither ends. A run with another configuration is refused by name.
 //
 // A reader yields whole emissions, each once, ordered by position and shard. It skips messages of
 // other programs with a warning. A Cursor says how far it has read, and recognises a stream that

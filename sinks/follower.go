@@ -23,7 +23,7 @@ const (
 	followSyncWaitMax  = time.Minute
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
-	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
+	followLastSyncMax  = 5 * time.Second // after the end, to make the taken records durable
 )
 
 // ErrNotOurs is matched by the error of an Open that trying again cannot mend: the
@@ -71,7 +71,7 @@ type Runner struct {
 	behind  uint64
 }
 
-// NewRunner returns a runner whose follower is not open yet.
+// NewRunner returns a runner. Its follower is not open yet.
 func NewRunner(c FollowConfig) *Runner {
 	c.Reader.Report = cmp.Or(c.Reader.Report, slog.New(slog.DiscardHandler))
 	return &Runner{config: c}
@@ -190,7 +190,7 @@ func (r *Runner) setProgress(c Cursor, durable bool, behind uint64) {
 	}
 }
 
-// After returns the cursor up to which the follower's output is durable.
+// After returns the cursor of the follower's durable output.
 func (r *Runner) After() Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -106,7 +106,7 @@ func (s *History) Read(
 func (s *History) readAfter(
 	ctx context.Context, records reading[quant.Estimate], q RecordsQuery, after uint64, most int,
 ) (list []quant.Estimate, begun bool, err error) {
-	// else what was suppressed before the first estimate is no history of the method
+	// else records that were suppressed before the first estimate are no history of the method
 	estimated := after > 0
 	records.subjects = append(records.subjects, s.names.EstimateSubject(q.Community, "", 0))
 	err = records.each(ctx, after, func(e quant.Estimate) (further bool) {

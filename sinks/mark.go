@@ -24,7 +24,7 @@ const (
 	// say, where readers wait for it: another shard has published records behind it.
 	markQuietEvery = time.Second
 
-	// markFreshMax is the age up to which a mark proves that its writer lives.
+	// markFreshMax is the largest age of a mark that proves that its writer lives.
 	markFreshMax = time.Minute
 )
 
@@ -99,7 +99,7 @@ type Mark struct {
 	torn     bool // its records are not all there
 }
 
-// complete returns the position up to which the shard is complete.
+// complete returns the last complete position of the shard.
 func (m *Mark) complete() uint64 {
 	if m.torn || m.Part < m.Parts {
 		return max(m.Position, 1) - 1
@@ -107,8 +107,8 @@ func (m *Mark) complete() uint64 {
 	return m.Position
 }
 
-// leader returns a stream whose leader alone is asked: a lagging replica must not decide what has
-// been published.
+// leader returns a stream with its leader alone as the source of answers: a lagging replica must
+// not decide which records have been published.
 func leader(
 	ctx context.Context,
 	js jetstream.JetStream,

@@ -49,7 +49,7 @@ type PartsDirConfig struct {
 //     quarter of what the stream takes,
 //   - where the log asks for a checkpoint.
 //
-// What is in no part yet stands in the stream, and is read again after a restart.
+// Records that are in no part yet stand in the stream, and are read again after a restart.
 type partsDir struct {
 	config  PartsDirConfig
 	state   fileStore

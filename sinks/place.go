@@ -115,7 +115,7 @@ func (s *placedStream) append(
 // beside the mark
 const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.BatchMessagesMax - 1
 
-// headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
+// headerPlace names the header for the place of the begin or the end of an alert, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
 
 // headerDigest names the header for the digest of the input log up to that position.

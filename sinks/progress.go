@@ -94,8 +94,8 @@ type StateStore interface {
 	String() string // for people
 }
 
-// readState reads the stored progress; without one the error is os.ErrNotExist, and
-// ErrNotOurs if it is damaged, or of another log, whose progress is returned.
+// readState reads the stored progress; without one the error is os.ErrNotExist, and ErrNotOurs if
+// it is damaged, or of another log. The progress of the other log is returned.
 func readState(ctx context.Context, s StateStore, log string) (p progress, err error) {
 	data, err := s.Read(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f fileStore) Write(_ context.Context, data []byte) error {
 type disk struct {
 	// called before every step that a crash can precede; nil: nothing
 	fault func(step string) error
-	write func(w io.Writer) io.Writer // what writes to a file; nil: the file
+	write func(w io.Writer) io.Writer // the writer of a file; nil: the file
 }
 
 func (d *disk) before(step string) error {

@@ -35,9 +35,9 @@ var resolutions = [...]resolutionRow{
 }
 
 const notes = len(
-	resolutions) - 1 // index of the resolution whose stream has the notes, for good as well
+	resolutions) - 1 // index of the resolution with the stream of the notes, for good as well
 
-// rollupDecimals is one over the unit to which shares in roll-ups are rounded.
+// rollupDecimals is one over the unit of rounded shares in roll-ups.
 const rollupDecimals = 1e6
 
 // Rollup summarises the records of a community and method in a period of log time. Low is the least
@@ -67,7 +67,7 @@ type Rollup struct {
 	Posterior    uint64 `json:"posterior,omitempty"`     // the same
 }
 
-// periodStart returns the beginning of the period or chunk of a length in which a time lies.
+// periodStart returns the beginning of the period or chunk of a length that contains a time.
 func periodStart(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
 // periodSums holds the exact sums over the records of a period, K each. Those with an error are

@@ -28,8 +28,8 @@ type RollupsConfig struct {
 
 // Rollups is a follower that summarises published records by minute, hour and day of log time, and
 // stores the summaries in a stream for each, every one exactly once: unfinished ones are a function
-// of the output log and are saved with the cursor, and those that a restart computes again are not
-// stored again. Without a saved state it begins with the present content of the output log. Any
+// of the output log and are saved with the cursor, and roll-ups that a restart computes again are
+// not stored again. Without a saved state it begins with the present content of the output log. Any
 // goroutine may call Read.
 type Rollups struct {
 	config RollupsConfig

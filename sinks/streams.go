@@ -74,7 +74,8 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 }
 
 // estimates are acknowledged when they are on the disk, as far as the broker guarantees that at
-// all. The leader alone answers gets: a lagging replica must not decide what has been published.
+// all. The leader alone answers gets: a lagging replica must not decide which records have been
+// published.
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}

@@ -32,9 +32,9 @@ type WriterConfig struct {
 	// follower still needs. Nil: the writer never waits.
 	Needed func() (follower string, taken uint64)
 
-	// Awaited returns the newest position at which any shard has published records, so that readers
-	// wait for the others to be complete up to there. Nil: it is not known, and the watermark
-	// always moves.
+	// Awaited returns the newest position with published records of any shard, so that readers wait
+	// for the others to be complete up to there. Nil: it is not known, and the watermark always
+	// moves.
 	Awaited func() uint64
 }
 
@@ -85,8 +85,8 @@ func (w *Writer) open(ctx context.Context) error {
 	return nil
 }
 
-// refuse returns an error if the last mark is that of another configuration, or of
-// another log, whose writer has shown that it lives less than a minute ago.
+// refuse returns an error if the last mark is that of another configuration, or of another log, and
+// its writer has shown that it lives less than a minute ago.
 func (w *Writer) refuse(found *Mark) error {
 	m := &found.shardMark
 	if found.Sequence == 0 || m.Closed || w.sameWork(m) || found.age > markFreshMax {
@@ -101,8 +101,7 @@ func (w *Writer) sameWork(m *shardMark) bool {
 		(len(m.Classes) == 0 || slices.Equal(m.Classes, w.config.Classes))
 }
 
-// Before returns the configuration and the classes with which this log was published last, or
-// nothing.
+// Before returns the configuration and the classes of the last publication of this log, or nothing.
 func (w *Writer) Before() (config string, classes []string) {
 	return w.known.Config, w.known.Classes
 }

@@ -18,9 +18,9 @@ const (
 	ensureEvery = time.Minute     // how often it looks after the settings and the bucket as well
 )
 
-// resolve decides what to do after the broker refused a part because the last mark was not the
-// expected one. done is true if the part is stored, by an earlier attempt or by a standby; false
-// without an error means to send it again.
+// resolve decides the next attempt after the broker refused a part because the last mark was not
+// the expected one. done is true if the part is stored, by an earlier attempt or by a standby;
+// false without an error means to send it again.
 func (w *Writer) resolve(ctx context.Context, sent *shardMark) (done bool, err error) {
 	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard, w.known)
 	switch {
@@ -156,7 +156,7 @@ func (w *Writer) awaitSpace(ctx context.Context, batch []*nats.Msg) error {
 			// Other shards publish meanwhile, so this one counts on its share of the free bytes
 			// alone.
 			w.free = max(-over, 0) / int64(max(w.config.Shards, 1))
-			discarded := uint64(max(over, 0)/leastBytes) + margin // at most, whatever their sizes
+			discarded := uint64(max(over, 0)/leastBytes) + margin // at most, of any size
 			return w.free > 0 || taken >= s.FirstSeq+discarded
 		}
 		if bytesMax <= 0 || s.Msgs == 0 || taken >= s.LastSeq ||
