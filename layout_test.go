@@ -136,6 +136,7 @@ var mayImport = map[string][]string{
 	},
 
 	"ingest/event/eventtest": {"ingest/event"},   // makes events for tests, which alone import it
+	"internal/testfile":      {},                 // writes the files of tests
 	"lab/campaign":           {},                 // how large a test shall be
 	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the output log in tests of the page
 	"sinks/web/browser":      {},                 // tests only
@@ -155,7 +156,9 @@ var mayImport = map[string][]string{
 }
 
 // testSupport are the packages that only tests may import.
-var testSupport = []string{"ingest/event/eventtest", "lab/campaign", "sinks/web/webtest"}
+var testSupport = []string{
+	"ingest/event/eventtest", "internal/testfile", "lab/campaign", "sinks/web/webtest",
+}
 
 // arrowFiles are the only files that may import Arrow, so that a change of its major
 // version touches no others. Tests may read the files and messages that these write.

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // All limits of the control groups must be found, whatever their version and however deep
@@ -57,9 +59,7 @@ func TestMemoryIsTheLeastThatAnybodyGrants(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, text)
 		}
 		if got := leastMemory(containerMemory(root)); got != c.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, c.want)

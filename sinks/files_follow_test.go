@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gqlstream/internal/filelock"
+	"gqlstream/internal/testfile"
 	"gqlstream/quant"
 	"gqlstream/sinks/alerts"
 )
@@ -237,9 +238,7 @@ func tearEnd(t *testing.T, path string) {
 	if int64(len(data)) > p.Bytes {
 		data = append(data[:p.Bytes:p.Bytes], "\x00\x00{torn"...)
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, data)
 }
 
 // smallDisk takes so many bytes and is full then.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // A secret that others can read or change is refused. One of root that a group can read is taken:
@@ -36,9 +38,7 @@ func TestSecretsAreReadAsTheyAreMounted(t *testing.T) {
 			}
 		}
 		path := filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, secret+"\n")
 		if root {
 			if err := os.Chown(path, c.user, 65532); err != nil {
 				t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/sinks/alerts"
 )
@@ -184,7 +185,7 @@ func TestOneAlertHasTheSameTextEverywhere(t *testing.T) {
 	manager, prometheus, page := freePort(t), freePort(t), freePort(t)
 	write := func(name, format string, args ...any) string {
 		path := filepath.Join(dir, name)
-		writeConfig(t, path, fmt.Sprintf(format, args...))
+		testfile.Write(t, path, fmt.Sprintf(format, args...))
 		return path
 	}
 	startTool(t, "http://"+manager+"/-/ready", "prometheus-alertmanager",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/sinks/alerts"
 )
 
@@ -35,13 +36,6 @@ func runAlerts(t *testing.T, state, config string, events *crashEvents) {
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 }
 
-func writeConfig(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A replay must give the alerts that run gave, and a webhook must have got every one of them, once
 // and in order.
 func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
@@ -55,7 +49,7 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	}))
 	defer server.Close()
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(
+	testfile.Write(
 		t,
 		config,
 		oneCheckpointARun+"notify: {webhooks: [{name: a, url: "+server.URL+"}]}\n",
@@ -108,13 +102,13 @@ func TestChangedRulesHoldFromTheEndOfTheLog(t *testing.T) {
 	const seed = 5
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	before, _, _ := strings.Cut(crashConfig, "alerts:")
-	writeConfig(t, config, crashConfig)
+	testfile.Write(t, config, crashConfig)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	runAlerts(t, state, config, events)
 	first := alertsOf(t, state)
 	changed := before + "alerts:\n  - {name: high, when: point > 0.3, suppress: []}\n  - {name: " +
 		"new, when: point < 0.6, suppress: []}\n"
-	writeConfig(t, config, changed)
+	testfile.Write(t, config, changed)
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	under := len(alertsOf(t, state)) // alerts under the old rules
 	runAlerts(t, state, config, events)
@@ -173,11 +167,11 @@ func removeCheckpoints(t *testing.T, state string, keep int) {
 func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	const seed = 7
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, crashConfig)
+	testfile.Write(t, config, crashConfig)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	runAlerts(t, state, config, events)
 	first := alertsOf(t, state)
-	writeConfig(t, config, strings.Replace(crashConfig, "{method: pcc}", "{method: cc}", 1))
+	testfile.Write(t, config, strings.Replace(crashConfig, "{method: pcc}", "{method: cc}", 1))
 	mustRun(
 		t, "run", "--config", config, "--state", state, "--exit-when-drained",
 		"--accept-new-config",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/sinks/alerts"
 )
 
@@ -19,7 +20,7 @@ func TestARuleWithForFires(t *testing.T) {
 		t, "simulate", "--vertices", "1000", "--duration", "30m", "--activity", "1", "--post-rate",
 		"1", "--jump-every", "0", "--label-share", "0.3", "--seed", "3", "--out", log,
 	)
-	writeConfig(t, conf, `
+	testfile.Write(t, conf, `
 classes: 2
 communities: [{name: everyone, everyone: true}]
 step: {time: event, every: 10s, emit_every: 1m}

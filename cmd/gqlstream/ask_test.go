@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/quant"
 )
 
@@ -71,9 +72,7 @@ func fillIn(t *testing.T) {
 		fields[1] = answers[fields[0]]
 		filled.WriteString(strings.Join(fields, ",") + "\n")
 	}
-	if err := os.WriteFile("filled.csv", []byte(filled.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, "filled.csv", filled.String())
 }
 
 func linesOf(t *testing.T, path string) []string {
@@ -164,7 +163,7 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		t, "simulate", "--vertices", "2000", "--duration", "10s", "--seed", "3", "--out",
 		"log.ndjson", "--answers", "answers.csv",
 	)
-	writeConfig(
+	testfile.Write(
 		t,
 		"gqlstream.yaml",
 		"{classes: 2, state: state, label_half_life: 1h, nats: {url: '"+server.URL()+"'}}",
@@ -221,10 +220,7 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		}
 		answered = append(answered, line)
 	}
-	if err := os.WriteFile("questions.csv", []byte(strings.Join(answered, "\n")),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, "questions.csv", strings.Join(answered, "\n"))
 	fillIn(t)
 	mustRun(t, "publish", "--nats", server.URL(), "--classes", "2", "--labels", "filled.csv")
 	mustRun(t, append([]string{"run", "--output", "after.ndjson"}, live...)...)
@@ -243,7 +239,7 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
 	t.Helper()
 	ask := func(nats string) (int, string) {
-		writeConfig(
+		testfile.Write(
 			t,
 			"other.yaml",
 			"{classes: 2, state: state, nats: {url: '"+url+"', prefix: other"+nats+"}}",

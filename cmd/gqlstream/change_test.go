@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/quant"
 )
 
@@ -25,7 +26,7 @@ func TestErrorsOfAChangeInAQuietNetwork(t *testing.T) {
 		"300", "--label-share", "0.15", "--drift", "0", "--jump-every", jumpAt.String(),
 		"--duration", "70s", "--out", log,
 	)
-	writeConfig(
+	testfile.Write(
 		t,
 		config,
 		"{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, "+

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // A run with a mistake in its configuration must end before it starts a server or records anything.
@@ -23,9 +25,7 @@ func TestARunWithAMistakeStartsNothing(t *testing.T) {
 			dir := t.TempDir()
 			conf, state := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "state")
 			text := "classes: [left, right]\nhttp: {listen: 'off'}\n" + mistake + "\n"
-			if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, conf, text)
 			code, _, said := runCommand("run", "--config", conf, "--state", state)
 			if code != exitUsage || strings.TrimSpace(said) == "" {
 				t.Errorf("exit %d: %s", code, said)
@@ -40,7 +40,7 @@ func TestARunWithAMistakeStartsNothing(t *testing.T) {
 // An alert on a community that the configuration does not define may be a misspelling.
 func TestCheckNotesUnknownCommunities(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "c.yaml")
-	writeConfig(t, conf, "classes: [left, right]\n"+
+	testfile.Write(t, conf, "classes: [left, right]\n"+
 		"communities: [{name: everyone, everyone: true}, {name: berlin, where: {city: berlin}}]\n"+
 		"alerts:\n  rules:\n"+
 		"    - {name: jump, when: cusum, communities: [berln, everyone, 'g-*']}\n")

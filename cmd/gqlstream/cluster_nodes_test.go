@@ -25,6 +25,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/internal/request"
+	"gqlstream/internal/testfile"
 )
 
 const serverSaidMax = 100_000 // bytes of a server's log that are shown where a test has failed
@@ -95,7 +96,7 @@ func startNodes(t *testing.T) *nodes {
 			address: ports[i],
 			clock:   filepath.Join(dir, fmt.Sprintf("n%d.clock", i)),
 		}
-		writeConfig(t, n.config, fmt.Sprintf(`server_name: n%d
+		testfile.Write(t, n.config, fmt.Sprintf(`server_name: n%d
 listen: %q
 log_file: %q
 jetstream { store_dir: %q, sync_interval: always }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 	"gqlstream/sinks"
 )
@@ -146,7 +147,7 @@ func newClusterRun(t *testing.T, seed uint64, times recoveries) *clusterRun {
 	t.Helper()
 	r := outageRun(t, seed)
 	r.rand, r.pace = rand.New(rand.NewPCG(seed, 41)), 40*time.Millisecond
-	writeConfig(
+	testfile.Write(
 		t,
 		r.config,
 		strings.Replace(crashConfig, crashStep, "step: {every: 50ms, emit_every: 50ms}", 1),

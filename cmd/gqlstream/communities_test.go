@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // plantedEdges writes a graph of three clear groups of 60, 40 and 20 vertices and a pair
@@ -29,7 +31,7 @@ func plantedEdges(t *testing.T) string {
 		fmt.Fprintf(&b, "g%d-0,g%d-1\n", group+1, (group+1)%3+1)
 	}
 	b.WriteString("pair-1,pair-2\n")
-	return textFile(t, "edges.csv", b.String())
+	return testfile.New(t, "edges.csv", b.String())
 }
 
 // createdFile makes a file as every other one that a command writes where its user says.
@@ -50,16 +52,6 @@ func fileMode(t *testing.T, path string) os.FileMode {
 		t.Fatal(err)
 	}
 	return info.Mode()
-}
-
-// textFile writes a file into a folder of the test.
-func textFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // The members file must have the planted groups, the largest first, and no group below the
@@ -104,7 +96,7 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 	if whole, err := os.ReadFile(members); err != nil || string(whole) != again {
 		t.Errorf("another run wrote another file: %v", err)
 	}
-	labels := textFile(t, "labels.csv", "vertex,label\ng1-0,0\ng2-0,1\ng3-0,1\n")
+	labels := testfile.New(t, "labels.csv", "vertex,label\ng1-0,0\ng2-0,1\ng3-0,1\n")
 	table, _ := mustRun(
 		t, "estimate", "--edges", edges, "--labels", labels, "--members", members, "--classes", "2",
 		"--classifier", "diffusion",
@@ -133,19 +125,19 @@ func TestCommunitiesExplainsRefusals(t *testing.T) {
 		},
 		"no column": {
 			exitUsage, `no column "src", "dst"`,
-			[]string{"--edges", textFile(t, "e.csv", "a,b\n1,2\n")},
+			[]string{"--edges", testfile.New(t, "e.csv", "a,b\n1,2\n")},
 		},
 		"no edges": {exitUsage, "no edges", []string{
 			"--edges",
-			textFile(t, "e.csv", "src,dst\n"),
+			testfile.New(t, "e.csv", "src,dst\n"),
 		}},
 		"only itself": {exitUsage, "no edges", []string{
 			"--edges",
-			textFile(t, "e.csv", "src,dst\n1,1\n"),
+			testfile.New(t, "e.csv", "src,dst\n1,1\n"),
 		}},
 		"a refused row": {
 			exitFailed, "nothing is written: 1 of 2 rows were refused",
-			[]string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")},
+			[]string{"--edges", testfile.New(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")},
 		},
 		"all are small": {exitFailed, "the largest of 4 communities has 60 members; nothing is " +
 			"written without --min-size 60 or less", []string{
@@ -177,7 +169,7 @@ func TestCommunitiesExplainsRefusals(t *testing.T) {
 
 // An edge from a vertex to itself says nothing of communities: it is counted and fails nothing.
 func TestCommunitiesIgnoreSelfLoops(t *testing.T) {
-	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n1,3\n3,3\n")
+	edges := testfile.New(t, "e.csv", "src,dst\n1,2\n2,3\n1,3\n3,3\n")
 	out, said := mustRun(
 		t, "communities", "--edges", edges, "--min-size", "2", "--out",
 		filepath.Join(t.TempDir(), "m.csv"),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 )
@@ -133,9 +134,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\noutput: {file: x, parquet: ./x}", "output: file and parquet name one path"},
 	} {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
-		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.yaml)
 		code, _, diagnostics := runCommand("check", path)
 		if code != exitUsage || !strings.Contains(diagnostics, c.want) ||
 			!strings.Contains(diagnostics, path) {
@@ -161,14 +160,10 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 		"1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: " +
 		"[labels]}\ncontrol: " +
 		"{configure: deny}\n"
-	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, first, text)
 	printed, _ := mustRun(t, "check", first)
 	second := filepath.Join(dir, "second.yaml")
-	if err := os.WriteFile(second, []byte(printed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, second, printed)
 	again, _ := mustRun(t, "check", second)
 	if _, want, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(again, want) {
 		t.Errorf("printed\n%s\nread back as\n%s", printed, again)
@@ -188,9 +183,7 @@ func TestADurationMayBeWrittenInSeveralWays(t *testing.T) {
 	text := "classes: 2\nwindows: {edges: &month 720h, labels: *month, predictions: 0}\nstep: " +
 		"{every: !!str 200ms}\nlate: {ahead: }\n" +
 		"alerts: [{name: a, when: point > 0.1, for: 0}]\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, text)
 	printed, _ := mustRun(t, "check", path)
 	for _, want := range []string{
 		"edges: 720h0m0s", "labels: 720h0m0s", "every: 200ms",
@@ -288,7 +281,7 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 // a receiver that the run would refuse later, and print the defaults.
 func TestCheckReportsTheProblemsOfARun(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(
+	testfile.Write(
 		t,
 		conf,
 		"classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  "+
@@ -308,12 +301,12 @@ func TestCheckReportsTheProblemsOfARun(t *testing.T) {
 		"[thin]}\n  - {name: jump, when: change over 1h}\n  - {name: loud, when: point > 0.3, " +
 		"suppress: " +
 		"[]}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
-	writeConfig(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
+	testfile.Write(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
 	if code, _, said := runCommand("check", conf); code != 2 ||
 		!strings.Contains(said, "notify.webhooks[0].url") {
 		t.Errorf("exit %d: %s", code, said)
 	}
-	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x"))
+	testfile.Write(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x"))
 	printed, said := mustRun(t, "check", conf)
 	if !strings.Contains(said, "alert rise is silent") ||
 		!strings.Contains(said, "fewer than 60 labels") ||
@@ -352,7 +345,7 @@ func TestARunWithAnotherCutIsRefused(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	with := func(cut string) string {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
-		writeConfig(
+		testfile.Write(
 			t,
 			path,
 			"{classes: 2, communities: [{name: all, everyone: true}], state: "+t.TempDir()+

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // The server may be that of a context of the command nats, or of NATS_URL. Flags win.
@@ -16,10 +18,7 @@ func TestServersOfNATSUsers(t *testing.T) {
 	}
 	text := `{"url":"nats://broker:4223","user":"ann","password":"a/b","ca":"/ca.pem",` +
 		`"jetstream_domain":"leaf"}`
-	if err := os.WriteFile(filepath.Join(dir, "nats", "context", "lab.json"), []byte(text),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "nats", "context", "lab.json"), text)
 	c, err := (&serverFlags{Context: "lab"}).load()
 	if err != nil || c.NATS.URL != "nats://ann:a%2Fb@broker:4223" || c.NATS.CAFile != "/ca.pem" ||
 		c.NATS.Domain != "leaf" {
@@ -35,10 +34,7 @@ func TestServersOfNATSUsers(t *testing.T) {
 		`{"url":"nats://a:1","user_jwt":"x","user_seed":"y"}`: "user_jwt is not read here",
 		`{"url":"nats://a:1","jetstream_api_prefix":"x"}`:     "use jetstream_domain",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "nats", "context", "x.json"), []byte(text),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "nats", "context", "x.json"), text)
 		c, err := (&serverFlags{Context: "x"}).load()
 		if c.NATS.URL != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %q %v, want %q", text, c.NATS.URL, err, want)
@@ -46,10 +42,7 @@ func TestServersOfNATSUsers(t *testing.T) {
 	}
 	t.Setenv("HOME", "/home/ann")
 	text = `{"url":"nats://a:1","creds":"~/nats/ann.creds"}`
-	if err := os.WriteFile(filepath.Join(dir, "nats", "context", "x.json"), []byte(text),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "nats", "context", "x.json"), text)
 	if c, err := (&serverFlags{Context: "x"}).load(); err != nil ||
 		c.NATS.Credentials != "/home/ann/nats/ann.creds" {
 		t.Errorf("%v %+v", err, c.NATS)

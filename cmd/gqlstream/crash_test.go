@@ -21,6 +21,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/internal/request"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -190,9 +191,7 @@ func newCrashRun(t *testing.T, seed uint64) *crashRun {
 	r.parts = filepath.Join(t.TempDir(), "parts")
 	r.alerts = filepath.Join(t.TempDir(), "alerts.ndjson")
 	config := strings.Replace(crashConfig, "every: 300ms", "every: 300ms, alerts: "+r.alerts, 1)
-	if err := os.WriteFile(r.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, r.config, config)
 	r.address = freeAddress(t)
 	t.Cleanup(func() {
 		if r.process != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
 )
@@ -203,7 +204,7 @@ func TestCompositionRuns(t *testing.T) {
 		"http://127.0.0.1:1").
 		Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
 	path := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(t, path, conf)
+	testfile.Write(t, path, conf)
 	mustRun(t, "check", path)
 	p := startPipeline(t, path)
 	events := &crashEvents{rand: mrand.New(mrand.NewPCG(1, 1))}
@@ -293,13 +294,13 @@ func secrets(t *testing.T, dir string) (*http.Client, string) {
 		t.Fatal(err)
 	}
 	const token = "0123456789abcdef0123456789abcdef"
-	writeConfig(t, filepath.Join(dir, "token"), token)
-	writeConfig(
+	testfile.Write(t, filepath.Join(dir, "token"), token)
+	testfile.Write(
 		t,
 		filepath.Join(dir, "cert.pem"),
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
 	)
-	writeConfig(
+	testfile.Write(
 		t,
 		filepath.Join(dir, "key.pem"),
 		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),

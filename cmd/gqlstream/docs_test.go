@@ -10,6 +10,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/internal/testfile"
 )
 
 // The commands of the README and of the first pages must work as they stand there, pasted
@@ -47,7 +48,7 @@ func pasted(t *testing.T, root, text string) (ran int) {
 	t.Cleanup(func() { server.Close() })
 	dir, state := t.TempDir(), t.TempDir()
 	config := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(
+	testfile.Write(
 		t,
 		config,
 		"{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
 )
@@ -48,7 +49,7 @@ func startEditor(t *testing.T) *pipeline.Pipeline {
 		"--activity", "20", "--jump-every", "8s", "--label-share", "0.3", "--out", log)
 	program(t, "publish", "--quiet", "--state", state, "--log", log, "--note", "read")
 	conf := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(t, conf, fmt.Sprintf(editorConfig, state))
+	testfile.Write(t, conf, fmt.Sprintf(editorConfig, state))
 	p := startPipeline(t, conf)
 	awaitEditor(t, "the log is read", func() bool {
 		var status struct {

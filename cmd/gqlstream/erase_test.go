@@ -18,6 +18,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 )
@@ -87,9 +88,7 @@ type eraseRun struct {
 func startErase(t *testing.T, state, url, conf string) *eraseRun {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "erase.yaml")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, conf)
 	settings, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)

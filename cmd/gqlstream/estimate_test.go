@@ -1,11 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // An estimate is one row for each community at the end of a log, however often the log has
@@ -27,9 +28,7 @@ func TestEstimateIsOfTheEndOfALog(t *testing.T) {
 		`{"kind":"control","op":"flush","time":4}`,
 		`{"kind":"prediction","vertex":1,"p":[0.5,0.5],"time":5}`,
 	}, "\n")
-	if err := os.WriteFile(log, []byte(events), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, log, events)
 	out, _ := mustRun(t, "estimate", "--classes", "2", "--method", "pcc,cc", "--log", log)
 	var rows []string
 	for line := range strings.Lines(out) {
@@ -59,9 +58,7 @@ func estimateFiles(t *testing.T) []string {
 		"predictions": "vertex,p0,p1\n1,0.9,0.1\n2,0.3,0.7\n3,0.6,0.4\n4,0.5,0.5\n5,0.2,0.8\n",
 	} {
 		path := filepath.Join(t.TempDir(), name+".csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, text)
 		flags = append(flags, "--"+name, path)
 	}
 	return append(flags, "--everyone")
@@ -72,9 +69,7 @@ func estimateFiles(t *testing.T) []string {
 func TestFlagsOfEstimate(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
 	text := "classes: 2\nestimates: [{method: pcc, confidence: 0.99, simultaneous: true}]\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, config, text)
 	files := append([]string{"estimate", "--format", "json"}, estimateFiles(t)...)
 	for _, test := range []struct {
 		flags []string
@@ -108,8 +103,8 @@ func TestFlagsOfEstimate(t *testing.T) {
 
 // Of more classes than a line holds, the table must name those with the largest shares.
 func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
-	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
-	labels := textFile(t, "l.csv", "vertex,label\n1,7\n2,2\n")
+	edges := testfile.New(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
+	labels := testfile.New(t, "l.csv", "vertex,label\n1,7\n2,2\n")
 	flags := []string{
 		"estimate",
 		"--edges",
@@ -143,9 +138,7 @@ func TestEstimateNamesTheAttributesThatItReads(t *testing.T) {
 	text := "vertex,age,city\n1,20,a\n2,30,b\n3,40,a\n4,50,b\n5,60,a\n"
 	conf := "classes: [\"0\", \"1\"]\nevidence: {attributes: [age, citty]}\n"
 	for path, content := range map[string]string{vertices: text, settings: conf} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 	}
 	flags := append(estimateFiles(t), "--vertices", vertices, "--everyone")
 	_, all := mustRun(t, append([]string{"estimate"}, flags...)...)

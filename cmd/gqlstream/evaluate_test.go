@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/evaluate"
 )
 
@@ -48,9 +49,7 @@ func evaluateFiles(t *testing.T) []string {
 		{"members", members.String()},
 	} {
 		path := filepath.Join(dir, file.flag+".csv")
-		if err := os.WriteFile(path, []byte(file.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, file.text)
 		flags = append(flags, "--"+file.flag, path)
 		if file.flag == "vertices" { // id, label: it is a table of labels too
 			flags = append(flags, "--labels", path)
@@ -216,9 +215,7 @@ func TestFeaturesAreAKernel(t *testing.T) {
 	for v := range 200 {
 		fmt.Fprintf(&table, "%d,%d\n", v, v/100) // the second hundred speaks fr
 	}
-	if err := os.WriteFile(features, []byte(table.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, features, table.String())
 	files[slices.Index(files, "--vertices")+1] = features
 	code, out, diagnostics = runCommand(append(command[:7:7], files...)...)
 	var report evaluate.Report

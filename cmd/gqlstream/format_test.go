@@ -25,6 +25,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/simulate"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
@@ -208,9 +209,7 @@ func TestCoreTablesOfEarlierReleasesHold(t *testing.T) {
 		}
 		path := filepath.Join(o.folder, "tables.txt")
 		if *update {
-			if err := os.WriteFile(path, []byte(describe(t, c.Sections)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, describe(t, c.Sections))
 		}
 		want, err := os.ReadFile(path)
 		if err != nil {

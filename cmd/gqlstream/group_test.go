@@ -26,6 +26,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 	"gqlstream/pipeline/group"
 )
@@ -90,7 +91,7 @@ func newGroupRun(t *testing.T, seed uint64, copies int, times recoveries) *group
 		t.TempDir(),
 		"alerts.ndjson",
 	)
-	writeConfig(
+	testfile.Write(
 		t,
 		g.config,
 		fmt.Sprintf(

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // The health of a run must be told by its address or its configuration, also by TLS with a
@@ -21,7 +23,7 @@ func TestHealthAsksThePage(t *testing.T) {
 				dir + "/key.pem"
 		}
 		path := filepath.Join(dir, "gqlstream.yaml")
-		writeConfig(t, path, text+http+"}\n")
+		testfile.Write(t, path, text+http+"}\n")
 		if code, _, said := runCommand("health", "--config", path); code != exitFailed ||
 			!strings.Contains(said, "refused") {
 			t.Errorf("before the run: exit %d: %s", code, said)

@@ -20,6 +20,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline/config"
 )
 
@@ -117,9 +118,7 @@ func exampleFolder(t *testing.T) string {
 			}
 			data = b.Bytes()
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), data)
 	}
 	t.Chdir(dir)
 	mustRun(t, "simulate", "--vertices", "300", "--duration", "3s", "--out", "events.ndjson.zst")
@@ -146,10 +145,11 @@ func exampleFolder(t *testing.T) string {
 	}
 	for i := range 3 { // purge keeps two checkpoints, and explain has changes to explain
 		path := fmt.Sprintf("moved-%d.csv", i)
-		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i,
-			3*i+30), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(
+			t,
+			path,
+			fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i, 3*i+30),
+		)
 		mustRun(t, "publish", "--state", config.StateDefault, "--predictions", path)
 		mustRun(t, "run", "--config", "gqlstream.yaml", "--exit-when-drained")
 	}

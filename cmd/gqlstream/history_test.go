@@ -11,6 +11,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 	"gqlstream/pipeline/config"
 )
@@ -170,7 +171,7 @@ func newHistory(t *testing.T, source rand.Source, conf string) *history {
 		config: filepath.Join(t.TempDir(), "gqlstream.yaml"),
 	}
 	h.events = &crashEvents{rand: h.rand}
-	writeConfig(t, h.config, conf)
+	testfile.Write(t, h.config, conf)
 	return h
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -55,7 +56,7 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_RUBBISH", 10)
 	random := rand.New(rand.NewPCG(campaign.Seed(t, 1), 43))
 	r := newCrashRun(t, 1)
-	writeConfig(t, r.config, rubbishConfig)
+	testfile.Write(t, r.config, rubbishConfig)
 	r.start()
 	ctx, cancel := context.WithTimeout(
 		t.Context(),
@@ -126,8 +127,8 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 // mistake. No output may contain terminal escape sequences.
 func TestSenselessCommandsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
-	members := textFile(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")
-	files := "--classes 2 --members " + members + " --edges " + textFile(
+	members := testfile.New(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")
+	files := "--classes 2 --members " + members + " --edges " + testfile.New(
 		t,
 		"e.csv",
 		"src,dst\n1,2\n",
@@ -150,10 +151,10 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"replay --classes 2 --state x --to 9999-13-01T00:00:00Z":             "neither a position",
 		"simulate --out x.ndjson --rate NaN":                                 "--rate",
 		"simulate --out x.ndjson --duration 1s --start 9999-01-01T00:00:00Z": "want a year",
-		"demo --speed NaN":                            "--speed",
-		"run --classes 2 --worker a":                  "--group",
-		"ask --community \x1b[31m --count 1 " + files: `no community "\x1b[31m"`,
-		"check " + textFile(t, "c.yaml", "\x1b[31m"):  "?[31m",
+		"demo --speed NaN":                               "--speed",
+		"run --classes 2 --worker a":                     "--group",
+		"ask --community \x1b[31m --count 1 " + files:    `no community "\x1b[31m"`,
+		"check " + testfile.New(t, "c.yaml", "\x1b[31m"): "?[31m",
 	} {
 		code, out, said := runCommand(strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(said, want) ||
@@ -164,7 +165,7 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("they left %v, %v", left, err)
 	}
-	edges := textFile(t, "x.ndjson", `{"kind":"edge","src":"a\u001b[31mb","dst":"c"}`)
+	edges := testfile.New(t, "x.ndjson", `{"kind":"edge","src":"a\u001b[31mb","dst":"c"}`)
 	if out, said := mustRun(t, "communities", "--log", edges, "--min-size", "1", "--out",
 		"c.csv"); strings.Contains(out+said, "\x1b") ||
 		!strings.Contains(out, "a?[31mb") {

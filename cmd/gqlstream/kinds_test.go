@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // tableFlags returns the flags that name the files of the example, some of them replaced by texts.
@@ -16,7 +18,7 @@ func tableFlags(t *testing.T, replaced map[string]string) (flags []string) {
 	for _, name := range []string{"edges", "labels", "predictions", "members"} {
 		path := filepath.Join("..", "..", "examples", "data", name+".csv")
 		if text, is := replaced[name]; is {
-			path = textFile(t, name+".csv", text)
+			path = testfile.New(t, name+".csv", text)
 		}
 		flags = append(flags, "--"+name, path)
 	}
@@ -94,7 +96,7 @@ func TestMislabelledFilesAreReported(t *testing.T) {
 		hub += fmt.Sprintf("u%d,NaN\n", i)
 		strange += fmt.Sprintf("@u%d,left\n@w%d,right\n", i, i)
 	}
-	attributes := textFile(t, "v.csv", vertices)
+	attributes := testfile.New(t, "v.csv", vertices)
 	for name, test := range map[string]struct {
 		replaced map[string]string
 		flags    []string

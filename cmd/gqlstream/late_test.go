@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"gqlstream/internal/testfile"
 )
 
 // Late events must be diverted or applied as the configuration says, be counted in
@@ -17,9 +18,7 @@ func TestLateEventsOfARun(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, text)
 		return path
 	}
 	config := write(

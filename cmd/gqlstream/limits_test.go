@@ -12,6 +12,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // The limits that a run derives from its machine must be stored in the log, so that another
@@ -20,7 +21,7 @@ import (
 func TestLimitsAreThoseOfTheLog(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
-	writeConfig(t, config, crashConfig)
+	testfile.Write(t, config, crashConfig)
 	small := event.Limits{Vertices: 12, Edges: 20, Communities: 3, Memberships: 22}
 	withBroker(t, state, func(js jetstream.JetStream) {
 		names := broker.DefaultStreamNames()
@@ -64,7 +65,7 @@ func TestLimitsAreThoseOfTheLog(t *testing.T) {
 // not change a configured limit.
 func TestLimitsFollowTheMachine(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, crashConfig+"limits: {edges: 77}\n")
+	testfile.Write(t, config, crashConfig+"limits: {edges: 77}\n")
 	publishRandom(t, state, &crashEvents{rand: rand.New(rand.NewPCG(6, 12))}, 5)
 	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	if !strings.Contains(said, " edges=77 ") || strings.Contains(said, " vertices=0 ") {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
@@ -222,8 +223,6 @@ func splitEdges(t *testing.T, path, gone, left string) {
 		t.Fatal(err)
 	}
 	for i, path := range []string{gone, left} {
-		if err := os.WriteFile(path, []byte(out[i].String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, out[i].String())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // drained is a pipeline that runs over its log and ends.
@@ -21,7 +23,7 @@ func newDrained(t *testing.T) *drained {
 		t: t, config: filepath.Join(dir, "gqlstream.yaml"),
 		state: filepath.Join(dir, "state"), output: filepath.Join(dir, "out"),
 	}
-	writeConfig(t, r.config, crashConfig)
+	testfile.Write(t, r.config, crashConfig)
 	return r
 }
 

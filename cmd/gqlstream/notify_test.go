@@ -4,10 +4,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // Every target of a configuration is told once, and one that refuses fails the command.
@@ -25,9 +26,7 @@ func TestNotifySendsToEveryTarget(t *testing.T) {
 	text := "classes: [left, right]\nnotify:\n  webhooks:\n" +
 		"    - {name: chat, url: \"" + s.URL + "/chat\", template: slack}\n" +
 		"    - {name: other, url: \"" + s.URL + "/refuses\"}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, text)
 	var out, said strings.Builder
 	code := execute(t.Context(), []string{"notify", path, "--test"}, console{Out: &out, Err: &said})
 	if code != exitFailed || !strings.Contains(out.String(), "webhook/chat: took it\n") ||

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
@@ -124,7 +125,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	b.start()
 	defer func() { b.stop() }()
 	r := outageRun(t, 8)
-	writeConfig(t, r.config, oneCheckpointARun) // and none while it runs
+	testfile.Write(t, r.config, oneCheckpointARun) // and none while it runs
 	settings, err := config.Load(r.config)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 31)), dir: t.TempDir()}
 	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
 	r.output = filepath.Join(t.TempDir(), "estimates.ndjson")
-	writeConfig(t, r.config, crashConfig)
+	testfile.Write(t, r.config, crashConfig)
 	return r
 }
 
@@ -266,7 +267,7 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 			away,
 			"parts",
 		), filepath.Join(away, "alerts.ndjson")
-		writeConfig(t, away, "a file, so that nothing can be in it")
+		testfile.Write(t, away, "a file, so that nothing can be in it")
 		h := &history{
 			t:      t,
 			rand:   r.rand,
@@ -305,10 +306,10 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 func TestRunWaitsBeforeRecordsAreDiscarded(t *testing.T) {
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
-	writeConfig(t, away, "a file, so that nothing can be in it")
+	testfile.Write(t, away, "a file, so that nothing can be in it")
 	// Many emissions that do not wait for labels.
 	often := "step: {every: 1ms, emit_every: 1ms, time: event}\nemit: {threshold: 0}"
-	writeConfig(t, r.config, strings.Replace(crashConfig, crashStep, often, 1))
+	testfile.Write(t, r.config, strings.Replace(crashConfig, crashStep, often, 1))
 	h := &history{
 		t: t, rand: r.rand, dir: r.dir, config: r.config,
 		events: &crashEvents{rand: r.rand, at: crashEventsBegin},

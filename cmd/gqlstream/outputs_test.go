@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // oneCheckpointARun is crashConfig with the checkpoint at the end of a run alone:
@@ -76,7 +78,7 @@ func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
 	log, output := filepath.Join(dir, "log.ndjson"), filepath.Join(dir, "alerts.ndjson")
 	run := func(rule string, args ...string) {
 		t.Helper()
-		writeConfig(t, conf, "{classes: 2, state: "+state+", output: {alerts: "+output+"},"+
+		testfile.Write(t, conf, "{classes: 2, state: "+state+", output: {alerts: "+output+"},"+
 			" communities: [{name: all, everyone: true}], privacy: {min_members: 0},"+
 			" step: {every: 100ms, time: event}, alerts: [{name: a, when: "+rule+
 			", suppress: []}]}")
@@ -140,7 +142,7 @@ func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 // A log without events must be said to be empty: it may be another one than was meant.
 func TestAnEmptyLogIsReported(t *testing.T) {
 	state, empty := t.TempDir(), filepath.Join(t.TempDir(), "empty.ndjson")
-	writeConfig(t, empty, "")
+	testfile.Write(t, empty, "")
 	for _, c := range []struct{ command, want string }{
 		{"run --exit-when-drained --state " + state, "the log was empty"},
 		{"replay --log " + empty, "there were no events"},

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 	"gqlstream/quant"
@@ -238,8 +239,12 @@ func TestThePageKnowsAnOldLogAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "c.yaml")
 	posts := filepath.Join(dir, "posts.csv")
-	writeConfig(t, conf, "classes: 2\nstep: {time: event}\n")
-	writeConfig(t, posts, "author,class,time\na,0,2026-05-01T00:00:00Z\nb,1,2026-05-02T00:00:00Z\n")
+	testfile.Write(t, conf, "classes: 2\nstep: {time: event}\n")
+	testfile.Write(
+		t,
+		posts,
+		"author,class,time\na,0,2026-05-01T00:00:00Z\nb,1,2026-05-02T00:00:00Z\n",
+	)
 	mustRun(t, "publish", "--posts", posts, "--classes", "2", "--state", state)
 	mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
 	p := restarted(t, state, conf, "127.0.0.1:0")

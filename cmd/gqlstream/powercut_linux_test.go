@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -44,9 +45,13 @@ func mountLazyFS(t *testing.T, program string) *lazyDisk {
 			t.Fatal(err)
 		}
 	}
-	writeConfig(t, config, fmt.Sprintf("[faults]\nfifo_path=%q\nfifo_path_completed=%q\n[cache]\n"+
-		"apply_eviction=false\n[cache.simple]\ncustom_size=\"1gb\"\nblocks_per_page=1\n"+
-		"[filesystem]\nlog_all_operations=false\nlogfile=\"\"\n", l.fifo, l.completed))
+	testfile.Write(
+		t,
+		config,
+		fmt.Sprintf("[faults]\nfifo_path=%q\nfifo_path_completed=%q\n[cache]\n"+
+			"apply_eviction=false\n[cache.simple]\ncustom_size=\"1gb\"\nblocks_per_page=1\n"+
+			"[filesystem]\nlog_all_operations=false\nlogfile=\"\"\n", l.fifo, l.completed),
+	)
 	mount := exec.Command(program, l.path, "--config-path", config, "-o", "modules=subdir",
 		"-o", "subdir="+stored, "-f")
 	said := newSpoken()
@@ -110,9 +115,13 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 	address := freeAddress(t)
 	d.url = "nats://" + address
 	settings := filepath.Join(t.TempDir(), "nats.conf")
-	writeConfig(t, settings, fmt.Sprintf("listen: %q\njetstream {store_dir: %q, max_file_store: "+
-		"900MB, "+
-		"sync_interval: always}\n", address, filepath.Join(disk.path, "broker")))
+	testfile.Write(
+		t,
+		settings,
+		fmt.Sprintf("listen: %q\njetstream {store_dir: %q, max_file_store: "+
+			"900MB, "+
+			"sync_interval: always}\n", address, filepath.Join(disk.path, "broker")),
+	)
 	stored := map[uint64][]byte{}
 	cuts := campaign.Size(t, "GQLSTREAM_POWERCUTS", 3)
 	for i := range cuts {

@@ -11,6 +11,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 
@@ -27,7 +28,7 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 	for i, prefix := range []string{"", "test"} {
 		conf := filepath.Join(files, "gqlstream"+prefix+".yaml")
 		state, output := filepath.Join(files, "state"+prefix), filepath.Join(files, "out"+prefix)
-		writeConfig(
+		testfile.Write(
 			t,
 			conf,
 			crashConfig+"nats: {url: \""+server.URL()+"\", prefix: \""+prefix+"\"}\n",
@@ -113,7 +114,7 @@ func TestAnotherQuestionCopiesTheGraph(t *testing.T) {
 	dir := t.TempDir()
 	data := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		writeConfig(t, path, text)
+		testfile.Write(t, path, text)
 		return path
 	}
 	edges, members := "src,dst\n", "community,vertex\n"

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 )
@@ -88,9 +89,7 @@ func startPrivate(t *testing.T) *privateRun {
 notify: {webhooks: [{name: ops, url: %q}]}
 output: {file: %s/estimates.ndjson, alerts: %[2]s/alerts.ndjson, parquet: %[2]s/parts, every: 1s}
 `, hook.URL, r.dir)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, text)
 	settings, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
 	"gqlstream/ingest/wire"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline/config"
 )
 
@@ -48,9 +49,7 @@ func publishFiles(t *testing.T) []string {
 	var flags []string
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		flags = append(flags, "--"+strings.SplitN(name, ".", 2)[0]+"="+path)
 	}
 	slices.Sort(flags)
@@ -244,9 +243,7 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")
-		if err := os.WriteFile(path, []byte(c.csv), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.csv)
 		state := t.TempDir()
 		_, said := mustRun(
 			t, "publish", "--state", state, "--"+c.kind, path, "--map", c.mapping, "--classes",
@@ -260,7 +257,7 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 
 // Predictions that name no version get the one of the flag, and others keep theirs.
 func TestPublishNamesTheModelVersion(t *testing.T) {
-	path, state := textFile(
+	path, state := testfile.New(
 		t,
 		"p.csv",
 		"vertex,p0,p1,version\n1,0.25,0.75,\n2,0.5,0.5,old\n",
@@ -334,9 +331,7 @@ func TestPublishSplitsLargeMessages(t *testing.T) {
 	for i := range 1500 {
 		fmt.Fprintf(&rows, "%d,%s,\n", i, text)
 	}
-	if err := os.WriteFile(path, []byte(rows.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, rows.String())
 	state := t.TempDir()
 	if code, _, diagnostics := runCommand("publish", "--state", state, "--vertices",
 		path); code != exitFine {
@@ -369,7 +364,7 @@ func infoMessages(info *jetstream.StreamInfo) uint64 {
 // Which number is which class is never guessed: names of labels alone are in no order, and a run
 // that has published says its own.
 func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
-	labels, predictions := textFile(t, "l.csv", "vertex,label\n1,right\n"), textFile(
+	labels, predictions := testfile.New(t, "l.csv", "vertex,label\n1,right\n"), testfile.New(
 		t,
 		"p.csv",
 		"vertex,p_left,p_right\n1,0.25,0.75\n",
@@ -420,9 +415,7 @@ func deleteLog(t *testing.T, state string) {
 func TestPublishExitCodes(t *testing.T) {
 	write := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		return path
 	}
 	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
@@ -502,10 +495,10 @@ func TestMessagesHoldAnHour(t *testing.T) {
 	}
 	posts, edges := filepath.Join(dir, "posts.csv"), filepath.Join(dir, "edges.csv")
 	conf, late := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "late.yaml")
-	writeConfig(t, posts, rows.String())
-	writeConfig(t, edges, links.String())
-	writeConfig(t, conf, "classes: 2\nstep: {time: event, emit_every: 30m}\n")
-	writeConfig(t, late, "classes: 2\nstep: {time: event}\nlate: {after: 15m}\n")
+	testfile.Write(t, posts, rows.String())
+	testfile.Write(t, edges, links.String())
+	testfile.Write(t, conf, "classes: 2\nstep: {time: event, emit_every: 30m}\n")
+	testfile.Write(t, late, "classes: 2\nstep: {time: event}\nlate: {after: 15m}\n")
 	for want, args := range map[string][]string{
 		"in 5 messages":  {"--classes", "2", "--state", filepath.Join(dir, "a")},
 		"in 10 messages": {"--config", conf, "--state", filepath.Join(dir, "b")},

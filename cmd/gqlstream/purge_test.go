@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // After a purge a run must go on from its checkpoint, the rest must be replayable
@@ -38,7 +40,7 @@ func TestPurgedLogGoesOn(t *testing.T) {
 		t.Error("nothing comes of the rest of the log")
 	}
 	whole := filepath.Join(t.TempDir(), "whole.yaml") // names the state directory as well
-	writeConfig(t, whole, "state: "+state+"\n"+savedConfig)
+	testfile.Write(t, whole, "state: "+state+"\n"+savedConfig)
 	if out, _ := mustRun(t, "replay", "--config", whole, "--use-checkpoint", "--from",
 		second); out == "" {
 		t.Error("the checkpoints of the state directory of a configuration are not used")

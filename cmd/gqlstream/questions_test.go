@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -40,7 +41,7 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 	warm := time.Duration(campaign.Size(b, "GQLSTREAM_QUESTIONS_WARM", 60)) * time.Second
 	rate := campaign.Size(b, "GQLSTREAM_QUESTIONS_RATE", 2000)
 	dir, address := b.TempDir(), freeAddress(b)
-	writeConfig(b, filepath.Join(dir, "gqlstream.yaml"), questionsConfig)
+	testfile.Write(b, filepath.Join(dir, "gqlstream.yaml"), questionsConfig)
 	startProgram(
 		b, "run", "--config", filepath.Join(dir, "gqlstream.yaml"), "--state",
 		filepath.Join(dir, "state"), "--listen", address,

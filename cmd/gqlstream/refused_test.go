@@ -3,17 +3,19 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // Commands that answer once must print no answer when rows were refused, unless they
 // may be left out; a file refused whole fails always, and self-loops fail nothing. A replay,
 // which prints as it reads, fails at its end.
 func TestRefusedRowsFailOneShotCommands(t *testing.T) {
-	edges := textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,1\n3,1,1\n3,3,1\n")
-	damaged := textFile(t, "d.csv", "src,dst,weight\n1,2,1\n2,3,-1\n3,1,1\n3,4,1\n")
-	labels := textFile(t, "l.csv", "vertex,label\n1,0\n2,1\n")
-	percent := textFile(t, "l.csv", "vertex,label\n1,50\n2,60\n")
-	predictions := textFile(t, "p.csv", "vertex,p0,p1\n1,0.9,0.1\n2,0.2,0.8\n3,0.4,0.6\n")
+	edges := testfile.New(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,1\n3,1,1\n3,3,1\n")
+	damaged := testfile.New(t, "d.csv", "src,dst,weight\n1,2,1\n2,3,-1\n3,1,1\n3,4,1\n")
+	labels := testfile.New(t, "l.csv", "vertex,label\n1,0\n2,1\n")
+	percent := testfile.New(t, "l.csv", "vertex,label\n1,50\n2,60\n")
+	predictions := testfile.New(t, "p.csv", "vertex,p0,p1\n1,0.9,0.1\n2,0.2,0.8\n3,0.4,0.6\n")
 	for name, c := range map[string]struct {
 		edges, labels string
 		more          []string
@@ -85,11 +87,11 @@ func TestRefusedRowsFailOneShotCommands(t *testing.T) {
 // and columns without class names must lead to a question; columns that name their classes
 // must be taken.
 func TestClassesAreNotGuessed(t *testing.T) {
-	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
-	labels := textFile(t, "l.csv", "vertex,label\n1,zeta\n2,right\n")
+	edges := testfile.New(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
+	labels := testfile.New(t, "l.csv", "vertex,label\n1,zeta\n2,right\n")
 	rows := "\n1,0.9,0.1\n2,0.2,0.8\n3,0.4,0.6\n"
-	bare := textFile(t, "p.csv", "vertex,p0,p1"+rows)
-	named := textFile(t, "p.csv", "vertex,p_zeta,p_right"+rows)
+	bare := testfile.New(t, "p.csv", "vertex,p0,p1"+rows)
+	named := testfile.New(t, "p.csv", "vertex,p_zeta,p_right"+rows)
 	args := []string{
 		"estimate",
 		"--edges",

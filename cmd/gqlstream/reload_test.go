@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/sinks/alerts"
 )
 
@@ -61,9 +62,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	all := strings.Replace(crashConfig, "every: 300ms", "every: 300ms, alerts: "+r.alerts, 1)
 	base, _, _ := strings.Cut(all, "\nalerts:")
 	base += "\n"
-	if err := os.WriteFile(r.config, []byte(base), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, r.config, base)
 	r.start()
 	r.await(ctx)
 	producer := startProducer(ctx, r)
@@ -102,9 +101,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 			{strings.Repeat("x", 40), again},
 			{"short", "is not reloaded"},
 		} {
-			if err := os.WriteFile(secret, []byte(c[0]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, secret, c[0])
 			r.hangUp(ctx, secured, c[1])
 		}
 	}
@@ -139,9 +136,7 @@ func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 		`listen: "off"`, "listen: "+page,
 	).
 		Replace(crashConfig)
-	if err := os.WriteFile(r.config, []byte(quiet), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, r.config, quiet)
 	r.start()
 	r.await(t.Context())
 	r.awaitSaid("publishes", 1)

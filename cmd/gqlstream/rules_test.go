@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/quant"
 )
 
@@ -44,9 +45,9 @@ func TestRulesExampleRuns(t *testing.T) {
 	rules, _, _ = strings.Cut(rules, "```")
 	t.Chdir(t.TempDir())
 	for name, text := range ruleFiles {
-		write(t, name, text)
+		testfile.Write(t, name, text)
 	}
-	write(t, "rules.yaml", rules)
+	testfile.Write(t, "rules.yaml", rules)
 	code, out, diagnostics := runCommand(append(rulesExample(t), "--format", "json")...)
 	if code != exitFine {
 		t.Fatalf("exit %d: %s", code, diagnostics)
@@ -75,19 +76,12 @@ func TestRulesExampleRuns(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Unusable rules must be refused with file, community and place. A network that does not
 // fit its definition must be named in a warning.
 func TestBadRulesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range ruleFiles {
-		write(t, name, text)
+		testfile.Write(t, name, text)
 	}
 	for rules, want := range map[string]string{
 		"communities:\n  - {name: a, rule: 'age >= and'}": `community "a" has a rule ` +
@@ -109,7 +103,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 			"no vertex",
 		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": "1 of its 2",
 	} {
-		write(t, "rules.yaml", rules)
+		testfile.Write(t, "rules.yaml", rules)
 		if _, _, diagnostics := runCommand(rulesExample(t)...); !strings.Contains(
 			diagnostics,
 			want,
@@ -117,7 +111,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 			t.Errorf("%s\ngave %s\nwant %s", rules, diagnostics, want)
 		}
 	}
-	write(
+	testfile.Write(
 		t,
 		"gqlstream.yaml",
 		"classes: 2\ncommunities:\n  - {name: a, rule: 'language == \"de\" andd age > 1'}\n",
@@ -130,7 +124,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		) {
 		t.Errorf("check: exit %d, %s", code, diagnostics)
 	}
-	write(
+	testfile.Write(
 		t,
 		"gqlstream.yaml",
 		"classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, "+
@@ -146,9 +140,9 @@ func TestBadRulesAreRefused(t *testing.T) {
 func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range ruleFiles {
-		write(t, name, text)
+		testfile.Write(t, name, text)
 	}
-	write(
+	testfile.Write(
 		t,
 		"rules.yaml",
 		"communities:\n  - {name: cut, ego: {root: bob, hops: 2, members_max: 3}}\n"+

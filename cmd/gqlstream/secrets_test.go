@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // No command may print the password in the URL of its server, whether that answers or not.
@@ -12,7 +14,7 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 	const url = "nats://gq:s3cr3t-PASS@127.0.0.1:1"
 	dir := t.TempDir()
 	config := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(
+	testfile.Write(
 		t,
 		config,
 		"classes: 2\nnats: {url: \""+url+"\"}\nstate: "+filepath.Join(
@@ -21,7 +23,7 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 		)+"\nhttp: {listen: \"off\"}\n",
 	)
 	edges := filepath.Join(dir, "edges.csv")
-	writeConfig(t, edges, "src,dst\n1,2\n")
+	testfile.Write(t, edges, "src,dst\n1,2\n")
 	for _, args := range [][]string{
 		{"check", config},
 		{"run", "--config", config},
@@ -42,7 +44,7 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 // alone.
 func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(
+	testfile.Write(
 		t,
 		config,
 		"classes: 2\nalerts: [{name: a, when: point > 0.5}]\nnotify:\n  webhooks:\n"+
@@ -70,7 +72,11 @@ func TestCheckLooksForTheFilesNamed(t *testing.T) {
 		"notify: {webhooks: [{name: a, url: http://localhost, secret_file: %s}]}",
 		"notify: {alertmanagers: [{name: a, url: http://localhost, token_file: %s}]}",
 	} {
-		writeConfig(t, config, "classes: 2\n"+fmt.Sprintf(keys, filepath.Join(dir, "missing"))+"\n")
+		testfile.Write(
+			t,
+			config,
+			"classes: 2\n"+fmt.Sprintf(keys, filepath.Join(dir, "missing"))+"\n",
+		)
 		if code, _, said := runCommand("check", config); code != exitUsage ||
 			!strings.Contains(said, "missing: no such file") {
 			t.Errorf("%s: exit %d\n%s", keys, code, said)

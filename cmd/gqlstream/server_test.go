@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"gqlstream/internal/testfile"
 )
 
 // Every command that reads or writes streams must find them by the configuration alone: by its
@@ -30,14 +32,14 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		dir,
 		"state",
 	), filepath.Join(dir, "labels.csv")
-	writeConfig(
+	testfile.Write(
 		t,
 		conf,
 		"{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+
 			"', prefix: team, ca_file: "+cert+
 			", cert_file: "+cert+", key_file: "+key+"}, http: {listen: 'off'}}",
 	)
-	writeConfig(t, labels, "vertex,label\n1,left\n2,right\n")
+	testfile.Write(t, labels, "vertex,label\n1,left\n2,right\n")
 	for _, c := range []struct{ line, said string }{
 		{"simulate --duration 5s --vertices 300", "publishes to stream TEAM"},
 		{"publish --labels " + labels, "published 2 events in 1 messages"},

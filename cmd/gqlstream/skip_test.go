@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // run --skip must skip a message that makes every start fail. The log records the decision,
@@ -14,7 +16,7 @@ import (
 func TestRunAndReplaySkipARecordedMessage(t *testing.T) {
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
-	writeConfig(t, config, crashConfig)
+	testfile.Write(t, config, crashConfig)
 	publishRandom(t, state, &crashEvents{rand: rand.New(rand.NewPCG(5, 12))}, 40)
 	run := []string{
 		"run",

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -60,7 +61,7 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	r := newCrashRun(t, campaign.Seed(t, 1))
 	page := freeAddress(t)
 	r.pace = 10 * time.Millisecond
-	writeConfig(t, r.config, strings.Replace(soakConfig, `listen: "off"`, "listen: "+page, 1))
+	testfile.Write(t, r.config, strings.Replace(soakConfig, `listen: "off"`, "listen: "+page, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r.start()

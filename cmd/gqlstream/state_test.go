@@ -18,6 +18,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/testfile"
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
@@ -32,7 +33,7 @@ var savedConfig = strings.Replace(crashConfig, crashStep, savedStep, 1)
 func savedState(t *testing.T, seed uint64) (state, conf string, records []string) {
 	t.Helper()
 	state, conf = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, conf, savedConfig)
+	testfile.Write(t, conf, savedConfig)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12)), at: crashEventsBegin}
 	for run := range 2 {
 		events.nobodyErased = run == 1 // so that three checkpoints are there
@@ -305,9 +306,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	data[len(data)/2] ^= 1
-	if err := os.WriteFile(section, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, section, data)
 	for _, args := range [][]string{{"list"}, {
 		"export", "--table", "edges", "--out",
 		filepath.Join(dir, "x.csv"),
@@ -382,7 +381,7 @@ func TestAnotherConfigurationAfterAPurge(t *testing.T) {
 		t.Fatalf("the configuration has no communities:\n%s", text)
 	}
 	other = strings.Replace(other, "{method: sis-nacc}", "{method: acc}", 1)
-	writeConfig(t, conf, other)
+	testfile.Write(t, conf, other)
 	output := filepath.Join(t.TempDir(), "estimates.ndjson")
 	run = append(run, "--output", output)
 	if code, _, said := runCommand(run...); code != exitUsage ||

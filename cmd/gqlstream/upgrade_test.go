@@ -22,6 +22,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/testfile"
 	"gqlstream/sinks"
 )
 
@@ -232,7 +233,7 @@ func TestUpgradeAndRollbackOfAGroup(t *testing.T) {
 	for _, purged := range []bool{false, true} {
 		t.Run(fmt.Sprintf("purged=%v", purged), func(t *testing.T) {
 			d := newDrill(t, true)
-			writeConfig(t, d.config, strings.Replace(crashConfig, crashStep,
+			testfile.Write(t, d.config, strings.Replace(crashConfig, crashStep,
 				"step: {every: 100ms, emit_every: 100ms}", 1)+
 				fmt.Sprintf("\ngroup: {shards: %d, copies: 2}\n", upgradeShards))
 			nc, err := broker.Connect(broker.ConnectConfig{URL: d.url})

@@ -26,6 +26,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/internal/checkpoint"
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
@@ -180,7 +181,7 @@ func (g *workersRun) configure() (classes int) {
 		g.parts = ""
 	}
 	line("%s}", out)
-	writeConfig(g.t, g.config, text.String())
+	testfile.Write(g.t, g.config, text.String())
 	g.what = fmt.Sprintf(
 		"%d classes, %v, %s shards, copies %s, %s time", classes, methods, shards, copies, mode,
 	)

@@ -15,6 +15,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // freePorts returns ports that nobody listens on.
@@ -48,10 +50,13 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 			fmt.Sprint("127.0.0.1:", ports[3]), "nats-2:6222", fmt.Sprint("127.0.0.1:", ports[4]),
 			"nats-3:6222", fmt.Sprint("127.0.0.1:", ports[5]),
 		)
-		write(t, filepath.Join(dir, "common.conf"), here.Replace(text(t, "common.conf")))
-		write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
+		testfile.Write(t, filepath.Join(dir, "common.conf"), here.Replace(text(t, "common.conf")))
+		testfile.Write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
 		name := fmt.Sprintf("nats-%d.conf", i+1)
-		servers = append(servers, start(t, write(t, filepath.Join(dir, name), text(t, name))))
+		servers = append(
+			servers,
+			start(t, testfile.Write(t, filepath.Join(dir, name), text(t, name))),
+		)
 	}
 	for i, s := range servers {
 		if want := fmt.Sprintf("nats-%d", i+1); s.Name() != want || s.ClusterName() != "gqlstream" {
@@ -98,7 +103,7 @@ func TestRunOnThreeServers(t *testing.T) {
 		)
 	}
 	config = strings.Replace(config, "/etc/gqlstream/secrets/ca.pem", ca, 1)
-	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
+	path := testfile.Write(t, filepath.Join(dir, "gqlstream.yaml"), config)
 	stays := startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
 	dies := startProgram(
 		t, "run", "--config", path, "--group", "cluster", "--worker", "worker-2", "--state",

@@ -20,6 +20,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"gqlstream/internal/testfile"
 )
 
 // text reads a file of the project, by its path from here.
@@ -30,15 +32,6 @@ func text(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-// write writes a file and returns its path.
-func write(t *testing.T, path, content string) string {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // setPasswords gives each role its name as the password.
@@ -205,13 +198,13 @@ func certificates(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ca.pem", "cert.pem"} {
-		write(
+		testfile.Write(
 			t,
 			filepath.Join(dir, name),
 			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
 		)
 	}
-	write(
+	testfile.Write(
 		t,
 		filepath.Join(dir, "key.pem"),
 		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),

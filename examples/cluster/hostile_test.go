@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -298,7 +299,7 @@ func TestHostileClientsChangeNothingOfTheHistory(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()
 	output := filepath.Join(dir, "estimates.ndjson")
-	config := write(t, filepath.Join(dir, "gqlstream.yaml"), `
+	config := testfile.Write(t, filepath.Join(dir, "gqlstream.yaml"), `
 classes: [left, right]
 step: {every: 100ms, emit_every: 100ms}
 emit: {threshold: 0}

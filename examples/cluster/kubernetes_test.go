@@ -8,6 +8,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/nats-io/nats-server/v2/server"
+
+	"gqlstream/internal/testfile"
 )
 
 // The options of the server in the manifest must give a server of the cluster that finds
@@ -17,8 +19,8 @@ func TestManifestsFitTheServers(t *testing.T) {
 	manifest := text(t, "kubernetes/nats.yaml")
 	dir := t.TempDir()
 	certificates(t, dir)
-	write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
-	common := write(
+	testfile.Write(t, filepath.Join(dir, "permissions.conf"), text(t, "permissions.conf"))
+	common := testfile.Write(
 		t,
 		filepath.Join(dir, "common.conf"),
 		strings.ReplaceAll(text(t, "common.conf"), "/etc/nats/tls", dir),

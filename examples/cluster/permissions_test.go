@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // The page of permissions must lead to the file that the servers include.
@@ -31,7 +33,7 @@ func TestPageLeadsToThePermissions(t *testing.T) {
 func startPipeline(t *testing.T, url string) {
 	t.Helper()
 	dir := t.TempDir()
-	startRun(t, write(t, filepath.Join(dir, "gqlstream.yaml"), `
+	startRun(t, testfile.Write(t, filepath.Join(dir, "gqlstream.yaml"), `
 classes: [left, right]
 step: {time: event, every: 100ms}
 emit: {threshold: 0}
@@ -103,7 +105,7 @@ func startWithPermissions(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, write(
+	return start(t, testfile.Write(
 		t,
 		filepath.Join(dir, "nats.conf"),
 		"listen: \"127.0.0.1:-1\"\njetstream: {store_dir: \""+dir+"\"}\ninclude \""+relative(
@@ -124,7 +126,7 @@ func urlOf(url, role string) string {
 func TestGroupMayDoItsWork(t *testing.T) {
 	url := startWithPermissions(t)
 	dir := t.TempDir()
-	config := write(
+	config := testfile.Write(
 		t,
 		filepath.Join(dir, "gqlstream.yaml"),
 		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}],"+

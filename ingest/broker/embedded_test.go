@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // testBroker is an embedded server and a connection to it.
@@ -134,9 +136,7 @@ func TestEmbeddedServerThatCannotStartSaysWhy(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "nats")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "nats"), []byte("a file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "nats"), "a file")
 	if _, err = StartEmbedded(EmbeddedConfig{Dir: dir}); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("store is a file: error %v", err)
 	}

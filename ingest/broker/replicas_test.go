@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // A single server must keep one copy by default. A stream with fewer copies than configured
@@ -70,9 +71,7 @@ func TestCredentialsMayBeAnNkey(t *testing.T) {
 		t.Fatal("the server does not start")
 	}
 	file := filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(file, []byte(seed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, seed)
 	nc, err := Connect(ConnectConfig{URL: s.ClientURL(), Credentials: file})
 	if err != nil {
 		t.Fatal(err)

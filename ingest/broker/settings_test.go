@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/internal/testfile"
 )
 
 // storeWithSettings returns a state directory with a stopped store: the default streams, a message
@@ -117,9 +119,7 @@ func TestDamagedSettingsAreMadeAgain(t *testing.T) {
 	if bytes.Equal(damaged, text) {
 		t.Fatalf("no limit in %s", text)
 	}
-	if err := os.WriteFile(path, damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, damaged)
 	if err := os.Chtimes(path, before, before); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 var testTypes = map[string]arrow.DataType{
@@ -212,9 +213,7 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 			} else {
 				data[r.IntN(len(data))] ^= byte(1 << r.IntN(8))
 			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, data)
 			if err := readQuietly(path); err != nil {
 				refused++
 				if !strings.Contains(err.Error(), path) {

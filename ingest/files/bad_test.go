@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // A bad row is refused with its line, its column, its value and the expected form; the rows
@@ -358,9 +359,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.doc", "src,dst\n1,2\n", Config{}, "is no format"},
 	} {
 		path := filepath.Join(t.TempDir(), test.name)
-		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, test.content)
 		kind, _ := event.ParseKind(strings.SplitN(test.name, ".", 2)[0])
 		test.config.Inputs = []Input{{Path: path, Kind: kind}}
 		err := readConfigQuietly(test.config)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // damage changes a file in up to three places: bits, bytes, lengths, parts that are cut out,
@@ -253,9 +254,7 @@ func TestDamagedFilesOfOtherPrograms(t *testing.T) {
 		for _, f := range tables {
 			form := formOfDamage(f.name)
 			path, data := filepath.Join(dir, "x"+form), damage(r, f.data)
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, data)
 			kind := []event.Kind{event.KindEdge, event.KindEdge, event.KindVertex}[r.IntN(3)]
 			before := processorTime(t)
 			rows, _, wrong, err := account(t, path, damageConfig(path, kind))

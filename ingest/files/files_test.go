@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // testTable is a table of one kind as text, with nil for null.
@@ -178,9 +178,7 @@ func writeFile(t testing.TB, name string, data []byte) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, out.Bytes())
 	return path
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // One try must name the columns that every file lacks, with one --map that fits all.
@@ -23,9 +24,7 @@ func TestOneTryNamesTheColumnsOfAllFiles(t *testing.T) {
 		{"members.csv", "community;vertex\nall;a\n", event.KindMember},
 	} {
 		path := filepath.Join(dir, file.name)
-		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, file.text)
 		inputs = append(inputs, Input{Path: path, Kind: file.kind})
 	}
 	_, err := NewSource(Config{Inputs: inputs})
@@ -81,9 +80,7 @@ func TestOneTryNamesTheRowBelowATable(t *testing.T) {
 		{"Beginn,Ende\n", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "edges.csv")
-		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, file.text)
 		_, err := NewSource(Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}})
 		if err == nil || !strings.Contains(err.Error(), "--map src=COLUMN,dst=COLUMN") {
 			t.Fatalf("%q: %v", file.text, err)
@@ -131,9 +128,7 @@ func TestAColumnIsAnotherFieldInEachFile(t *testing.T) {
 		{"members.csv", "group,user\nall,a\n", event.KindMember},
 	} {
 		path := filepath.Join(dir, file.name)
-		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, file.text)
 		inputs = append(inputs, Input{Path: path, Kind: file.kind})
 	}
 	for _, rename := range []map[string]string{

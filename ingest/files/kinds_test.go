@@ -3,7 +3,6 @@ package files
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"gqlstream/ingest/event"
+	"gqlstream/internal/testfile"
 )
 
 // readTables reads files that are named after their kinds. It returns all events, and the
@@ -69,19 +69,14 @@ func TestEdgesAsProgramsWriteThem(t *testing.T) {
 		"edge-aliases.ndjson": `{"Source":1,"TARGET":2}` + "\n" + `{"Source":2,"TARGET":3}`,
 	} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, text)
 		b := merged(readAll(t, Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}}))
 		if got := ends(b); !slices.Equal(got, want) || len(b.Refused) > 0 {
 			t.Errorf("%s: %v, refused %v", name, got, b.Refused)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "out.small")
-	if err := os.WriteFile(path, []byte("% asym weighted\n% 2 3 3\n1 2 4 1082040961\n2\t3  5 "+
-		"1082040962\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, "% asym weighted\n% 2 3 3\n1 2 4 1082040961\n2\t3  5 "+"1082040962\n")
 	b := merged(readAll(t, Config{Inputs: []Input{{Path: path, Kind: event.KindEdge}}}))
 	if !slices.Equal(ends(b), want) || b.Edges[1].Weight != 5 || b.Edges[1].Time != 1082040962e9 {
 		t.Errorf("KONECT: %+v", b.Edges)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/lab/campaign"
 )
 
@@ -140,9 +141,7 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 			mustNotRead(t, dir, file, good[:n], fmt.Sprintf("%s cut to %d bytes", name, n))
 		}
 		mustNotRead(t, dir, file, append(bytes.Clone(good), 0), name+" with a byte more")
-		if err := os.WriteFile(file, good, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, good)
 	}
 	t.Logf("%d bit flips", flips)
 	if err := os.Remove(filepath.Join(root, FileName(2), ManifestFile)); err != nil {
@@ -272,9 +271,7 @@ func TestCheckpointsFurtherOnKeepNoneOut(t *testing.T) {
 
 func mustNotRead(t *testing.T, dir *Dir, file string, data []byte, what string) {
 	t.Helper()
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, data)
 	if _, err := dir.Read(2); err == nil {
 		t.Fatalf("%s was read as if it were intact", what)
 	}
@@ -304,9 +301,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	other := []byte("{\n  \"format\": 1000,\n  \"position\": \"ten\",\n  \"checksum\": \"\"\n}")
 	sum := hexSum(xxhash.Sum64(other))
 	other = bytes.Replace(other, []byte(`"checksum": "`), []byte(`"checksum": "`+sum), 1)
-	if err := os.WriteFile(filepath.Join(newer, ManifestFile), other, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(newer, ManifestFile), other)
 	if _, err := dir.Load(func(error) {}); !errors.Is(err, ErrFormat) {
 		t.Errorf("load beside a newer format: %v, want ErrFormat", err)
 	}
@@ -352,9 +347,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(older, ManifestFile), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(older, ManifestFile), data)
 	_, err = dir.Load(func(error) {})
 	if !errors.Is(err, ErrFormat) {
 		t.Fatalf("load of an older format: %v, want ErrFormat", err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // Checkpoints with erased data must go as soon as two newer ones are without it, and not
@@ -99,9 +101,7 @@ func TestAStartDropsErasedCheckpoints(t *testing.T) {
 		manifest []byte
 		want     string
 	}{{append([]byte("x"), sound[1:]...), "[6 5 2]"}, {sound, "[6 5]"}} {
-		if err := os.WriteFile(file, c.manifest, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, c.manifest)
 		again, err := Open(Disk{}, root)
 		if err != nil {
 			t.Fatal(err)

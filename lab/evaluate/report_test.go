@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/quant"
 )
 
@@ -140,9 +141,7 @@ func TestReportsLookAsTheyDid(t *testing.T) {
 		}
 		path := filepath.Join("testdata", name)
 		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, got.Bytes())
 		}
 		want, err := os.ReadFile(path)
 		if err != nil {

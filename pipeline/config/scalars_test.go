@@ -2,11 +2,12 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 // Values that YAML reads in a way that nobody means are refused with their place.
@@ -27,9 +28,7 @@ func TestValuesOfUnexpectedTypes(t *testing.T) {
 		"communities: [{name: a, where: {conv: 1_000_000}}]": "",
 	} {
 		path := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, text)
 		_, err := Load(path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -52,9 +51,7 @@ func TestAliasesStandForABoundedNumberOfValues(t *testing.T) {
 		text: "anchors stand for more than",
 		"classes: &c [left, right]\nestimates: [{name: a, method: auto}]\n": "",
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		_, err := Load(path)
 		if want == "" && err != nil && strings.Contains(err.Error(), "anchors") ||
 			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/internal/testfile"
 	"gqlstream/sinks"
 	"gqlstream/sinks/alerts"
 )
@@ -151,9 +152,7 @@ func start(t *testing.T, js jetstream.JetStream, c Config) *Targets {
 func secretFile(t *testing.T, secret string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, secret+"\n")
 	return path
 }
 

@@ -5,11 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"gqlstream/internal/testfile"
 )
 
 // The bodies for Slack and Teams must be valid JSON of their formats, whatever the name of
@@ -130,9 +131,7 @@ func TestTrialReachesEveryTargetOnce(t *testing.T) {
 	}))
 	defer s.Close()
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, key, strings.Repeat("k", 32))
 	outcomes, err := Trial(t.Context(), Config{
 		Webhooks: []Webhook{
 			{

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/internal/testfile"
 )
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -235,9 +237,7 @@ func certificate(t testing.TB) (cert, key string, pool *x509.CertPool) {
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for path, data := range map[string][]byte{cert: certPEM, key: keyPEM} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, data)
 	}
 	pool = x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(certPEM) {
@@ -250,9 +250,7 @@ func certificate(t testing.TB) (cert, key string, pool *x509.CertPool) {
 func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.pem")
-	if err := os.WriteFile(bad, []byte("no"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, bad, "no")
 	s, err := New(
 		Config{
 			HTTP:    HTTP{Listen: "127.0.0.1:0", CertFile: bad, KeyFile: bad},
