@@ -31,7 +31,7 @@ type JetStreamConfig struct {
 
 	// Kept are other recorded places of the log. OpenJetStream looks all of them up, and the source
 	// compares those that it reaches with the prefix that it has read.
-	Kept []Place
+	Recorded []Place
 
 	// Until ends the source after this position; zero means never. The stream must have it when the
 	// source is opened.
@@ -55,23 +55,23 @@ type stored struct {
 // position, in the same stream; everything else is an error that matches ErrWrongHistory. One
 // goroutine owns it, except for the methods that say otherwise.
 type JetStreamSource struct {
-	decoder *wire.Decoder
-	feed    request.Feed
-	began   Identity // the place after which reading began
-	given   bool     // began is known
-	kept    []Place  // recorded places that are still ahead, by position
-	read    stored   // newest message read; at the start only its position
-	taken   stored   // into a step
-	clock   logClock
-	cutter  *Cutter
-	mode    TimeMode
-	until   event.Position // 0: never
-	prefix  string         // of the subjects of the log
-	copies  int            // of the stream
-	skipped skips          // see Skip
-	limits  event.Limits
-	held    stored // message that did not fit into the last step; no Msg: none
-	err     error  // final
+	decoder  *wire.Decoder
+	feed     request.Feed
+	began    Identity // the place after which reading began
+	given    bool     // began is known
+	recorded []Place  // recorded places that are still ahead, by position
+	read     stored   // newest message read; at the start only its position
+	taken    stored   // into a step
+	clock    logClock
+	cutter   *Cutter
+	mode     TimeMode
+	until    event.Position // 0: never
+	prefix   string         // of the subjects of the log
+	copies   int            // of the stream
+	skipped  skips          // see Skip
+	limits   event.Limits
+	held     stored // message that did not fit into the last step; no Msg: none
+	err      error  // final
 
 	pending atomic.Bool
 	behind  atomic.Uint64
@@ -114,8 +114,8 @@ func OpenJetStream(
 	}
 	s := &JetStreamSource{
 		decoder: decoder, began: id, given: c.Identity != nil,
-		kept: slices.SortedFunc(slices.Values(c.Kept), comparePlaces),
-		read: stored{Position: id.Position}, clock: logClock{time: c.From.Time},
+		recorded: slices.SortedFunc(slices.Values(c.Recorded), comparePlaces),
+		read:     stored{Position: id.Position}, clock: logClock{time: c.From.Time},
 		cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until, limits: limits,
 		prefix: broker.Subjects(c.Stream), copies: stream.CachedInfo().Config.Replicas,
 		skipped: skipped,

@@ -34,7 +34,7 @@ type Identity struct {
 // Place is a recorded identity: of a checkpoint, a mark, or a position file beside an output.
 type Place struct {
 	Identity
-	KeptBy string // the record, in words
+	RecordedBy string // the record, in words
 }
 
 // Start returns the identity of the beginning of a log.
@@ -174,13 +174,13 @@ func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) er
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", places[0].Stream, err)
 		}
-		return checkKept(ctx, s, places)
+		return checkRecorded(ctx, s, places)
 	})
 }
 
-// checkKept checks that the log still agrees with every place that it has not purged. The error is
+// checkRecorded checks that the log still agrees with every place that it has not purged. The error is
 // a missingEnd if only the answering server may lack the end.
-func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
+func checkRecorded(ctx context.Context, s jetstream.Stream, places []Place) error {
 	first := event.Position(request.Leader(s).State.FirstSeq)
 	for _, p := range places {
 		if p.Position < max(first, 1) {
@@ -193,7 +193,7 @@ func checkKept(ctx context.Context, s jetstream.Stream, places []Place) error {
 			continue
 		}
 		if _, err := p.check(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", p.KeptBy, err)
+			return fmt.Errorf("%s: %w", p.RecordedBy, err)
 		}
 	}
 	return nil
@@ -215,7 +215,7 @@ func (id Identity) missing(hole Range, copies int) error {
 
 func (p Place) pastEnd(s jetstream.Stream) (err error) {
 	info := s.CachedInfo()
-	err = fmt.Errorf("%s: %w", p.KeptBy, p.wrong("it ends at %d, but was read to %d: the broker"+
+	err = fmt.Errorf("%s: %w", p.RecordedBy, p.wrong("it ends at %d, but was read to %d: the broker"+
 		" lost messages, or an older copy of its store was restored", info.State.LastSeq,
 		p.Position))
 	if info.Config.Replicas > 1 {
@@ -269,7 +269,7 @@ func (s *JetStreamSource) verify(ctx context.Context) error {
 		}
 		received, err := s.began.at(&s.read).check(ctx, stream)
 		if err == nil && s.read.Msg == nil { // later ones are compared while the log is read
-			err = checkKept(ctx, stream, s.kept)
+			err = checkRecorded(ctx, stream, s.recorded)
 		}
 		if err == nil {
 			s.restoreClock(received)
@@ -291,11 +291,11 @@ func (s *JetStreamSource) restoreClock(received time.Time) {
 func (s *JetStreamSource) checkMessage(m *stored) error {
 	before := s.began.at(&s.read).Digest.Prefix
 	m.Digest = digestAfter(before, m.Subject(), m.Time, m.Headers(), m.Data())
-	for len(s.kept) > 0 && s.kept[0].Position <= m.Position {
-		p := s.kept[0]
-		s.kept = s.kept[1:]
+	for len(s.recorded) > 0 && s.recorded[0].Position <= m.Position {
+		p := s.recorded[0]
+		s.recorded = s.recorded[1:]
 		if p.Position == m.Position && p.Digest != (Digest{}) && !p.Digest.Agrees(m.Digest) {
-			return fmt.Errorf("%s: %w", p.KeptBy, p.wrong(
+			return fmt.Errorf("%s: %w", p.RecordedBy, p.wrong(
 				"its content up to message %d differs from the log that was read (digest %s, was "+
 					"%s)",
 				p.Position, m.Digest, p.Digest))

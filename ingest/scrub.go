@@ -18,7 +18,7 @@ type Scrubbed struct {
 	Messages uint64
 	First    uint64   // sequence of the first message
 	Holes    []Range  // messages that no server delivers
-	Kept     int      // places that agree, in every copy
+	Agreeing int      // places that agree, in every copy
 	Bad      []error  // other places, and copies that lack messages
 	Unread   []string // servers that do not answer
 }
@@ -27,7 +27,7 @@ type Scrubbed struct {
 // compares the digest of the log with every recorded place. Streams other than the log have no
 // recorded places; check, if it is not nil, says what is wrong with a message of theirs.
 func Scrub(
-	ctx context.Context, js jetstream.JetStream, stream string, kept []Place,
+	ctx context.Context, js jetstream.JetStream, stream string, places []Place,
 	check func(data []byte) error,
 ) (s Scrubbed, err error) {
 	info, err := js.Stream(ctx, stream)
@@ -35,19 +35,19 @@ func Scrub(
 		return s, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	last := event.Position(info.CachedInfo().State.LastSeq)
-	for _, p := range kept {
+	for _, p := range places {
 		if p.Position > last {
 			s.Bad = append(s.Bad, fmt.Errorf("%s: the log ends at %d, and was read to %d",
-				p.KeptBy, last, p.Position))
+				p.RecordedBy, last, p.Position))
 		}
 	}
-	kept = slices.SortedFunc(slices.Values(kept), comparePlaces)
+	places = slices.SortedFunc(slices.Values(places), comparePlaces)
 	servers, offline := request.Copies(info)
 	s.Unread = offline
 	var copies []scrubbedCopy
 	for _, server := range servers {
 		c := scrubbedCopy{js: js, stream: stream, server: server, check: check}
-		if err := c.read(ctx, info, kept); err != nil {
+		if err := c.read(ctx, info, places); err != nil {
 			return s, err
 		}
 		copies = append(copies, c)
@@ -58,9 +58,9 @@ func Scrub(
 
 // merge fills the result from those of all copies. Holes that all of them have are the stream's.
 func (s *Scrubbed) merge(copies []scrubbedCopy, stream string) {
-	s.First, s.Kept, s.Holes = copies[0].first, copies[0].kept, copies[0].holes
+	s.First, s.Agreeing, s.Holes = copies[0].first, copies[0].agreeing, copies[0].holes
 	for _, c := range copies[1:] {
-		s.Kept = min(s.Kept, c.kept)
+		s.Agreeing = min(s.Agreeing, c.agreeing)
 		s.Holes = commonHoles(s.Holes, c.holes)
 	}
 	for _, c := range copies {
@@ -105,7 +105,7 @@ type scrubbedCopy struct {
 	first    uint64
 	messages uint64
 	holes    []Range
-	kept     int
+	agreeing int
 	bad      []error
 
 	at     uint64 // sequence of the last message read
@@ -119,7 +119,7 @@ const (
 )
 
 // read reads the whole copy.
-func (c *scrubbedCopy) read(ctx context.Context, stream jetstream.Stream, kept []Place) error {
+func (c *scrubbedCopy) read(ctx context.Context, stream jetstream.Stream, places []Place) error {
 	state := stream.CachedInfo().State
 	c.first = state.FirstSeq
 	if c.at = max(state.FirstSeq, 1) - 1; c.at == 0 {
@@ -127,7 +127,7 @@ func (c *scrubbedCopy) read(ctx context.Context, stream jetstream.Stream, kept [
 	}
 	feed := request.Feed{JS: c.js, Stream: c.stream, Server: c.server}
 	visit := func(m request.Message) (bool, error) {
-		kept = c.visit(m, kept)
+		places = c.visit(m, places)
 		return c.at < state.LastSeq, nil
 	}
 	err := feed.Each(ctx, c.at, visit)
@@ -145,7 +145,7 @@ func (c *scrubbedCopy) read(ctx context.Context, stream jetstream.Stream, kept [
 }
 
 // visit takes the next message, and returns the places that lie behind it.
-func (c *scrubbedCopy) visit(m request.Message, kept []Place) []Place {
+func (c *scrubbedCopy) visit(m request.Message, places []Place) []Place {
 	if m.Sequence != c.at+1 {
 		c.holes = append(c.holes,
 			Range{event.Position(c.at + 1), event.Position(m.Sequence - 1)})
@@ -161,25 +161,25 @@ func (c *scrubbedCopy) visit(m request.Message, kept []Place) []Place {
 	}
 	c.digest = digestAfter(c.digest.Prefix, m.Subject(), time.Unix(0, m.Stamp), m.Headers(),
 		m.Data())
-	return c.compare(kept, event.Position(c.at), c.digest)
+	return c.compare(places, event.Position(c.at), c.digest)
 }
 
 // compare holds the places up to a position against the digest there, and returns the others.
-func (c *scrubbedCopy) compare(kept []Place, at event.Position, digest Digest) []Place {
-	for len(kept) > 0 && kept[0].Position <= at {
-		p := kept[0]
-		kept = kept[1:]
+func (c *scrubbedCopy) compare(places []Place, at event.Position, digest Digest) []Place {
+	for len(places) > 0 && places[0].Position <= at {
+		p := places[0]
+		places = places[1:]
 		switch {
 		case p.Position < at || p.Digest == Digest{}:
 			// the message is gone, or only its position is known
 		case p.Digest.Agrees(digest):
-			c.kept++
+			c.agreeing++
 		default:
 			c.bad = append(c.bad, fmt.Errorf(
-				"%s: message %d, or one before it, is another one now", p.KeptBy, p.Position))
+				"%s: message %d, or one before it, is another one now", p.RecordedBy, p.Position))
 		}
 	}
-	return kept
+	return places
 }
 
 // excuse removes the holes that are no damage: messages that are skipped, and those that were

@@ -53,7 +53,7 @@ func TestASkippedHoleIsReadOver(t *testing.T) {
 	b.edges(1, 9)
 	s := b.open(JetStreamConfig{Step: singles})
 	positions(t, s, 8)
-	kept := Place{Identity: s.Identity(), KeptBy: "a mark"}
+	kept := Place{Identity: s.Identity(), RecordedBy: "a mark"}
 	at5 := Identity{Stream: "GQL", Position: 5, Digest: Digest{Message: 1}}
 	for p := uint64(4); p <= 6; p++ {
 		if err := log.DeleteMsg(testContext(t), p); err != nil {
@@ -73,7 +73,7 @@ func TestASkippedHoleIsReadOver(t *testing.T) {
 	for from, id := range map[event.Position]*Identity{0: nil, 5: &at5} {
 		want := map[event.Position]int{0: 7, 5: 4}[from]
 		s := b.open(JetStreamConfig{
-			Step: singles, From: Resume{Position: from}, Identity: id, Kept: []Place{kept},
+			Step: singles, From: Resume{Position: from}, Identity: id, Recorded: []Place{kept},
 			UntilLast: true,
 		})
 		if steps := len(drain(t, s)); steps != want {
@@ -101,7 +101,7 @@ func TestKeptPlacesAreCompared(t *testing.T) {
 	open := func(id Identity) (*JetStreamSource, error) {
 		return OpenJetStream(testContext(t), b.js, testDecoder(t), JetStreamConfig{
 			Step: singles, From: Resume{Position: 4}, Identity: &at4,
-			Kept: []Place{{id, "the newest mark"}},
+			Recorded: []Place{{id, "the newest mark"}},
 		})
 	}
 	if s, err := open(at7); err != nil || positions(t, s, 5) != 9 {

@@ -106,7 +106,7 @@ func (p *opener) open(ctx context.Context, f *fold, o *Options) (err error) {
 		}
 	}
 	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Kept: p.recorded, UntilLast: o.Drain,
+		Step: f.steps, From: at, Identity: identity, Recorded: p.recorded, UntilLast: o.Drain,
 	}
 	if c.UntilLast {
 		if err := identity.Check(ctx, p.Broker.JS); err != nil {

@@ -63,7 +63,7 @@ func (r *reached) read() (at recordedPlace, ok bool) {
 	var digest string
 	_, err := fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
 	at.Digest = ingest.ParseDigest(digest)
-	at.KeptBy = "the file " + r.path
+	at.RecordedBy = "the file " + r.path
 	return at, err == nil && at.Position > 0
 }
 

@@ -65,7 +65,7 @@ func (in *input) checkLogIsThere(ctx context.Context, state string, accept bool)
 			" restore a backup of the log (gqlstream restore, or nats stream restore), or begin "+
 			"an empty"+
 			" one with run --accept-log",
-		in.names.In.Log, newest.KeptBy, state, newest.Position,
+		in.names.In.Log, newest.RecordedBy, state, newest.Position,
 	)
 }
 
@@ -80,7 +80,7 @@ func (in *input) statePlaces(state string) (places []recordedPlace) {
 		_, id := ResumeOf(m)
 		id.Stream = in.names.In.Log
 		places = append(places, recordedPlace{
-			ingest.Place{Identity: *id, KeptBy: fmt.Sprintf("checkpoint %d", m.Position)},
+			ingest.Place{Identity: *id, RecordedBy: fmt.Sprintf("checkpoint %d", m.Position)},
 			m.Stream.Log,
 		})
 	}
@@ -91,14 +91,14 @@ func (in *input) statePlaces(state string) (places []recordedPlace) {
 
 // outputPlaces returns the places that the output log and the followers have recorded of a log.
 func (r *records) outputPlaces(ctx context.Context, logID string) (places []recordedPlace) {
-	add := func(log string, position uint64, digest, keptBy string) {
+	add := func(log string, position uint64, digest, recordedBy string) {
 		if log == logID && position > 0 {
 			id := ingest.Identity{
 				Stream:   r.in.names.In.Log,
 				Position: event.Position(position),
 				Digest:   ingest.ParseDigest(digest),
 			}
-			places = append(places, recordedPlace{ingest.Place{Identity: id, KeptBy: keptBy}, log})
+			places = append(places, recordedPlace{ingest.Place{Identity: id, RecordedBy: recordedBy}, log})
 		}
 	}
 	// otherwise the writers report the error
@@ -120,9 +120,9 @@ func (r *records) places(ctx context.Context, logID string) []recordedPlace {
 	return append(r.in.statePlaces(r.state), r.outputPlaces(ctx, logID)...)
 }
 
-// Kept returns every place of the log recorded by a run with these settings, and the damaged or
+// RecordedPlaces returns every place of the log recorded by a run with these settings, and the damaged or
 // missing position files.
-func Kept(
+func RecordedPlaces(
 	ctx context.Context,
 	b *broker.Broker,
 	settings config.Settings,

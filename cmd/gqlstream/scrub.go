@@ -49,7 +49,7 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 		faults++
 		fmt.Fprintf(con.Out, format+"\n", args...)
 	}
-	kept, damaged, err := pipeline.Kept(ctx, b, c.settings)
+	places, damaged, err := pipeline.RecordedPlaces(ctx, b, c.settings)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 				"without them",
 			c.names.Log, hole, hole)
 	}
-	if err := c.scrubStreams(ctx, con, b, kept, fault); err != nil {
+	if err := c.scrubStreams(ctx, con, b, places, fault); err != nil {
 		return err
 	}
 	if faults > 0 {
@@ -84,11 +84,11 @@ func (c *scrubCmd) Run(ctx context.Context, con console) error {
 
 // scrubStreams reads the log and the estimates.
 func (c *scrubCmd) scrubStreams(
-	ctx context.Context, con console, b *broker.Broker, kept []ingest.Place,
+	ctx context.Context, con console, b *broker.Broker, recorded []ingest.Place,
 	fault func(format string, args ...any),
 ) error {
 	for _, name := range []string{c.names.Log, c.out.Estimates} {
-		places, check := kept, (func([]byte) error)(nil)
+		places, check := recorded, (func([]byte) error)(nil)
 		if name != c.names.Log {
 			places, check = nil, pipeline.CheckRecord
 		}
@@ -97,7 +97,7 @@ func (c *scrubCmd) scrubStreams(
 			return err
 		}
 		fmt.Fprintf(con.Out, "%s: %d messages from %d on, %d places agree\n",
-			name, found.Messages, found.First, found.Kept)
+			name, found.Messages, found.First, found.Agreeing)
 		if len(found.Unread) > 0 {
 			fmt.Fprintf(con.Out, "%s: the copies of %s were not read: they do not answer\n",
 				name, strings.Join(found.Unread, ", "))
