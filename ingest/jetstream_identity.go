@@ -178,8 +178,8 @@ func CheckPlaces(ctx context.Context, js jetstream.JetStream, places []Place) er
 	})
 }
 
-// checkRecorded checks that the log still agrees with every place that it has not purged. The error is
-// a missingEnd if only the answering server may lack the end.
+// checkRecorded checks that the log still agrees with every place that it has not purged. The error
+// is a missingEnd if only the answering server may lack the end.
 func checkRecorded(ctx context.Context, s jetstream.Stream, places []Place) error {
 	first := event.Position(request.Leader(s).State.FirstSeq)
 	for _, p := range places {
@@ -215,8 +215,8 @@ func (id Identity) missing(hole Range, copies int) error {
 
 func (p Place) pastEnd(s jetstream.Stream) (err error) {
 	info := s.CachedInfo()
-	err = fmt.Errorf("%s: %w", p.RecordedBy, p.wrong("it ends at %d, but was read to %d: the broker"+
-		" lost messages, or an older copy of its store was restored", info.State.LastSeq,
+	err = fmt.Errorf("%s: %w", p.RecordedBy, p.wrong("it ends at %d, but was read to %d: the "+
+		"broker lost messages, or an older copy of its store was restored", info.State.LastSeq,
 		p.Position))
 	if info.Config.Replicas > 1 {
 		err = missingEnd{err}

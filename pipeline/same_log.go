@@ -98,7 +98,8 @@ func (r *records) outputPlaces(ctx context.Context, logID string) (places []reco
 				Position: event.Position(position),
 				Digest:   ingest.ParseDigest(digest),
 			}
-			places = append(places, recordedPlace{ingest.Place{Identity: id, RecordedBy: recordedBy}, log})
+			place := ingest.Place{Identity: id, RecordedBy: recordedBy}
+			places = append(places, recordedPlace{place, log})
 		}
 	}
 	// otherwise the writers report the error
@@ -120,8 +121,8 @@ func (r *records) places(ctx context.Context, logID string) []recordedPlace {
 	return append(r.in.statePlaces(r.state), r.outputPlaces(ctx, logID)...)
 }
 
-// RecordedPlaces returns every place of the log recorded by a run with these settings, and the damaged or
-// missing position files.
+// RecordedPlaces returns every place of the log recorded by a run with these settings, and the
+// damaged or missing position files.
 func RecordedPlaces(
 	ctx context.Context,
 	b *broker.Broker,
