@@ -1,10 +1,11 @@
 // Package pipeline is the command gqlstream run: it follows the input log, keeps the core current,
 // publishes estimates, and saves the state.
 //
-// Run opens a Pipeline. Its fold processes the log in a loop: next, step, refuse, publish,
-// checkpoint. The fold's goroutine owns the core and the checkpoints. If the shards of a group's
-// worker change, a second fold catches up and replaces the first. A Pipeline closes everything that
-// it opened, in reverse order, after any failure.
+// Open opens the parts of a Pipeline in order: plan, input log, group, output log, fold, page,
+// followers. Each function gets finished parts and returns one. A stack of closers closes them, the
+// last first, also after a failure. Run then lets the fold process the log in a loop: next, step,
+// refuse, publish, checkpoint. The fold's goroutine owns the core and the checkpoints. If the
+// shards of a group's worker change, a second fold catches up and replaces the first.
 //
 // The loop knows no files, alerts or pages. They follow the output log, each in a goroutine of its
 // own and with a position that is as durable as its output; a slow or failing follower lags and
