@@ -276,7 +276,7 @@ func later(from, t event.Time, every time.Duration) bool {
 
 // UnitSince sums up the events added to b since the mark. Its Time is the largest event time; with
 // ReceivedTime the caller replaces it by the message's time.
-func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
+func UnitSince(m event.Counts, b *event.Batch, mode TimeMode) Unit {
 	u := Unit{Events: event.CountRefused(b.Refused[m.Refused:])}
 	for k, from := range m.Count {
 		to := b.Count(event.Kind(k))
@@ -301,14 +301,14 @@ func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 }
 
 // holdsMoreThanTicks reports whether b got anything since the mark that can change an estimate.
-func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
+func holdsMoreThanTicks(m event.Counts, b *event.Batch) bool {
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
 		if c.Op != event.Tick {
 			return true
 		}
 	}
 	m.Count[event.KindControl] = len(b.Controls)
-	return b.Mark().Count != m.Count
+	return b.Counts().Count != m.Count
 }
 
 // Source delivers a log as steps.

@@ -264,7 +264,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 		_, complete = s.cutter.Offer(Unit{Time: received, Received: by})
 		return complete, nil
 	}
-	at := b.Mark()
+	at := b.Counts()
 	if err := s.decode(m, received, b); err != nil {
 		return false, err
 	}

@@ -105,8 +105,8 @@ func (b *Batch) Extend(k Kind) { b.of(k).extend() }
 // Copy appends event i of a kind in other; both then share the event's memory.
 func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k), i) }
 
-// Cut removes the events of a kind from the nth on.
-func (b *Batch) Cut(k Kind, n int) { b.of(k).cut(n) }
+// Truncate removes the events of a kind from the nth on.
+func (b *Batch) Truncate(k Kind, n int) { b.of(k).cut(n) }
 
 // At returns the fields for the position, the index and the time of event i of a kind.
 func (b *Batch) At(k Kind, i int) (*Position, *uint32, *Time) {
@@ -135,17 +135,17 @@ func (b *Batch) Stamp(k Kind, i int) (Position, Time) {
 	return *position, *at
 }
 
-// Mark counts the contents of a batch: the events of each kind, the refusals, and the late events
+// Counts counts the contents of a batch: the events of each kind, the refusals, and the late events
 // of each kind.
-type Mark struct {
+type Counts struct {
 	Count   [Kinds]int
 	Refused int
 	Late    [Kinds]int
 }
 
-// Mark returns the present counts of the batch.
-func (b *Batch) Mark() Mark {
-	m := Mark{Refused: len(b.Refused), Late: b.Late}
+// Counts returns the present counts of the batch.
+func (b *Batch) Counts() Counts {
+	m := Counts{Refused: len(b.Refused), Late: b.Late}
 	for k := range m.Count {
 		m.Count[k] = b.Count(Kind(k))
 	}
@@ -154,9 +154,9 @@ func (b *Batch) Mark() Mark {
 
 // Rollback removes everything appended since m. The backing memory of the removed events stays with
 // the batch until the next Reset.
-func (b *Batch) Rollback(m Mark) {
+func (b *Batch) Rollback(m Counts) {
 	for k, n := range m.Count {
-		b.Cut(Kind(k), n)
+		b.Truncate(Kind(k), n)
 	}
 	(*list[Refusal])(&b.Refused).cut(m.Refused)
 	b.Late = m.Late

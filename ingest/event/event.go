@@ -320,7 +320,7 @@ type Batch struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	b.Rollback(Mark{})
+	b.Rollback(Counts{})
 	clear(b.attributes)
 	*b = Batch{
 		Edges: b.Edges, Labels: b.Labels, Predictions: b.Predictions, Posts: b.Posts,

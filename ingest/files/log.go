@@ -25,7 +25,7 @@ func (s *fileStream) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event
 	if problem != nil {
 		return kind, 0, problem
 	}
-	before := b.Mark()
+	before := b.Counts()
 	kept := bytes.Clone(t.raw) // its events alias it
 	err := s.decoder.Decode(
 		wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)

@@ -215,7 +215,7 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		if err != nil {
 			return err
 		}
-		before := b.Mark()
+		before := b.Counts()
 		in.copyHead(b, s.position+1)
 		s.refuseLate(in.head(), b)
 		u := ingest.UnitSince(before, b, ingest.EventTime)
@@ -240,7 +240,7 @@ type rowPlace struct {
 }
 
 // taken updates the counts after the head of in was appended to b.
-func (s *Source) taken(in *fileStream, b *event.Batch, before event.Mark) {
+func (s *Source) taken(in *fileStream, b *event.Batch, before event.Counts) {
 	e := in.head()
 	s.places = append(s.places, rowPlace{in, e.place})
 	if b.Count(e.kind) > before.Count[e.kind] {
@@ -314,7 +314,7 @@ func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
 	}
 	if p := late.Problem(b, e.kind, t, now); p != nil {
 		original := wire.AppendJSON(nil, b, e.kind, last)
-		b.Cut(e.kind, last)
+		b.Truncate(e.kind, last)
 		b.Refused = append(b.Refused, event.Refusal{
 			Position: at, Kind: e.kind, Reason: p.Reason, Detail: p.Detail(), Original: original,
 		})

@@ -89,7 +89,7 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 		if p == nil {
 			continue
 		}
-		b.Cut(m.Kind, r.at)
+		b.Truncate(m.Kind, r.at)
 		m.refuse(b, index, p, func() []byte {
 			original := t.appendRow(nil, row)
 			t.originals += len(original)

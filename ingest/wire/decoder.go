@@ -64,7 +64,7 @@ type Decoder struct {
 	guessed Guesses
 
 	batch         *event.Batch // receives the events
-	before        event.Mark   // its content before the message
+	before        event.Counts // its content before the message
 	json          jsonReader   // reads the current JSON message
 	inner         jsonReader   // reads an object inside an event
 	cell, value   Cell         // value of an event, and of an object inside it
@@ -121,7 +121,7 @@ func (d *Decoder) Guesses() Guesses { return d.guessed }
 // Decode does not set First, Last, Time, Emit and Checkpoint of b; the source does. The batch
 // aliases m.Payload until it is reset.
 func (d *Decoder) Decode(m Message, b *event.Batch) error {
-	d.batch, d.before = b, b.Mark()
+	d.batch, d.before = b, b.Counts()
 	p := d.decode(&m, b)
 	if p == nil {
 		return nil

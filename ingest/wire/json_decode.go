@@ -68,7 +68,7 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Proble
 		return d.badEvent(index)
 	}
 	if p := d.finish(m, r, index); p != nil {
-		b.Cut(m.Kind, r.at)
+		b.Truncate(m.Kind, r.at)
 		m.refuse(b, index, p, func() []byte { return reader.since(start) })
 	}
 	return nil

@@ -69,7 +69,7 @@ func (d *Decoder) DecodeRow(
 		p = d.finish(&m, r, 0)
 	}
 	if p != nil {
-		b.Cut(row.Kind, r.at)
+		b.Truncate(row.Kind, r.at)
 		return 0, column, p
 	}
 	copyLists(b, row.Kind, r.at)
