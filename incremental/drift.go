@@ -62,16 +62,17 @@ func (d drift) moved(by, counted, composition []float64) drift {
 	return d
 }
 
-// lag returns the standard errors of how far shares may be behind, K; nil if they did not move.
+// lag returns the standard errors of how far shares may be behind, K, with the sign of their
+// movement; nil if they did not move.
 func (d drift) lag(evidence time.Duration) []float64 {
 	if !slices.ContainsFunc(d.Drift, func(x float64) bool { return x != 0 }) {
 		return nil
 	}
 	lag := make([]float64, len(d.Drift))
 	for i, x := range d.Drift {
-		lag[i] = math.Abs(x) * lagMost
+		lag[i] = x * lagMost
 		if age := d.Moment[i] / x; age > 0 {
-			lag[i] = math.Abs(x) * max(lagLeast, min(lagMost, evidence.Seconds()/age))
+			lag[i] = x * max(lagLeast, min(lagMost, evidence.Seconds()/age))
 		}
 		lag[i] *= d.byChange(i)
 	}

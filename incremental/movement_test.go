@@ -207,9 +207,11 @@ func TestLabelOfAHubMovesNobody(t *testing.T) {
 }
 
 // Members who join with predictions of one class move a community at once, and nobody has yet to
-// say the same: the estimate is not behind. Members who change to it are followed by others.
+// say the same: the estimate is not behind. Members who change to it are followed by others, so the
+// interval reaches further in that direction.
 func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
-	lag := func(b func(view graphstore.View, c event.Batch) event.Batch) (moved, behind float64) {
+	type change func(view graphstore.View, b event.Batch) event.Batch
+	lag := func(b change) (moved, behind float64, e quant.Estimate) {
 		emit := Emit{Threshold: 0.01, AtLeastEvery: time.Second}
 		core := newCore(t, Config{Classes: 2, Emit: emit})
 		defer core.Close()
@@ -218,17 +220,17 @@ func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
 			First: log.next, Last: log.next, Time: core.time + 2e9, Emit: true, EmitAll: true,
 		}
 		next := b(core.View(), at)
-		for _, e := range core.Step(&next).Estimates {
+		for _, e = range core.Step(&next).Estimates {
 			for i := range e.Moved {
 				if moved = max(moved, math.Abs(e.Moved[i])); len(e.SELag) > 0 {
 					behind = max(behind, e.SELag[i])
 				}
 			}
 		}
-		return moved, behind
+		return moved, behind, e
 	}
 	units := []uint32{event.One / 20, event.One - event.One/20}
-	joined, behind := lag(func(view graphstore.View, b event.Batch) event.Batch {
+	joined, behind, _ := lag(func(view graphstore.View, b event.Batch) event.Batch {
 		name := view.CommunityName(0)
 		for i := range 400 {
 			id := event.ID{Name: fmt.Sprintf("bot-%d", i)}
@@ -243,18 +245,28 @@ func TestMembersWhoJoinLeaveNothingBehind(t *testing.T) {
 	if joined < 0.05 || behind > joined {
 		t.Errorf("bots moved a share by %v, and it is behind by %v", joined, behind)
 	}
-	changed, behindOthers := lag(func(view graphstore.View, b event.Batch) event.Batch {
-		for v := range graphstore.Vertex(300) {
-			if view.Label(v).Class == event.NoClass {
-				b.Predictions = append(b.Predictions, event.Prediction{
-					Vertex: view.ID(v), Version: view.Versions()[view.Version(v)], Units: units,
-				})
+	people := func(n graphstore.Vertex) change {
+		return func(view graphstore.View, b event.Batch) event.Batch {
+			for v := range n {
+				if view.Label(v).Class == event.NoClass {
+					b.Predictions = append(b.Predictions, event.Prediction{
+						Vertex: view.ID(v), Version: view.Versions()[view.Version(v)], Units: units,
+					})
+				}
 			}
+			return b
 		}
-		return b
-	})
+	}
+	changed, behindOthers, _ := lag(people(300))
 	if changed < 0.05 || behindOthers < changed {
 		t.Errorf("people moved a share by %v, and it is behind by %v", changed, behindOthers)
+	}
+	_, _, e := lag(people(20))
+	for i, moved := range e.Moved {
+		up, down := e.High[i]-e.Prevalence[i], e.Prevalence[i]-e.Low[i]
+		if (moved > 0) != (up > down) {
+			t.Errorf("class %d moved by %v and is between -%v and +%v", i, moved, down, up)
+		}
 	}
 	t.Logf("bots move by %.3f and leave %.3f behind, people %.3f and %.3f",
 		joined, behind, changed, behindOthers)

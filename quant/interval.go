@@ -45,29 +45,37 @@ func (w *Solver) fill(e *Estimate, s *stats.Statistics, o Options, solved bool) 
 		e.Variance = VarianceDiagonal
 	}
 	e.Influence = shortened(w.ans.Influence, s.Open())
-	w.intervals(e, s, o, solved)
+	w.intervals(e, s, o, solved, nil)
 	w.last = w.snapshot(e, s, solved)
 }
 
+// lagAgainst is the part of the lag that an interval has on the side that its share comes from. A
+// share that has moved up is behind upwards; it is behind downwards only if it has turned since.
+const lagAgainst = 0.5
+
 // Widen widens the intervals of the estimate that was made just before by how far its shares may be
-// behind: lag has a standard error for each class, K, or is nil for none. It counts as far as the
-// estimate rests on predictions: audit labels are not behind.
+// behind: lag has a standard error for each class, K, with the sign of the direction, or is nil for
+// none. It counts as far as the estimate rests on predictions: audit labels are not behind.
 func (w *Solver) Widen(e *Estimate, s *stats.Statistics, o Options, lag []float64) {
 	if w.ans.Memory == nil || !w.last.Solved || len(lag) == 0 || s.Open() == 0 {
 		return
 	}
-	lag = slices.Clone(lag)
-	for i := range lag {
-		lag[i] *= 1 - w.ans.AuditWeight
-		w.ans.V[i] += solve.Square(lag[i] / s.Open())
+	behind := make([]float64, len(lag)) // of the members without a label
+	e.SELag = make([]float64, len(lag))
+	for i, x := range lag {
+		x *= 1 - w.ans.AuditWeight
+		e.SELag[i], behind[i] = math.Abs(x), x/s.Open()
+		w.ans.V[i] += solve.Square(behind[i])
 	}
-	w.intervals(e, s, o.withDefaults(), true)
-	w.last.SE = slices.Clone(e.SE)
-	e.SELag, w.last.Lag = lag, slices.Clone(lag)
+	w.intervals(e, s, o.withDefaults(), true, behind)
+	w.last.SE, w.last.Lag = slices.Clone(e.SE), slices.Clone(e.SELag)
 }
 
-// intervals fills the shares of all members with their standard errors and intervals.
-func (w *Solver) intervals(e *Estimate, s *stats.Statistics, o Options, solved bool) {
+// intervals fills the shares of all members with their standard errors and intervals. behind is how
+// far shares may be behind, K, or nil for not at all; see Widen.
+func (w *Solver) intervals(
+	e *Estimate, s *stats.Statistics, o Options, solved bool, behind []float64,
+) {
 	k, open := s.K, s.Open()
 	z := 0.0
 	if solved {
@@ -81,8 +89,9 @@ func (w *Solver) intervals(e *Estimate, s *stats.Statistics, o Options, solved b
 			se = math.Sqrt(max(w.ans.V[i], 0))
 			outside := max(z-1, 0) * se
 			centre := min(max(w.ans.Free[i], -outside), 1+outside)
-			low = min(clamp(centre-z*se), q)
-			high = max(clamp(centre+z*se), q)
+			down, up := w.sides(i, behind)
+			low = min(clamp(centre-z*down), q)
+			high = max(clamp(centre+z*up), q)
 			if w.ans.Holds != nil {
 				low, high = min(low, w.ans.Holds[i]), max(high, w.ans.Holds[i])
 			}
@@ -93,6 +102,20 @@ func (w *Solver) intervals(e *Estimate, s *stats.Statistics, o Options, solved b
 		e.High[i] = clamp(max(prevalence(s, i, high), share))
 		e.SE[i] = open * min(se, stats.WorstDeviation)
 	}
+}
+
+// sides returns the standard errors of the share of class i downwards and upwards.
+func (w *Solver) sides(i int, behind []float64) (down, up float64) {
+	v := max(w.ans.V[i], 0)
+	down, up = math.Sqrt(v), math.Sqrt(v)
+	if behind == nil {
+		return down, up
+	}
+	against := math.Sqrt(max(0, v-(1-lagAgainst*lagAgainst)*solve.Square(behind[i])))
+	if behind[i] < 0 {
+		return down, against
+	}
+	return against, up
 }
 
 // prevalence returns the share of class i among all members if q is its share among the estimated
