@@ -32,7 +32,7 @@ func TestUploadsOfAStateDelayNothing(t *testing.T) {
 	k := openCheckpoints(t)
 	p := unopened(slog.DiscardHandler)
 	p.Checkpoints = k
-	main, next := newFold(p.Config, p.shards, nil), newFold(p.Config, p.shards, nil)
+	main, next := newFold(p.Config, nil), newFold(p.Config, nil)
 	main.stop = func() { close(main.done) }
 	p.folds.main.Store(main)
 	p.folds.next.Store(next)

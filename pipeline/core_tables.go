@@ -14,7 +14,7 @@ import (
 // coreOf returns the core of a state. If its derived tables are of another version or
 // configuration, the core begins with the core tables.
 func (p *opener) coreOf(
-	f *fold, c *checkpoint.Checkpoint, reconfigured bool,
+	conf incremental.Config, c *checkpoint.Checkpoint, reconfigured bool,
 ) (*incremental.Core, error) {
 	reason := fmt.Sprintf("its derived tables have version %d, and this release has %d",
 		c.Manifest.Derived, checkpoint.Derived)
@@ -24,7 +24,7 @@ func (p *opener) coreOf(
 			reason = "it is of another configuration, and the log lacks its beginning"
 			break
 		}
-		core, err := incremental.Restore(f.config, c.Sections)
+		core, err := incremental.Restore(conf, c.Sections)
 		if err == nil {
 			return core, nil
 		}
@@ -32,7 +32,7 @@ func (p *opener) coreOf(
 	case checkpoint.NoDerived:
 		reason = "it has no derived tables yet"
 	}
-	core, err := incremental.RestoreTables(f.config, c.Sections, reconfigured)
+	core, err := incremental.RestoreTables(conf, c.Sections, reconfigured)
 	if err == nil {
 		p.log.Warn("the graph, labels and predictions of a checkpoint are read, and everything "+
 			"else is computed again", "position", c.Manifest.Position, "because", reason)
@@ -64,8 +64,10 @@ func (p *opener) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint
 // askToRecompute publishes the recompute event that the core waits for, unless this process has
 // published one that lies ahead. The log has it, so that all workers, and every replay, compute
 // the same from there on.
-func (p *opener) askToRecompute(ctx context.Context, f *fold, from *ingest.Identity) error {
-	if p.recompute.Load() > uint64(f.core.Position()) {
+func (p *opener) askToRecompute(
+	ctx context.Context, core *incremental.Core, from *ingest.Identity,
+) error {
+	if p.recompute.Load() > uint64(core.Position()) {
 		return nil
 	}
 	if err := from.Check(ctx, p.Broker.JS); err != nil {

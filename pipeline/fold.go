@@ -7,6 +7,7 @@ import (
 
 	"gqlstream/incremental"
 	"gqlstream/ingest"
+	"gqlstream/ingest/event"
 	"gqlstream/sinks"
 )
 
@@ -19,47 +20,51 @@ import (
 // published again after .6 and 2.1 s in place of 2.2 and 3.3 s, and when it came back, with two
 // million edges, a record waited .1 to .6 s in place of 1.0 to 3.0 s (26 November 2026).
 type fold struct {
-	config  incremental.Config // with the shards to estimate
-	steps   ingest.StepConfig
-	core    *incremental.Core
-	source  *ingest.JetStreamSource
-	outlets outlets
+	config incremental.Config // with the shards to estimate
+	begun  time.Time
+	stop   context.CancelFunc // ends the loop
+	done   chan struct{}      // closed when the loop has ended
+	foldParts
+	opened  atomic.Bool   // the parts are there
 	applied atomic.Uint64 // last position of a completed step
 	// at a step that the main fold has not taken yet, waiting
 	waitsForMain atomic.Bool
 	behind       atomic.Bool                  // the next emission repeats records of the last one
 	idle         atomic.Bool                  // the loop waits for messages
 	step         atomic.Pointer[stepUnderWay] // the step in progress; nil: none
-	outputEnd    sinks.Cursor                 // of the output log when the fold was opened
-	begun        time.Time
-	opened       atomic.Bool
-	stop         context.CancelFunc // ends the loop
-	done         chan struct{}      // closed when the loop has ended
 }
 
-// newFold returns a fold that estimates the shards owned, nil for all of this number of shards.
-func newFold(c incremental.Config, shards int, owned []int) *fold {
-	f := &fold{config: c, begun: time.Now(), done: make(chan struct{})}
-	f.config.Owned, f.outlets.shards = owned, shards
-	return f
+// foldParts are the parts that a fold works with. They are opened together; see opener.open.
+type foldParts struct {
+	steps     ingest.StepConfig
+	outlets   *outlets
+	outputEnd sinks.Cursor   // of the output log when the fold was opened
+	position  event.Position // of the core when it was opened
+	core      *incremental.Core
+	source    *ingest.JetStreamSource
 }
 
-// owned lists the shards that the fold estimates.
-func (f *fold) owned() []int {
-	if f.config.Owned == nil {
-		return allShards(f.outlets.shards)
-	}
-	return f.config.Owned
+// newFold returns a fold that is to estimate the shards owned, nil for all.
+func newFold(c incremental.Config, owned []int) *fold {
+	c.Owned = owned
+	return &fold{config: c, begun: time.Now(), done: make(chan struct{})}
 }
 
-// close frees the fold's resources, once its loop has ended.
-func (f *fold) close() {
-	if f.core == nil {
+// begin gives a fold its parts.
+func (f *fold) begin(parts foldParts) {
+	f.foldParts = parts
+	f.applied.Store(uint64(parts.position))
+	f.opened.Store(true)
+}
+
+// close frees the parts, once the loop has ended.
+func (p *foldParts) close() {
+	if p.core == nil {
 		return
 	}
-	if f.source != nil {
-		_ = f.source.Close() // fails for files only
+	if p.source != nil {
+		_ = p.source.Close() // fails for files only
 	}
-	f.core.Close()
-	f.core = nil
+	p.core.Close()
+	p.core = nil
 }

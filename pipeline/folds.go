@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
@@ -24,9 +25,14 @@ func (f *folds) openMain(ctx context.Context, opener *opener, o *Options) error 
 	if g := opener.group; g != nil {
 		owned = shardsOf(g.member.Places(opener.shards, g.copies))
 	}
-	main := newFold(opener.Config, opener.shards, owned)
+	main := newFold(opener.Config, owned)
+	parts, err := opener.open(ctx, main.config, o)
+	if err != nil {
+		return err
+	}
+	main.begin(parts)
 	f.main.Store(main)
-	return opener.open(ctx, main, o)
+	return nil
 }
 
 // opened returns the main fold, and the next one if there is one that is open.
@@ -81,59 +87,78 @@ func newOpener(b *base, out *output, followers *followers) *opener {
 	}
 }
 
-// open restores the core of a fold, and starts reading the log after it.
-func (p *opener) open(ctx context.Context, f *fold, o *Options) (err error) {
-	if f.steps, err = p.settings.Steps(); err != nil {
-		return err
+// open opens the parts of a fold with a configuration: it restores the core, and starts reading the
+// log after it. After an error nothing stays open.
+func (p *opener) open(
+	ctx context.Context, c incremental.Config, o *Options,
+) (parts foldParts, err error) {
+	steps, err := p.settings.Steps()
+	if err != nil {
+		return parts, err
 	}
-	if err = f.outlets.open(ctx, p.Broker.JS, p.writers, f.owned()); err != nil {
-		return err
+	out, err := openOutlets(ctx, p.Broker.JS, p.writers, c.Owned)
+	if err != nil {
+		return parts, err
 	}
-	if f.outputEnd, err = sinks.Newest(ctx, p.Broker.JS, p.reader); err != nil {
-		return err
+	end, err := sinks.Newest(ctx, p.Broker.JS, p.reader)
+	if err != nil {
+		return parts, err
 	}
-	core, at, identity, err := p.restore(ctx, f, o.Same)
-	if f.core = core; err != nil {
-		return err
+	core, at, identity, err := p.restore(ctx, c, out, o.Same)
+	if err != nil {
+		return parts, err
 	}
-	f.applied.Store(uint64(at.Position))
-	if err = p.skipMessages(ctx, f, o.Skip); err != nil {
-		return err
+	source, err := p.openSource(ctx, core, at, identity, steps, o)
+	if err != nil {
+		core.Close()
+		return parts, err
+	}
+	core.Limit(source.Limits())
+	return foldParts{steps, out, end, at.Position, core, source}, nil
+}
+
+// openSource opens the log after the place of a core. It records skipped messages before.
+func (p *opener) openSource(
+	ctx context.Context, core *incremental.Core, at ingest.Resume, identity *ingest.Identity,
+	steps ingest.StepConfig, o *Options,
+) (*ingest.JetStreamSource, error) {
+	if err := p.skipMessages(ctx, core, o.Skip); err != nil {
+		return nil, err
 	}
 	if core.Waits() {
-		if err = p.askToRecompute(ctx, f, identity); err != nil {
-			return err
+		if err := p.askToRecompute(ctx, core, identity); err != nil {
+			return nil, err
 		}
 	}
 	c := ingest.JetStreamConfig{
-		Step: f.steps, From: at, Identity: identity, Recorded: p.recorded, UntilLast: o.Drain,
+		Step: steps, From: at, Identity: identity, Recorded: p.recorded, UntilLast: o.Drain,
 	}
 	if c.UntilLast {
 		if err := identity.Check(ctx, p.Broker.JS); err != nil {
-			return err // before anything is published for another log
+			return nil, err // before anything is published for another log
 		}
+		var err error
 		if c.Until, err = publishEnd(ctx, p.Broker.JS, p.names.In.Log); err != nil {
-			return err
+			return nil, err
 		}
 		if c.Until == 1 {
 			p.log.Warn("the log was empty: nothing to estimate", "stream", p.names.In.Log,
 				"at", p.Broker.Where)
 		}
 	}
-	if f.source, err = OpenLog(ctx, p.Broker.JS, &p.settings, c); err == nil {
-		f.core.Limit(f.source.Limits())
-	}
-	return err
+	return OpenLog(ctx, p.Broker.JS, &p.settings, c)
 }
 
 // skipMessages records that messages are skipped. Applied messages cannot be.
-func (p *opener) skipMessages(ctx context.Context, f *fold, r ingest.Range) error {
+func (p *opener) skipMessages(
+	ctx context.Context, core *incremental.Core, r ingest.Range,
+) error {
 	switch {
 	case r == ingest.Range{}:
 		return nil
-	case r.First <= f.core.Position():
+	case r.First <= core.Position():
 		return config.Usagef("run: --skip %s: the checkpoint at position %d has applied it",
-			r, f.core.Position())
+			r, core.Position())
 	}
 	p.log.Warn("the messages are skipped from now on; the log records it", "positions", r)
 	return ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, r)

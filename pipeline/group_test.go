@@ -183,7 +183,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	m := joinAlone(t)
 	p := foldOf(m, 0)
 	p.shards = 3
-	next := newFold(p.Config, p.shards, []int{0, 1})
+	next := newFold(p.Config, []int{0, 1})
 	next.stop = func() { t.Error("what is prepared is given up") }
 	p.folds.next.Store(next)
 	if p.prepare(nil, make([]group.Place, 3)); p.folds.next.Load() != next {
@@ -193,7 +193,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	if p.prepare(nil, make([]group.Place, 3)); p.folds.main.Load() != next {
 		t.Fatal("what brings one of two shards does not take the place of the main fold")
 	}
-	next.outlets.each = []*outlet{{shard: 0}, {shard: 1}}
+	next.outlets = &outlets{each: []*outlet{{shard: 0}, {shard: 1}}}
 	if p.prepare(func(*fold) {}, make([]group.Place, 3)); p.folds.next.Load() == nil ||
 		!slices.Equal(p.folds.next.Load().config.Owned, []int{0, 1, 2}) {
 		t.Fatalf("the rest is not prepared: %+v", p.folds.next.Load())
@@ -206,7 +206,7 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := foldOf(&membership{}, 0)
-		main, next := p.folds.main.Load(), newFold(p.Config, p.shards, []int{0, 1})
+		main, next := p.folds.main.Load(), newFold(p.Config, []int{0, 1})
 		main.applied.Store(10)
 		for _, step := range []struct {
 			batch event.Batch
@@ -260,7 +260,8 @@ func TestAWorkerWithoutMemoryReportsThatItEstimatesNothing(t *testing.T) {
 func foldOf(m *membership, shards ...int) *Pipeline {
 	p := unopened(slog.DiscardHandler)
 	p.group, p.shards, p.followers = m, 2, &followers{group: m}
-	main := newFold(p.Config, p.shards, shards)
+	main := newFold(p.Config, shards)
+	main.outlets = &outlets{shards: p.shards}
 	for _, shard := range shards {
 		main.outlets.each = append(main.outlets.each, &outlet{shard: shard})
 	}

@@ -19,12 +19,13 @@ import (
 func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
 	defer close(f.done)
 	if p.folds.main.Load() != f {
-		if err = p.opener.open(ctx, f, new(Options)); err == nil {
-			for _, one := range f.outlets.each {
+		var parts foldParts
+		if parts, err = p.opener.open(ctx, f.config, new(Options)); err == nil {
+			for _, one := range parts.outlets.each {
 				// other workers come first, until this fold replaces the main one
 				one.rank.Store(int32(p.group.copies))
 			}
-			f.opened.Store(true)
+			f.begin(parts)
 		}
 	}
 	if err == nil {

@@ -53,19 +53,32 @@ type outlets struct {
 	lastRecords atomic.Uint64 // newest position with records of any shard
 }
 
-func (o *outlets) open(
+// openOutlets opens an outlet for each of the shards owned, nil for all.
+func openOutlets(
 	ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int,
-) error {
+) (*outlets, error) {
+	if owned == nil {
+		owned = allShards(c.Shards)
+	}
+	o := &outlets{shards: c.Shards}
 	c.Awaited = o.lastRecords.Load
 	for _, shard := range owned {
 		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		o.each = append(o.each, &outlet{shard: shard, writer: writer})
 	}
-	return nil
+	return o, nil
+}
+
+// all lists the shards of the outlets.
+func (o *outlets) all() (shards []int) {
+	for _, one := range o.each {
+		shards = append(shards, one.shard)
+	}
+	return shards
 }
 
 func allShards(shards int) (all []int) {

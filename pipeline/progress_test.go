@@ -32,7 +32,7 @@ func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
 		p := unopened(slog.NewTextHandler(&said, nil))
-		main := newFold(p.Config, p.shards, nil)
+		main := newFold(p.Config, nil)
 		p.folds.main.Store(main)
 		var due time.Time
 		main.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})

@@ -115,7 +115,7 @@ func (p *Pipeline) prepare(begin func(*fold), places []group.Place) {
 		owned := slices.Concat(keeps, without(lacks, keeps))
 		slices.Sort(owned)
 		p.log.Info("preparing to estimate other shards", "shards", owned)
-		next = newFold(p.Config, p.shards, owned)
+		next = newFold(p.Config, owned)
 		p.folds.next.Store(next)
 		begin(next)
 	case next == nil:

@@ -19,19 +19,17 @@ var errBehind = errors.New("the output log is behind it")
 // restore returns the core of the newest usable state and its place, or a fresh core at the
 // beginning of the log if there is none: the log is then read again from its start.
 func (p *opener) restore(
-	ctx context.Context,
-	f *fold,
-	same bool,
+	ctx context.Context, conf incremental.Config, out *outlets, same bool,
 ) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
-	c, reconfigured, err := p.newestState(ctx, f, same)
+	c, reconfigured, err := p.newestState(ctx, conf, out, same)
 	if err != nil {
 		return nil, at, nil, err
 	}
 	if c == nil {
-		core, err = incremental.New(f.config)
+		core, err = incremental.New(conf)
 		return core, at, new(ingest.Start(p.names.In.Log)), err
 	}
-	if core, err = p.coreOf(f, c, reconfigured); err != nil {
+	if core, err = p.coreOf(conf, c, reconfigured); err != nil {
 		return nil, at, nil, fmt.Errorf(
 			"checkpoint %d is intact, but it cannot be continued: %w\n"+
 				"Move %s away to read the log again from its beginning; nothing was changed",
@@ -41,7 +39,7 @@ func (p *opener) restore(
 		)
 	}
 	p.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards",
-		f.owned())
+		out.all())
 	at, id = ResumeOf(c.Manifest)
 	return core, at, id, nil
 }
@@ -53,11 +51,9 @@ func (p *opener) restore(
 // beyond the output log, the newest is returned: somebody has removed the stream. Other workers
 // store and drop states meanwhile, so every call looks again.
 func (p *opener) newestState(
-	ctx context.Context,
-	f *fold,
-	same bool,
+	ctx context.Context, conf incremental.Config, out *outlets, same bool,
 ) (c *checkpoint.Checkpoint, reconfigured bool, err error) {
-	published, err := p.continues(f, same)
+	published, err := p.continues(conf, out, same)
 	if err != nil {
 		return nil, false, err
 	}
@@ -70,7 +66,7 @@ func (p *opener) newestState(
 		local, err := p.dir.List()
 		positions := local
 		if err == nil && p.group != nil {
-			positions, err = p.group.positions(ctx, f.config.Digest(), local, f.config.Owned)
+			positions, err = p.group.positions(ctx, conf.Digest(), local, conf.Owned)
 		}
 		i := slices.IndexFunc(positions,
 			func(position uint64) bool { return !slices.Contains(tried, position) })
@@ -87,12 +83,12 @@ func (p *opener) newestState(
 			return beyond, false, nil
 		case i < 0 && len(tried) > 0:
 			p.log.Warn("no usable checkpoint: the log is read from its beginning", "shards",
-				f.owned())
+				out.all())
 			return nil, false, nil // a fresh core
 		case i < 0:
 			return nil, false, nil // a fresh core
 		}
-		c, err := p.stateAt(ctx, f, positions[i], slices.Contains(local, positions[i]))
+		c, err := p.stateAt(ctx, conf, out, positions[i], slices.Contains(local, positions[i]))
 		if err == nil {
 			return c, false, nil
 		}
@@ -111,10 +107,10 @@ func (p *opener) newestState(
 // continues reports whether the output log was last published with this configuration and these
 // classes, or never. It refuses another configuration unless the log is to be published again. The
 // store of a group has states without class names.
-func (p *opener) continues(f *fold, same bool) (bool, error) {
-	for _, one := range f.outlets.each {
+func (p *opener) continues(conf incremental.Config, out *outlets, same bool) (bool, error) {
+	for _, one := range out.each {
 		was, classes := one.writer.Before()
-		switch digest := f.config.Digest(); {
+		switch digest := conf.Digest(); {
 		case was == "" ||
 			was == digest && (len(classes) == 0 || slices.Equal(classes, p.settings.Classes)):
 		case same || was == digest && p.group != nil:
@@ -139,10 +135,7 @@ func (p *opener) continues(f *fold, same bool) (bool, error) {
 // stateAt returns the state at a position: from this worker, or from the store. The error matches
 // errBehind if the output log is behind the state.
 func (p *opener) stateAt(
-	ctx context.Context,
-	f *fold,
-	position uint64,
-	local bool,
+	ctx context.Context, conf incremental.Config, out *outlets, position uint64, local bool,
 ) (c *checkpoint.Checkpoint, err error) {
 	if local {
 		c, err = p.dir.Read(position)
@@ -155,25 +148,25 @@ func (p *opener) stateAt(
 		}
 	}
 	if p.group != nil && c == nil {
-		if c, err = p.group.fetchGraph(ctx, f.config.Digest(), position); err == nil {
+		if c, err = p.group.fetchGraph(ctx, conf.Digest(), position); err == nil {
 			c.Manifest.Watermarks = nil // shards are separate parts
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if m := &c.Manifest; m.Config != f.config.Digest() ||
+	if m := &c.Manifest; m.Config != conf.Digest() ||
 		len(m.Classes) > 0 && !slices.Equal(m.Classes, p.settings.Classes) {
 		return nil, fmt.Errorf("it is of the configuration %s with classes %q", m.Config, m.Classes)
 	}
 	// without derived tables a shard needs nothing that other workers stored
 	if p.group != nil && c.Manifest.Derived == checkpoint.Derived {
-		if err := p.group.complete(ctx, c, f.config.Owned); err != nil {
+		if err := p.group.complete(ctx, c, conf.Owned); err != nil {
 			return nil, err
 		}
 	}
-	now := f.outlets.watermarks()
-	for _, shard := range f.owned() {
+	now := out.watermarks()
+	for _, shard := range out.all() {
 		if then := c.Manifest.Watermarks[shard]; now[shard] < then {
 			return c, fmt.Errorf("shard %d was published up to %d then, and is up to %d now: %w",
 				shard, then, now[shard], errBehind)
