@@ -49,10 +49,10 @@ func Sides(community string) (a, b string, ok bool) {
 }
 
 // Fold is the state of some differences.
-type Fold []*Pair
+type Fold []*Entry
 
-// Pair is one difference, and the newest records of its two communities, by method.
-type Pair struct {
+// Entry is one difference, and the newest records of its two communities, by method.
+type Entry struct {
 	Name   string              `json:"name"`
 	Newest [2][]quant.Estimate `json:"newest"`
 }
@@ -60,7 +60,7 @@ type Pair struct {
 // Want adds a difference, with the records that another fold has of it, unless it is wanted already
 // or no difference.
 func (f *Fold) Want(name string, known Fold) {
-	is := func(p *Pair) bool { return p.Name == name }
+	is := func(p *Entry) bool { return p.Name == name }
 	if !Is(name) || slices.ContainsFunc(*f, is) {
 		return
 	}
@@ -68,7 +68,7 @@ func (f *Fold) Want(name string, known Fold) {
 		*f = append(*f, known[at])
 		return
 	}
-	*f = append(*f, &Pair{Name: name})
+	*f = append(*f, &Entry{Name: name})
 }
 
 // Take returns the differences that the records of an emission change, as they were wanted.
@@ -92,7 +92,7 @@ func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 
 // setSide makes a record the newest of a side, unless its method is configured twice and the
 // first was taken. A suppressed record has no method and stands for all.
-func (p *Pair) setSide(side int, e *quant.Estimate) bool {
+func (p *Entry) setSide(side int, e *quant.Estimate) bool {
 	again := func(had quant.Estimate) bool {
 		return had.Position == e.Position && had.Method == e.Method
 	}
@@ -106,7 +106,7 @@ func (p *Pair) setSide(side int, e *quant.Estimate) bool {
 	return true
 }
 
-func (p *Pair) differences(fresh [2][]*quant.Estimate) (out []quant.Estimate) {
+func (p *Entry) differences(fresh [2][]*quant.Estimate) (out []quant.Estimate) {
 	for i := range p.Newest[0] {
 		for j := range p.Newest[1] {
 			a, b := &p.Newest[0][i], &p.Newest[1][j]
