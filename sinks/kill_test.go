@@ -75,7 +75,7 @@ func connect(t *testing.T, url string) *logOut {
 // when it is back, the bucket has the newest of every subject byte for byte, and
 // followers have missed nothing.
 func TestKilledBrokerLosesNothing(t *testing.T) {
-	const kills, perKill = 4, 20
+	const kills, perKill = 4, 10
 	k := &killable{t: t, dir: t.TempDir()}
 	l := connect(t, k.start())
 	var restarts sync.WaitGroup
