@@ -29,13 +29,7 @@ func (p *Pipeline) lookAtStreams(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deploymentLookEvery/2)
 	defer cancel()
 	now := web.Deployment{LastEvents: map[string]time.Time{}}
-	for _, one := range [][2]string{
-		{p.names.In.Log, "log"},
-		{p.names.In.Quarantine, "quarantine"},
-		{p.names.Out.Estimates, "estimates"},
-		{p.names.Out.Alerts, "alerts"},
-		{p.names.Out.History, "history"},
-	} {
+	for _, one := range p.ownStreams() {
 		stream, err := p.Broker.JS.Stream(ctx, one[0])
 		if err != nil {
 			continue // reported elsewhere; the stream may not exist yet
@@ -56,6 +50,26 @@ func (p *Pipeline) lookAtStreams(ctx context.Context) {
 	}
 }
 
+// ownStreams lists the streams that a run makes, and what each holds.
+func (b *base) ownStreams() [][2]string {
+	list := [][2]string{
+		{b.names.In.Log, "log"},
+		{b.names.In.Quarantine, "quarantine"},
+		{b.names.Out.Estimates, "estimates"},
+		{b.names.Out.Alerts, "alerts"},
+	}
+	for _, name := range b.names.Out.HistoryStreams() {
+		list = append(list, [2]string{name, "history"})
+	}
+	list = append(list, [2]string{b.names.Out.LatestStream(), "latest"})
+	if b.group != nil {
+		for _, name := range b.group.member.Streams() {
+			list = append(list, [2]string{name, "group"})
+		}
+	}
+	return list
+}
+
 // lastEvents stores the time of the newest event of each kind, except control events, which come
 // from the operator and the ticker.
 func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[string]time.Time) {
@@ -73,14 +87,15 @@ func (p *Pipeline) lastEvents(ctx context.Context, log jetstream.Stream, at map[
 // observed has the observations of a run about its streams, for the page and the metrics. Any
 // goroutine may use it.
 type observed struct {
-	digest   string // of the configuration
-	group    *membership
-	folds    *folds
-	reload   *reloader
-	audits   audits
-	scrubbed scrubbing
-	refused  atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until known
-	deployed deployment
+	digest     string // of the configuration
+	outputLost uint64 // messages that the output log had lost at its end at the start
+	group      *membership
+	folds      *folds
+	reload     *reloader
+	audits     audits
+	scrubbed   scrubbing
+	refused    atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until known
+	deployed   deployment
 }
 
 // deployment returns the run's deployment.
@@ -89,7 +104,7 @@ func (o *observed) deployment() web.Deployment {
 	now := o.deployed.now
 	o.deployed.mu.Unlock()
 	now.Config, now.Lacks = o.digest, o.audits.missing()
-	now.Scrub = o.scrubbed.result()
+	now.Scrub, now.OutputLost = o.scrubbed.result(), o.outputLost
 	if o.reload != nil {
 		now.ReloadOK, now.Reloaded = o.reload.outcome()
 	}

@@ -89,14 +89,26 @@ func LostEnds(ctx context.Context, b *broker.Broker, settings config.Settings) (
 	}
 	log := broker.LogName(stream)
 	marks, err := sinks.Marks(ctx, b.JS, out)
+	if err != nil {
+		return nil, err
+	}
 	var faults []error
+	estimates, err := b.JS.Stream(ctx, out.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	seen := &reached{path: reachedIn(settings.State)}
+	if lost := seen.lostOutput(estimates.CachedInfo()); lost > 0 {
+		faults = append(faults, fmt.Errorf("%s: the last %d messages are gone; the next start "+
+			"publishes their records again", out.Estimates, lost))
+	}
 	for _, m := range marks {
 		if to := publishedTo(settings.State, log, m.Shard); m.Log == log && m.Position < to {
 			faults = append(faults, fmt.Errorf("%s: shard %d ends at position %d, and was "+
 				"published to %d", out.Estimates, m.Shard, m.Position, to))
 		}
 	}
-	return faults, err
+	return faults, nil
 }
 
 // filling is a replay of the part of the input log that gives the missing records.

@@ -14,9 +14,10 @@ import (
 // folds are the folds of a run: the main one, which publishes, and the next one, which will replace
 // it. Any goroutine may read them.
 type folds struct {
-	log  *slog.Logger
-	main atomic.Pointer[fold]
-	next atomic.Pointer[fold] // nil: none
+	log     *slog.Logger
+	reached *reached
+	main    atomic.Pointer[fold]
+	next    atomic.Pointer[fold] // nil: none
 }
 
 // openMain opens the fold that publishes, from the newest usable checkpoint or the log's start.
@@ -51,15 +52,16 @@ func (f *folds) processMark(m sinks.Mark) {
 	}
 }
 
-func (f *folds) close() error {
+func (f *folds) close() (err error) {
 	if main := f.main.Load(); main != nil {
 		main.outlets.close(f.log)
+		err = f.reached.recordOutput(main.outlets.sequence())
 		main.close()
 	}
 	if next := f.next.Load(); next != nil {
 		next.close()
 	}
-	return nil
+	return err
 }
 
 // opener opens folds.

@@ -148,7 +148,7 @@ func (p *Pipeline) process(ctx context.Context, f *fold, batch *event.Batch) err
 		p.tracer.emitted(&result)
 	}
 	if main {
-		return p.reached.record(f.source.Identity(), p.logID)
+		return p.reached.record(f.source.Identity(), p.logID, f.outlets.sequence())
 	}
 	return nil
 }

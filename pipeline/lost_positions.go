@@ -122,3 +122,23 @@ func missingOutputPositions(out config.Output) (lost []error) {
 	}
 	return lost
 }
+
+// reportLostOutput warns if the output log has lost messages at its end since this state directory
+// was last used, and returns their number. The run publishes their records again, from the
+// checkpoint that it begins with.
+func (b *base) reportLostOutput(ctx context.Context) (uint64, error) {
+	stream, err := b.Broker.JS.Stream(ctx, b.names.Out.Estimates)
+	if err != nil {
+		return 0, err
+	}
+	now := stream.CachedInfo()
+	b.reached.made = now.Created.UnixNano()
+	lost := b.reached.lostOutput(now)
+	if lost > 0 {
+		b.log.Warn("the broker has lost messages at the end of the output log; the run publishes "+
+			"their records again. An outside broker keeps acknowledged messages with "+
+			"jetstream {sync_interval: always}",
+			"stream", b.names.Out.Estimates, "messages", lost, "ends", now.State.LastSeq)
+	}
+	return lost, nil
+}

@@ -127,7 +127,7 @@ func open(
 	if err != nil {
 		return nil, err // before waiting until workers of an older release have ended
 	}
-	folds := &folds{log: o.Log}
+	folds := &folds{log: o.Log, reached: in.reached}
 	opened.add(folds.close) // after this worker has left the group
 	group, err := joinGroup(ctx, plan, in, &o, opened)
 	if err != nil {
@@ -172,6 +172,10 @@ func openOn(
 	if err = folds.openMain(ctx, opener, o); err != nil {
 		return nil, err
 	}
+	lost, err := b.reportLostOutput(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ticker, err := startTicker(ctx, b, folds, o.Drain, opened)
 	if err != nil {
 		return nil, err
@@ -186,7 +190,7 @@ func openOn(
 	}
 	observed := &observed{
 		digest: b.Config.Digest(), group: b.group, folds: folds, reload: o.reload,
-		audits: audits{every: streamsAuditEvery},
+		outputLost: lost, audits: audits{every: streamsAuditEvery},
 	}
 	page, taken, err := openPage(b, out, conditions.list, observed.deployment, o.FreePort)
 	if err != nil {

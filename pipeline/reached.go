@@ -9,18 +9,28 @@ import (
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest"
 )
 
-// reached is a file with the newest place of the log that this state directory has seen,
-// overwritten after every step and not synced. It survives the death of the process. The
-// checkpoints and marks, which are synced, are older by up to a minute and a second: without this
-// file, nothing would notice if a killed broker lost the events after them.
+// reached is a file with the newest place of the log that this state directory has seen, and the
+// end of the output log at that time. It is overwritten after every step and not synced. It
+// survives the death of the process. The checkpoints and marks, which are synced, are older by up
+// to a minute and a second: without this file, nothing would notice if a killed broker lost the
+// events or the records after them.
 type reached struct {
 	path string
 	file *os.File
 	at   atomic.Pointer[ingest.Identity] // newest place of this run; nil: none
+	log  string                          // name of the log of that place
+	made int64                           // as in outputEnd
+}
+
+// outputEnd is the end of the output log. A stream that was made again has other sequences.
+type outputEnd struct {
+	sequence uint64 // of the last message
+	made     int64  // when the broker made the stream, nanoseconds since 1970
 }
 
 // reachedBytes is the length of the file, so that one write replaces it.
@@ -46,25 +56,48 @@ func (r *reached) write(text string) error {
 }
 
 // record writes a place, unless the file has a later one. The main fold's goroutine calls it.
-func (r *reached) record(id ingest.Identity, log string) error {
+func (r *reached) record(id ingest.Identity, log string, output uint64) error {
 	if now := r.at.Load(); now != nil && now.Position >= id.Position {
 		return nil
 	}
 	r.at.Store(&id)
-	return r.write(fmt.Sprintf("%d %s %s", id.Position, id.Digest, log))
+	r.log = log
+	return r.recordOutput(output)
 }
 
-// read returns the place in the file. A damaged file has none.
-func (r *reached) read() (at recordedPlace, ok bool) {
+// recordOutput writes the newest place of this run again, with another end of the output log.
+func (r *reached) recordOutput(sequence uint64) error {
+	at := r.at.Load()
+	if at == nil {
+		return nil
+	}
+	return r.write(fmt.Sprintf("%d %s %s %d %d", at.Position, at.Digest, r.log, sequence, r.made))
+}
+
+// read returns the place and the end of the output log in the file. A damaged file has none, and
+// one of an earlier release has no end.
+func (r *reached) read() (at recordedPlace, end outputEnd, ok bool) {
 	body, ok := r.verified()
 	if !ok {
-		return at, false
+		return at, end, false
 	}
 	var digest string
-	_, err := fmt.Sscanf(body, "%d %s %s", &at.Position, &digest, &at.log)
+	const fields = 3 // of the place
+	n, _ := fmt.Sscanf(body, "%d %s %s %d %d", &at.Position, &digest, &at.log, &end.sequence,
+		&end.made)
 	at.Digest = ingest.ParseDigest(digest)
 	at.RecordedBy = "the file " + r.path
-	return at, err == nil && at.Position > 0
+	return at, end, n >= fields && at.Position > 0
+}
+
+// lostOutput returns how many messages the output log has lost at its end: messages that this
+// state directory has seen, after the last one that the stream has now.
+func (r *reached) lostOutput(now *jetstream.StreamInfo) uint64 {
+	_, end, ok := r.read()
+	if !ok || end.made != now.Created.UnixNano() || end.sequence <= now.State.LastSeq {
+		return 0
+	}
+	return end.sequence - now.State.LastSeq
 }
 
 // verified returns the content of a whole file with the right checksum.
@@ -75,7 +108,7 @@ func (r *reached) verified() (body string, ok bool) {
 	}
 	body = strings.TrimRight(string(text), " \n")
 	cut := strings.LastIndexByte(body, ' ') + 1
-	return body, fmt.Sprintf("%016x", xxhash.Sum64String(body[:cut])) == body[cut:]
+	return body[:cut], fmt.Sprintf("%016x", xxhash.Sum64String(body[:cut])) == body[cut:]
 }
 
 // empty reports whether the file is missing or empty.

@@ -71,7 +71,7 @@ func (in *input) checkLogIsThere(ctx context.Context, state string, accept bool)
 
 // statePlaces returns the places recorded in the state directory, newest first.
 func (in *input) statePlaces(state string) (places []recordedPlace) {
-	if at, ok := in.reached.read(); ok {
+	if at, _, ok := in.reached.read(); ok {
 		at.Stream = in.names.In.Log
 		places = append(places, at)
 	}

@@ -116,7 +116,7 @@ func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
 // On the embedded server it may lose its end when the process is killed: the broker then copies the
 // rest again.
 func (c *StreamsConfig) latest() jetstream.StreamConfig {
-	s := c.stream("KV_"+c.Names.Latest, "the latest estimates")
+	s := c.stream(c.Names.LatestStream(), "the latest estimates")
 	s.Sources = []*jetstream.StreamSource{{
 		Name: c.Names.Estimates,
 		SubjectTransforms: []jetstream.SubjectTransformConfig{{
@@ -259,6 +259,17 @@ func (n Names) historyStream(r Resolution) string {
 	}
 	return n.History + "_" + strings.ToUpper(string(r)) + "S"
 }
+
+// HistoryStreams lists the streams of the roll-ups, from the finest.
+func (n Names) HistoryStreams() (names []string) {
+	for _, row := range resolutions {
+		names = append(names, n.historyStream(row.name))
+	}
+	return names
+}
+
+// LatestStream returns the stream of the bucket of latest values.
+func (n Names) LatestStream() string { return "KV_" + n.Latest }
 
 // noteSubject returns the subject of the notes in the stream of history.
 func (n Names) noteSubject() string { return n.subjects + ".history.note" }

@@ -26,6 +26,11 @@ var skipNamed = regexp.MustCompile(`run --skip (\d+(?:-\d+)?)`)
 func (d *damaging) compareWithReplay(what, state string, code int, said string) {
 	d.t.Helper()
 	logIn := strings.Contains(what, damageTargets[0].part)
+	defer func() {
+		if d.t.Failed() {
+			d.t.Logf("%s\n%s", what, said)
+		}
+	}()
 	replay, ok := d.goOnAfter(what, state, code, said)
 	if !ok {
 		return

@@ -226,6 +226,11 @@ func TestCompositionRuns(t *testing.T) {
 		`gqlstream_estimate_low{`, `pipeline="compose"`,
 		`gqlstream_last_event_timestamp_seconds{kind="edge"}`,
 		`gqlstream_stream_bytes{holds="log",stream="GQL"}`,
+		`gqlstream_stream_bytes{holds="history",stream="GQL_HISTORY_MINUTES"}`,
+		`gqlstream_stream_bytes{holds="history",stream="GQL_HISTORY_HOURS"}`,
+		`gqlstream_stream_bytes{holds="history",stream="GQL_HISTORY"}`,
+		`gqlstream_stream_bytes{holds="latest",stream="KV_gql_estimates"}`,
+		"gqlstream_output_lost_messages 0",
 	}
 	missing := func(want string) bool { return !strings.Contains(text, want) }
 	for deadline := time.Now().Add(crashStartMax); slices.ContainsFunc(wanted, missing); {

@@ -54,7 +54,7 @@ type Store struct {
 // OpenStore opens the store of a group with that many shards. It refuses buckets with fewer
 // replicas than required.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
-	s = &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state", stray: strayAge}
+	s = &Store{member: m, shards: shards, bucket: m.stateBucket(), stray: strayAge}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js := m.config.JS
@@ -71,7 +71,7 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
 	}
-	for _, name := range []string{"KV_" + m.config.Bucket, "OBJ_" + s.bucket} {
+	for _, name := range m.Streams() {
 		var find error
 		s.stream, find = js.Stream(ctx, name)
 		if err = cmp.Or(err, find); err == nil {
@@ -79,6 +79,14 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 		}
 	}
 	return s, err
+}
+
+// stateBucket returns the name of the bucket of parts of states.
+func (m *Member) stateBucket() string { return m.config.Bucket + "_state" }
+
+// Streams lists the streams of the group's two buckets: live workers, and parts of states.
+func (m *Member) Streams() []string {
+	return []string{"KV_" + m.config.Bucket, "OBJ_" + m.stateBucket()}
 }
 
 // key of the newest disagreement: the workers that it names end

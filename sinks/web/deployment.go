@@ -14,6 +14,7 @@ type Deployment struct {
 	// log.
 	LastEvents map[string]time.Time
 	Streams    []Stream
+	OutputLost uint64 // messages that the output log had lost at its end when this run began
 	Lacks      []Lack
 	Scrub      Scrub
 	Group      *Group // nil: the run is alone
@@ -27,7 +28,8 @@ type Deployment struct {
 
 // Stream describes a stream of the broker.
 type Stream struct {
-	Name, Holds     string // Holds is "log", "quarantine", "estimates", "alerts" or "history"
+	// Holds is "log", "quarantine", "estimates", "alerts", "history", "latest" or "group"
+	Name, Holds     string
 	Messages, Bytes uint64
 	BytesMax        int64 // 0 or less: no limit
 	Oldest          time.Time
@@ -82,6 +84,8 @@ func (x *collection) collectDeployment(d *Deployment) {
 				"copy lacks.",
 			float64(l.Messages), "stream", l.Stream, "server", l.Server)
 	}
+	x.gauge("output_lost_messages", "Messages that the output log had lost at its end when this "+
+		"run began; the run publishes their records again.", float64(d.OutputLost))
 	if !d.Scrub.Ended.IsZero() {
 		x.gauge("scrub_faults", "Damaged or missing parts that the last daily scrub found.",
 			float64(d.Scrub.Faults))

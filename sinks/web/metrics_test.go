@@ -251,10 +251,11 @@ func sampleDeployment() Deployment {
 			Name: "GQL", Holds: "log", Messages: 5, Bytes: 500, BytesMax: 1000,
 			Oldest: time.Unix(900, 0),
 		}, {Name: "GQL_HISTORY", Holds: "history"}},
-		Lacks:    []Lack{{Stream: "GQL", Server: "n2", Messages: 7}},
-		Scrub:    Scrub{Ended: time.Unix(1_700_000_000, 0), Faults: 1},
-		Group:    &Group{Worker: "a", Workers: 2, Shards: 16, Here: 8, Unserved: 1},
-		Reloaded: time.Unix(800, 0), ReloadOK: true, Config: "1f",
+		OutputLost: 2,
+		Lacks:      []Lack{{Stream: "GQL", Server: "n2", Messages: 7}},
+		Scrub:      Scrub{Ended: time.Unix(1_700_000_000, 0), Faults: 1},
+		Group:      &Group{Worker: "a", Workers: 2, Shards: 16, Here: 8, Unserved: 1},
+		Reloaded:   time.Unix(800, 0), ReloadOK: true, Config: "1f",
 	}
 }
 
@@ -268,6 +269,7 @@ func TestMetricsShowTheDeployment(t *testing.T) {
 		`gqlstream_stream_bytes_max{holds="history",stream="GQL_HISTORY"}`:    "",
 		`gqlstream_stream_oldest_timestamp_seconds{holds="log",stream="GQL"}`: "900",
 		`gqlstream_stream_lacking_messages{server="n2",stream="GQL"}`:         "7",
+		`gqlstream_output_lost_messages`:                                      "2",
 		`gqlstream_group_info{worker="a"}`:                                    "1",
 		`gqlstream_group_workers`:                                             "2",
 		`gqlstream_group_shards_here`:                                         "8",
