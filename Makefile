@@ -22,8 +22,8 @@ PYTHONS   := $(shell $(PYTHON) -c 'import importlib.util as u; \
 	all(map(u.find_spec, "$(PACKAGES)".split())) and print("yes")' 2>/dev/null)
 TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser) $(if $(PYTHONS),python)
 
-.PHONY: build install dist image image-test units-test test race announce check tools demo bench
-.PHONY: fuzz faults load soak cases clean
+.PHONY: build install dist image image-test units-test kubernetes-test test race announce check
+.PHONY: tools demo bench fuzz faults load soak cases clean
 
 # The version is the tag of the checkout, or its commit.
 VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),devel)
@@ -58,6 +58,9 @@ image-test: build
 
 units-test: build
 	.ci/units-test
+
+kubernetes-test:
+	.ci/kubernetes-test
 
 # RERUN=1 runs up to three failed tests once more by themselves and says which: for
 # machines that stall. A data race fails at once.
