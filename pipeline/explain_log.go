@@ -77,6 +77,7 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 		Named:     e.Named,
 		SameFit: published[0] != nil && published[1] != nil &&
 			published[0].Posterior == published[1].Posterior,
+		Gamma:    gammas(published),
 		Progress: func(done, most int) { e.reportSeldom("estimate %d of %d", done, most) },
 	})
 	if err != nil {
@@ -102,6 +103,16 @@ func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Exp
 	}
 	e.hide(x)
 	return x, nil
+}
+
+// gammas returns those of two published estimates.
+func gammas(published [2]*quant.Estimate) (out [2]float64) {
+	for i, e := range published {
+		if e != nil {
+			out[i] = e.Gamma
+		}
+	}
+	return out
 }
 
 // openAt opens the log and reads it up to the first place. It returns an error unless the other

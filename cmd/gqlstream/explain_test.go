@@ -245,7 +245,7 @@ func TestExplainForPeople(t *testing.T) {
 		append(args, "--from", position(recordsOf(t, lines, "everyone", "auto")[0].Position))...)
 	for _, want := range []string{
 		"everyone by auto", "percentage points", "moved", "revised",
-		"our own error", "edges", "Largest single changes",
+		"numerical errors", "edges", "Largest single changes",
 	} {
 		if !strings.Contains(text+whole, want) {
 			t.Errorf("no %q in\n%s\n%s", want, text, whole)

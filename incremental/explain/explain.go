@@ -68,7 +68,7 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 		return nil, err
 	}
 	is := w.core.Coefficients()
-	gammas[after] = w.last.Gamma
+	gammas[after] = cmp.Or(w.options.Gamma[after], w.last.Gamma)
 	if was == nil || is == nil {
 		w.refit = true // a state without labels has nothing that another could be read with
 		return causes, nil
@@ -85,7 +85,8 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 		decided(quant.CauseCoefficients, "fitted on %d labels, before on %d", is.Count, was.Count)
 	}
 	if gammas[before] != gammas[after] {
-		decided(quant.CauseGamma, "%.2f, before %.2f", gammas[after], gammas[before])
+		decided(quant.CauseGamma, "members look chosen by opinion: %.0f %%, before %.0f %%",
+			100*gammas[after], 100*gammas[before])
 	}
 	w.ends = [2]incremental.Reading{
 		{Epoch: was, Gamma: &gammas[before]},

@@ -290,6 +290,28 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 	}
 }
 
+// With the published gammas both ends must be read through these; their difference is the cause.
+func TestThePublishedGammasAreHeld(t *testing.T) {
+	var b event.Batch
+	for v := range uint64(6) {
+		b.Predictions = append(b.Predictions, predicted(v, 0.9, "m1"))
+	}
+	published := [2]float64{0.15, 0.4}
+	x := tellWith(t, quant.Auto, b, func(o *Options) { o.SameFit, o.Gamma = true, published })
+	if x.From.Estimate.Gamma != published[0] || x.To.Estimate.Gamma != published[1] {
+		t.Errorf("gamma %v and %v", x.From.Estimate.Gamma, x.To.Estimate.Gamma)
+	}
+	at := slices.IndexFunc(x.Causes,
+		func(c quant.Cause) bool { return c.Kind == quant.CauseGamma })
+	if at < 0 || floats.Norm(x.Causes[at].Contribution, 1) < 1e-4 ||
+		x.Causes[at].Details[0].What != "members look chosen by opinion: 40 %, before 15 %" {
+		t.Errorf("causes %+v", x.Causes)
+	}
+	if floats.Norm(x.Numerical, 1) > 1e-9 {
+		t.Errorf("%v is left over", x.Numerical)
+	}
+}
+
 // A combination of causes must have the same value in whatever order its causes were
 // applied, although posteriors of a pipeline may lag behind small changes near them.
 func TestCombinationsOfCausesDoNotDependOnOrder(t *testing.T) {

@@ -35,6 +35,9 @@ type Options struct {
 
 	// SameFit: the pipeline did not fit the coefficients of auto again in between.
 	SameFit bool
+	// Gamma is that of the published estimates at both ends, which averages the evidence of many
+	// emissions; 0: not known, and the copy judges the state alone.
+	Gamma [2]float64
 
 	Named    int                  // largest changes named for each cause that has few; 0 names none
 	Progress func(done, most int) // called now and then; nil: nobody listens
@@ -98,9 +101,23 @@ func Begin(ctx context.Context, from *incremental.Core, p Place, o Options) (*Wa
 			return nil, err
 		}
 	}
+	if err := w.holdGamma(ctx); err != nil {
+		w.Close()
+		return nil, err
+	}
 	w.version = here.version
 	w.from = w.end(p, w.version)
 	return w, nil
+}
+
+// holdGamma estimates the first state again with the published gamma, if there is one.
+func (w *Walk) holdGamma(ctx context.Context) error {
+	gamma, fit := w.options.Gamma[before], w.core.Coefficients()
+	if gamma == 0 || fit == nil {
+		return nil
+	}
+	w.core.Hold(incremental.Reading{Epoch: fit, Gamma: &gamma})
+	return w.step(ctx, true)
 }
 
 // Close releases the copy's memory.

@@ -79,6 +79,7 @@ function explained({ version, floor }) {
 export function confusion(info) {
   const words = h("div"), whole = h("div", { class: "scroll confusion" });
   const communities = h("div", { class: "scroll" }), periods = h("div", { class: "scroll" });
+  const past = h("div", {}, h("h3", {}, "Over time"), periods);
   let chosen = "", last = null;
   const select = h("select", { "aria-label": "Labels of", onchange: () => {
     chosen = select.value;
@@ -106,11 +107,12 @@ export function confusion(info) {
     communities.replaceChildren(table(heads("Community"),
       found.communities.slice(0, communitiesShown).map((c) => summary(
         h("a", { href: community(c.community) }, named(c.community)), c.counts, info.labels))));
+    past.hidden = found.periods.length === 0; // labels may have no times
     periods.replaceChildren(table(heads("Labelled"), found.periods.map((p) => summary(
       p.from === p.to ? moment(p.from) : `${moment(p.from)} to ${moment(p.to)}`,
       p.counts, info.labels))));
   }
 
   return { draw, parts: [words, h("p", {}, select), whole, h("h3", {}, "By community"),
-    communities, h("h3", {}, "Over time"), periods] };
+    communities, past] };
 }

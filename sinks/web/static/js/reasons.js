@@ -15,8 +15,8 @@ export const reasons = {
     meaning: "what is known of people besides, such as their language" },
   coefficients: { title: "Correction learned again",
     meaning: "a new fit of the classifier's errors on the labels: no news" },
-  gamma: { title: "Kind of community",
-    meaning: "another judgement of the selection of members, by opinion or by place: no news" },
+  gamma: { title: "Who the members are",
+    meaning: "another judgement of how far people are members because of their opinion: no news" },
   few: { title: "A few changes",
     meaning: "changes of too few people to show separately" },
 };

@@ -230,8 +230,9 @@ export class Why {
         const { title, meaning } = reasons[c.kind] ?? { title: c.kind };
         return this.row(title, c.contribution[k], widest, details(c), meaning);
       }),
-      this.row("Rounding", x.numerical[k], widest, certificates,
-        "the numerical error of the two published estimates"));
+      this.row("Rest", x.numerical[k], widest, certificates,
+        "numerical errors, and corrections that the pipeline had learned earlier than this " +
+        "explanation does"));
     setAttr(this.body, "class", colour(distinct(this.info.slots, [k]).get(k)));
     this.largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) =>
       h("tr", {}, h("th", { scope: "row" }, i === 0 ? reasons[c.kind]?.title ?? c.kind : ""),
