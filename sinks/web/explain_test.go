@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -86,6 +87,42 @@ func knownCause(kind string) bool {
 		return true
 	}
 	return false
+}
+
+// The status must show how far an explanation has come, and nothing once it is made.
+func TestExplainShowsItsProgress(t *testing.T) {
+	reported, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(c *Config) {
+		c.Explain = func(
+			_ context.Context, q ExplainQuery, report func(string),
+		) (*quant.Explanation, error) {
+			report("reading the log, 40 %")
+			close(reported)
+			<-release
+			return explanation(q), nil
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	shown := func() string {
+		var status struct{ Explaining string }
+		if _, _, body := get(t, s, "/api/v1/status"); json.Unmarshal(body, &status) != nil {
+			t.Fatalf("%s", body)
+		}
+		return status.Explaining
+	}
+	done := make(chan int)
+	go func() {
+		code, _, _ := get(t, s, explainPath)
+		done <- code
+	}()
+	<-reported
+	if now := shown(); now != "reading the log, 40 %" {
+		t.Errorf("the status shows %q", now)
+	}
+	close(release)
+	if code := <-done; code != http.StatusOK || shown() != "" {
+		t.Errorf("code %d, and the status shows %q", code, shown())
+	}
 }
 
 // A question without an answer must be refused with the reason and the right code.
