@@ -12,7 +12,7 @@ import (
 const (
 	// gammaMax bounds gamma where edges decide: even members that look like a sample
 	// within their classes may have been selected in part by something else.
-	gammaMax = 0.9
+	gammaMax = 0.95
 	// byClassOdds is how much more likely a selection by class is than one by the
 	// prediction, before the members are looked at.
 	byClassOdds = 30
