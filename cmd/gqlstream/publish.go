@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/pipeline"
 	"gqlstream/pipeline/config"
 	"gqlstream/sinks"
 )
@@ -62,7 +64,12 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	if _, err := broker.EnsureLog(ctx, b.JS, c.names); err != nil {
+	// after the loss of a server a cluster elects leaders for seconds
+	log := slog.New(slog.NewTextHandler(con.Err, nil))
+	if err := pipeline.OnceElected(ctx, log, false, func() error {
+		_, err := broker.EnsureLog(ctx, b.JS, c.names)
+		return err
+	}); err != nil {
 		return err
 	}
 	var refused error
