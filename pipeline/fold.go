@@ -50,8 +50,8 @@ func newFold(c incremental.Config, owned []int) *fold {
 	return &fold{config: c, begun: time.Now(), done: make(chan struct{})}
 }
 
-// begin gives a fold its parts.
-func (f *fold) begin(parts foldParts) {
+// install gives a fold its parts.
+func (f *fold) install(parts foldParts) {
 	f.foldParts = parts
 	f.applied.Store(uint64(parts.position))
 	f.opened.Store(true)

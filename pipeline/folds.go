@@ -31,7 +31,7 @@ func (f *folds) openMain(ctx context.Context, opener *opener, o *Options) error 
 	if err != nil {
 		return err
 	}
-	main.begin(parts)
+	main.install(parts)
 	f.main.Store(main)
 	return nil
 }

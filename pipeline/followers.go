@@ -39,8 +39,8 @@ func newFollowers(b *base, reader sinks.ReaderConfig, folds *folds) *followers {
 	}
 }
 
-// begin starts those of the tasks that belong to this worker.
-func (f *followers) begin(ctx context.Context, tasks []*task) error {
+// assignTasks starts those of the tasks that belong to this worker.
+func (f *followers) assignTasks(ctx context.Context, tasks []*task) error {
 	f.mu.Lock()
 	f.tasks = tasks
 	f.mu.Unlock()

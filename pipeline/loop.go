@@ -25,7 +25,7 @@ func (p *Pipeline) runFold(ctx context.Context, f *fold) (err error) {
 				// other workers come first, until this fold replaces the main one
 				one.rank.Store(int32(p.group.copies))
 			}
-			f.begin(parts)
+			f.install(parts)
 		}
 	}
 	if err == nil {

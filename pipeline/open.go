@@ -215,5 +215,5 @@ func openOn(
 		true) // the log may be quiet for long
 	tasks := p.listTasks(o)
 	// they run until they are ended, in their order
-	return p, followers.begin(context.WithoutCancel(ctx), tasks)
+	return p, followers.assignTasks(context.WithoutCancel(ctx), tasks)
 }
