@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"cmp"
+	"strconv"
 
 	"gqlstream/quant/difference"
 )
@@ -21,5 +22,10 @@ func (d Display) Name(community string) string {
 	return cmp.Or(d.Communities[community], community)
 }
 
-// Class returns the name of a class for people.
-func (d Display) Class(name string) string { return cmp.Or(d.Classes[name], name) }
+// Class returns the name of a class for people. A bare number becomes "class 1", as on the page.
+func (d Display) Class(name string) string {
+	if _, err := strconv.Atoi(name); err == nil {
+		return cmp.Or(d.Classes[name], "class "+name)
+	}
+	return cmp.Or(d.Classes[name], name)
+}

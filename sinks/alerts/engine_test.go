@@ -70,6 +70,9 @@ func TestTextsHaveTheNamesForPeople(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
+	if got := (Display{}).Class("0"); got != "class 0" {
+		t.Errorf("class 0 is called %q", got)
+	}
 	saved := e.Save()
 	if e, err = Restore(c, saved); err != nil {
 		t.Fatal(err)

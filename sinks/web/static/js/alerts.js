@@ -141,7 +141,7 @@ function activeRow(info, quiet, x) {
     ...subject(info, x),
     x.since ? time(x.since) : "",
     x.state === "firing" ? x.text : "",
-    [x.now, silence],
+    [x.now, silence && " ", silence],
   ];
 }
 

@@ -3,7 +3,7 @@
 
 import { apiURL, get } from "./api.js";
 import { h, setText, download } from "./dom.js";
-import { count, one, percent } from "./format.js";
+import { classNamed, count, one, percent } from "./format.js";
 
 const shown = 10;
 const countMax = 100000;
@@ -39,7 +39,7 @@ function gains(list) {
     h("ul", { class: "offers" }, list.others.map((o) =>
       h("li", {}, `${count(o.labels)} labels: ${width(o)}`))),
     ...list.advice.map((a) => h("p", {}, `${percent(a.share)} of the uncertainty comes from the ` +
-      `labels of class ${a.name}, of which ${count(a.effective)} count here. With ` +
+      `labels of ${classNamed(a.name)}, of which ${count(a.effective)} count here. With ` +
       `${count(a.more)} more near this community that part is half as large.`)),
   ];
 }

@@ -5,7 +5,7 @@ import { h, setText, setAttr, css } from "./dom.js";
 import { colour, distinct } from "./palette.js";
 import { largestChange } from "./series.js";
 import { oddities, reasons } from "./reasons.js";
-import { percent, points, count, small, timeBeside } from "./format.js";
+import { classNamed, percent, points, count, small, timeBeside } from "./format.js";
 import { explained } from "./flags.js";
 
 const hint =
@@ -281,6 +281,8 @@ export class Why {
 function details(c) {
   if (!c.changes) return c.details.map((d) => d.what).join(", ");
   const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
-  const parts = list.map((d) => `${count(d.count)} ${d.what}`).join(", ");
+  const words = (what) => what.replace(/^(predicted|labelled) (?!vertices)(.+)$/,
+    (_, how, name) => `${how} ${classNamed(name)}`);
+  const parts = list.map((d) => `${count(d.count)} ${words(d.what)}`).join(", ");
   return parts ? `${count(c.changes)}: ${parts}` : count(c.changes);
 }
