@@ -73,7 +73,7 @@ func TestMembersToLabelAreShownAndSaved(t *testing.T) {
 	text := eval[string](p, `document.querySelector(".whom").innerText`)
 	for _, want := range []string{
 		"± 9.9 points", "with 25 labels", "200 labels: ± 4.9 points",
-		"class centre", "24 vertices to label", "and 15 more", "--count 25",
+		"labels of centre", "24 vertices to label", "and 15 more", "--count 25",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the card lacks %q: %s", want, text)

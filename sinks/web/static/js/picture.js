@@ -115,11 +115,14 @@ function marks(o, box, x, y) {
 // heading draws the title, a description, and a row for each line.
 function heading(o) {
   const out = [];
-  let y = 24;
-  out.push(text(12, y, o.title, { "font-size": 16, "font-weight": 600, fill: o.colours.text }));
-  if (o.subtitle) {
+  let y = 24 - 20;
+  for (const line of wrap(o.title, o.width, 8.8)) {
+    y += 20;
+    out.push(text(12, y, line, { "font-size": 16, "font-weight": 600, fill: o.colours.text }));
+  }
+  for (const line of wrap(o.subtitle ?? "", o.width, 6.2)) {
     y += lineHeight;
-    out.push(text(12, y, o.subtitle, { fill: o.colours.muted }));
+    out.push(text(12, y, line, { fill: o.colours.muted }));
   }
   for (const l of o.lines) {
     y += lineHeight;
@@ -161,9 +164,9 @@ export function picture(options) {
   axes(o, box, x, y), curves(o, box, x, y), marks(o, box, x, y), dots(o, box, x, y), words);
 }
 
-// wrap breaks words into lines that fit the width.
-function wrap(words, width) {
-  const most = Math.floor((width - 24) / 5.6), lines = [];
+// wrap breaks words into lines that fit the width, for letters of a mean width.
+function wrap(words, width, letter = 5.6) {
+  const most = Math.floor((width - 24) / letter), lines = [];
   for (const word of words.split(" ").filter(Boolean)) {
     const last = lines.length - 1;
     if (last >= 0 && lines[last].length + word.length < most) lines[last] += ` ${word}`;
