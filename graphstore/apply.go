@@ -8,8 +8,8 @@ import (
 )
 
 // Apply applies the events of a batch and returns the changes and the refusals. Order: vertices,
-// edges, labels, predictions, posts, members. Edges, labels and predictions that end by b.Time end
-// after the batch's own assertions of their kind. Of several assertions with one key the last one
+// edges, labels, predictions, posts, members. Labels and predictions that end by the batch's clock end
+// before the batch's own assertions of their kind, edges after them. Of several assertions with one key the last one
 // counts, whatever their times, so a batch costs what it changes; posts add up, in any order. Both
 // results are valid until the next Apply. The store copies the strings that it keeps.
 //

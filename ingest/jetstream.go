@@ -29,7 +29,7 @@ type JetStreamConfig struct {
 	// Identity, when not nil, must match the stream at From.Position.
 	Identity *Identity
 
-	// Kept are other recorded places of the log. OpenJetStream looks all of them up, and the source
+	// Recorded are other recorded places of the log. OpenJetStream looks all of them up, and the source
 	// compares those that it reaches with the prefix that it has read.
 	Recorded []Place
 

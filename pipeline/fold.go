@@ -29,7 +29,7 @@ type fold struct {
 	applied atomic.Uint64 // last position of a completed step
 	// at a step that the main fold has not taken yet, waiting
 	waitsForMain atomic.Bool
-	behind       atomic.Bool                  // the next emission repeats records of the last one
+	behind       atomic.Bool                  // records are left for the next emission
 	idle         atomic.Bool                  // the loop waits for messages
 	step         atomic.Pointer[stepUnderWay] // the step in progress; nil: none
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // folds are the folds of a run: the main one, which publishes, and the next one, which will replace
-// it. Any goroutine may read them.
+// it. Until then the next one publishes only what no other worker has published for a while. Any
+// goroutine may read them.
 type folds struct {
 	log     *slog.Logger
 	reached *reached

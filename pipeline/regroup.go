@@ -58,7 +58,7 @@ func (p *Pipeline) watchGroup(ctx context.Context, begin func(*fold)) error {
 	}
 }
 
-// regroup assigns shards and followers according to the order of the live workers, and reports
+// regroup assigns shards according to the order of the live workers, and reports
 // whether this worker has nothing more to do. It keeps a shard that now belongs to another worker
 // until that one reports it, so that there is no gap. The new worker may be slower: it publishes
 // the missing records.

@@ -312,6 +312,13 @@ func TestScalingLabelsAndMasses(t *testing.T) {
 	}
 }
 
+// A row without a quantifier is auto, so a new method without one would publish auto's estimates.
+func TestOnlyAutoHasNoQuantifier(t *testing.T) {
+	if got := quant.WithoutQuantifier(); !slices.Equal(got, []quant.Method{quant.Auto}) {
+		t.Errorf("rows without a quantifier: %v", got)
+	}
+}
+
 // With constant weights sis is pacc and sis-nacc is nacc; the paper's preset at
 // lambda one is the density's.
 func TestMethodsMeetWhereTheyShould(t *testing.T) {

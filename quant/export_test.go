@@ -134,3 +134,13 @@ func Quantify(s *stats.Statistics, o Options) (e Estimate, err error) {
 	err = new(Solver).Estimate(&e, s, o)
 	return e, err
 }
+
+// WithoutQuantifier lists the methods of which the row names no quantifier.
+func WithoutQuantifier() (list []Method) {
+	for i := range methods {
+		if methods[i].quantifier == nil {
+			list = append(list, methods[i].name)
+		}
+	}
+	return list
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // Late decides which events are late, and refuses late events of some kinds: edges, labels,
-// predictions, members. Late events of other kinds apply and are counted.
+// predictions, members, posts. Late events of other kinds apply and are counted.
 type Late struct {
 	After time.Duration `yaml:"after"` // 0: no event is late
 	// limit on an event's time after its message's; 0: an hour; < 0: none

@@ -15,8 +15,8 @@ type Answer struct {
 	Holds   []float64 // shares that intervals hold in addition to Share; nil: none
 	Lambda  float64
 	Exact   bool // variances from the profiles themselves, not from the stand-in
-	Nothing bool // of counts: the predictions tell nothing of the classes
-	Counts  bool // of counts: it needs no labels, so that every class is supported
+	Nothing bool // of cc and pcc: the predictions tell nothing of the classes
+	Counts  bool // of cc and pcc: they need no labels, so every class is supported
 
 	// of auto: (column, k), errors of the coefficients times their effect on share k
 	Influence []float64
