@@ -111,12 +111,25 @@ func (s *series) add(r *record, limit int) {
 			at:     r.at,
 			cell:   int64(e.Position) * 1e9,
 			shares: e.Prevalence,
-			se:     e.SE,
+			se:     withoutLag(e),
 			news:   addNews(s.lastNews(), e.Moved, e.SEChange),
 			rests:  !r.flagged(quant.FlagNoLabels),
 		},
 		limit,
 	)
+}
+
+// withoutLag returns the standard errors of an estimate without the part by which it may be behind.
+// That part is large while opinions move, and says nothing about how well the estimate is known.
+func withoutLag(e *quant.Estimate) []float64 {
+	if len(e.SELag) != len(e.SE) {
+		return e.SE
+	}
+	se := make([]float64, len(e.SE))
+	for k, x := range e.SE {
+		se[k] = math.Sqrt(max(0, x*x-e.SELag[k]*e.SELag[k]))
+	}
+	return se
 }
 
 // shareVisible is the least change of a share that a reader sees.

@@ -47,6 +47,27 @@ func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
 	}
 }
 
+// News of the day begin after the warm-up, also while the present interval is wide because opinions
+// move: a wide interval of now must not make the first estimates look settled.
+func TestNewsBeginAfterTheWarmUp(t *testing.T) {
+	s := &series{}
+	for i, p := range []struct{ share, se, lag float64 }{
+		{0.9, 0.3, 0}, {0.5, 0.05, 0}, {0.52, 0.2, 0.194},
+	} {
+		e := estimate("x", "auto", uint64(i+1), p.share)
+		e.Time = logStart.Add(time.Duration(i) * time.Hour).Format(time.RFC3339Nano)
+		e.SE = []float64{p.se, p.se}
+		if p.lag > 0 {
+			e.SELag = []float64{p.lag, p.lag}
+		}
+		s.add(newRecord(e, time.Now()), 64)
+	}
+	m, ok := s.dayChange(0)
+	if want := logStart.Add(time.Hour); !ok || !m.Since.Equal(want) {
+		t.Errorf("news since %v, want %v", m.Since, want)
+	}
+}
+
 // All series together stay within the bytes allowed, however many there are.
 func TestSeriesShareABudget(t *testing.T) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {

@@ -129,9 +129,14 @@ export function change(points, i, j, k) {
 }
 
 // settled returns the index of the first point after the warm-up: from there on the estimate rests
-// on labels, and its interval is at most twice as wide as at the end.
+// on labels, and its interval is at most twice as wide as at the end. How far it may be behind does
+// not count, where the point says it: that part is large while opinions move.
 export function settled(points, k) {
-  const width = (p) => (p.e.high?.[k] ?? 0) - (p.e.low?.[k] ?? 0);
+  const width = ({ e }) => {
+    const behind = (e.se_lag?.[k] ?? 0) / (e.se?.[k] || 1);
+    const whole = (e.high?.[k] ?? 0) - (e.low?.[k] ?? 0);
+    return whole * Math.sqrt(Math.max(0, 1 - behind * behind));
+  };
   const most = 2 * width(points.at(-1));
   return Math.max(0, points.findIndex((p) => rests(p) && width(p) <= most));
 }
