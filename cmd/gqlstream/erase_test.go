@@ -235,6 +235,10 @@ func TestErasedPersonIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.publish(event.KindVertex, erasure(minute+20))
+	if code, said := purge("--dry-run"); code != exitFine ||
+		!strings.Contains(said, "still holds data that was erased at 22") {
+		t.Errorf("a purge before any checkpoint has the erasure: exit %d, %s", code, said)
+	}
 	r.publish(event.KindControl, tick("tick", minute+61)) // the first minute is over
 	r.publish(event.KindControl, tick("tick", minute+70)) // and its step
 	r.waitFor(

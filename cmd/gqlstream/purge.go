@@ -79,8 +79,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	p.printErased()
-	return nil
+	return p.printErased(ctx)
 }
 
 // printGraphNeed says when a group needs more of the log than the checkpoints here.
@@ -154,18 +153,23 @@ func (p *purge) deleted() string {
 }
 
 // printErased says whether the log still holds data that was erased, and which places that a purge
-// does not reach hold it, until when.
-func (p *purge) printErased() {
-	erased := p.kept.Checkpoints[0].Erased
+// does not reach hold it, until when. The newest erasure may be one that no checkpoint has read yet.
+func (p *purge) printErased(ctx context.Context) error {
+	newest := p.kept.Checkpoints[0]
+	_, erased, err := erasedIn(ctx, p.broker.JS, p.command.names.Log, newest.Position)
+	if err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	erased = max(erased, newest.Erased)
 	switch {
 	case erased == 0:
-		return
+		return nil
 	case erased >= p.upTo:
 		fmt.Fprintf(p.con.Out,
 			"not done: the log still holds data that was erased at %d: purge again "+
 				"when the kept part is newer, after two checkpoints (gqlstream snapshot list)\n",
 			erased)
-		return
+		return nil
 	}
 	fmt.Fprintf(p.con.Out, "done: the log holds no data from before the erasure at %d\n", erased)
 	remains := []string{
@@ -186,6 +190,7 @@ func (p *purge) printErased() {
 	for _, place := range remains {
 		fmt.Fprintln(p.con.Out, "may still hold it: "+place)
 	}
+	return nil
 }
 
 // brokerFileBytes is the maximum size of one file of a broker's log.

@@ -31,7 +31,7 @@ func forgetQuestions(
 	if err != nil {
 		return 0, err
 	}
-	erased, err := erasedIn(ctx, js, names.Log)
+	erased, _, err := erasedIn(ctx, js, names.Log, 0)
 	if err != nil || len(erased) == 0 {
 		return 0, err
 	}
@@ -52,16 +52,19 @@ func forgetQuestions(
 	return n, err
 }
 
-// erasedIn returns the vertices that a log erases.
-func erasedIn(ctx context.Context, js jetstream.JetStream, log string) (map[string]bool, error) {
+// erasedIn returns the vertices that a log erases after a position, and the position of the last
+// erasure, 0 without one.
+func erasedIn(
+	ctx context.Context, js jetstream.JetStream, log string, after uint64,
+) (erased map[string]bool, last uint64, err error) {
 	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2}) // events of vertices have no class
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	erased, batch := map[string]bool{}, event.Batch{}
 	subject := broker.Subject(log, event.KindVertex)
 	feed := request.Feed{JS: js, Stream: log, Subjects: []string{subject}}
-	err = feed.Each(ctx, 0, func(m request.Message) (bool, error) {
+	err = feed.Each(ctx, after, func(m request.Message) (bool, error) {
 		batch.Reset()
 		header := m.Headers()
 		err := decoder.Decode(wire.Message{
@@ -71,7 +74,7 @@ func erasedIn(ctx context.Context, js jetstream.JetStream, log string) (map[stri
 		}, &batch)
 		for _, v := range batch.Vertices {
 			if v.Erase {
-				erased[v.Vertex.String()] = true
+				erased[v.Vertex.String()], last = true, m.Sequence
 			}
 		}
 		if errors.Is(err, wire.ErrMalformed) { // it was refused by the run as well
@@ -79,5 +82,5 @@ func erasedIn(ctx context.Context, js jetstream.JetStream, log string) (map[stri
 		}
 		return true, err
 	})
-	return erased, err
+	return erased, last, err
 }
