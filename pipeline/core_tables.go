@@ -51,12 +51,20 @@ func (p *opener) newestReconfigured(ctx context.Context) (*checkpoint.Checkpoint
 		p.log.Warn("the configuration has changed; reading the log from its beginning")
 		return nil, nil //nolint:nilnil // a fresh core
 	}
+	var others []string // classes of the newest checkpoint, if it has others
 	c, err := p.dir.LoadWhere(
-		func(m *checkpoint.Manifest) bool { return slices.Equal(m.Classes, p.settings.Classes) },
+		func(m *checkpoint.Manifest) bool {
+			same := slices.Equal(m.Classes, p.settings.Classes)
+			if !same && others == nil {
+				others = m.Classes
+			}
+			return same
+		},
 		func(damage error) { p.log.Warn("a damaged checkpoint is ignored", "reason", damage) })
 	if err == nil && c == nil {
-		p.log.Warn("the configuration has changed, and no checkpoint has these classes; reading " +
-			"the log from its beginning")
+		p.log.Warn("the classes have changed, so predictions and labels of the checkpoints cannot "+
+			"be used: the log is read from its beginning (other names for readers belong in "+
+			"display)", "before", others, "now", p.settings.Classes)
 	}
 	return c, err
 }
