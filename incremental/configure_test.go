@@ -180,7 +180,7 @@ func TestConfigureCanBeDenied(t *testing.T) {
 // must be refused, in the log too.
 func TestSelectionIsDeclared(t *testing.T) {
 	for selection, want := range map[stats.Selection]float64{
-		stats.ByClass: 0.9, stats.ByPlace: 0,
+		stats.ByClass: 0.95, stats.ByPlace: 0,
 		stats.ByAttribute: 0,
 	} {
 		core := newCore(
@@ -220,7 +220,7 @@ func TestSelectionIsDeclaredInTheLog(t *testing.T) {
 	}}})
 	twin := restored(t, 1, core, config)
 	defer twin.Close()
-	want, seen := map[string]float64{"c1": 0, "all": 0.9}, 0
+	want, seen := map[string]float64{"c1": 0, "all": 0.95}, 0
 	for _, c := range []*Core{core, twin} {
 		for _, e := range c.Step(&event.Batch{First: 3, Last: 3, Emit: true}).Estimates {
 			if gamma, is := want[e.Community]; is {
