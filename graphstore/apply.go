@@ -8,10 +8,11 @@ import (
 )
 
 // Apply applies the events of a batch and returns the changes and the refusals. Order: vertices,
-// edges, labels, predictions, posts, members. Labels and predictions that end by the batch's clock end
-// before the batch's own assertions of their kind, edges after them. Of several assertions with one key the last one
-// counts, whatever their times, so a batch costs what it changes; posts add up, in any order. Both
-// results are valid until the next Apply. The store copies the strings that it keeps.
+// edges, labels, predictions, posts, members. Labels and predictions that end by the batch's clock
+// end before the batch's own assertions of their kind, edges after them. Of several assertions with
+// one key the last one counts, whatever their times, so a batch costs what it changes; posts add
+// up, in any order. Both results are valid until the next Apply. The store copies the strings that
+// it keeps.
 //
 // A refused event changes nothing. Assertions of absence (an edge removed, a label or prediction
 // withdrawn, a member leaving) do not create the vertices and communities that they name. An erased

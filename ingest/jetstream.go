@@ -29,8 +29,8 @@ type JetStreamConfig struct {
 	// Identity, when not nil, must match the stream at From.Position.
 	Identity *Identity
 
-	// Recorded are other recorded places of the log. OpenJetStream looks all of them up, and the source
-	// compares those that it reaches with the prefix that it has read.
+	// Recorded are other recorded places of the log. OpenJetStream looks all of them up, and the
+	// source compares those that it reaches with the prefix that it has read.
 	Recorded []Place
 
 	// Until ends the source after this position; zero means never. The stream must have it when the

@@ -153,7 +153,7 @@ func (p *purge) deleted() string {
 }
 
 // printErased says whether the log still holds data that was erased, and which places that a purge
-// does not reach hold it, until when. The newest erasure may be one that no checkpoint has read yet.
+// does not reach hold it, until when. The newest erasure may be one that no checkpoint has read.
 func (p *purge) printErased(ctx context.Context) error {
 	newest := p.kept.Checkpoints[0]
 	_, erased, err := erasedIn(ctx, p.broker.JS, p.command.names.Log, newest.Position)

@@ -13,9 +13,9 @@ import (
 
 // With a half-life h a calibration label that was last asserted at t counts g = 2^((t -
 // landmark)/h): forward decay (Cormode, Shkapenyuk, Srivastava and Xu, ICDE 2009). The factor is
-// fixed for a row, so time alone changes no sum of these rows (freshness is another factor; see pairs.Age), and a common factor of all labels does not show in
-// an estimate. The landmark is the end of the epoch of the youngest label, an exact function of the
-// graph.
+// fixed for a row, so time alone changes no sum of these rows (freshness is another factor; see
+// pairs.Age), and a common factor of all labels does not show in an estimate. The landmark is the
+// end of the epoch of the youngest label, an exact function of the graph.
 
 const (
 	epochHalfLives = 4  // that an epoch lasts: g of the youngest label is above 2^-4
