@@ -22,7 +22,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.resetBatch(b)
 	s.assertVertices(b)
 	s.assertEdges(b)
-	s.labelling.expire(s.step.clock)
+	s.labelling.expire(s.step.endsBy)
 	s.assertLabels(b)
 	s.assertPredictions(b)
 	s.assertPosts(b)

@@ -12,7 +12,7 @@ import (
 // Check recomputes every invariant from nothing and returns the first that does
 // not hold. It costs several passes over the store and a look-up of each edge.
 func (s *Store) Check() error {
-	n, now, clock := s.ids.len(), s.step.now, s.step.clock
+	n, now, clock := s.ids.len(), s.step.now, s.step.endsBy
 	for _, have := range [...]int{len(s.edges.runs), len(s.members.of)} {
 		if have != n {
 			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)

@@ -81,7 +81,7 @@ func (g *edges) apply(p *step) {
 		g.change(p, e.key, 0)
 	}
 	g.applyMentions(p)
-	if ended := g.ends.due(p.clock, g.asserted[:0]); len(ended) > 0 {
+	if ended := g.ends.due(p.endsBy, g.asserted[:0]); len(ended) > 0 {
 		for _, e := range ended {
 			g.change(p, e.key, 0)
 		}
@@ -154,7 +154,7 @@ func compareEdges(a, b EdgeChange) int {
 func (g *edges) applyEvent(p *step, entry entry) {
 	e := &p.batch.Edges[entry.at]
 	weight, end := e.Weight, p.endOf(e.Time, e.TTL, g.window)
-	if e.Remove || end <= p.clock { // it is removed, or has ended already
+	if e.Remove || end <= p.endsBy { // it is removed, or has ended already
 		weight, end = 0, forever
 	}
 	if !g.change(p, entry.key, weight) {

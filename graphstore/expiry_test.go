@@ -247,7 +247,7 @@ func nothingEndsWhileLogTimeStands(t *testing.T, own bool) {
 		}
 	}
 	apply := func(b *event.Batch, now, clock event.Time) (edges, labels int) {
-		b.Time, b.Clock = now, clock
+		b.Time, b.EndsBy = now, clock
 		s.Apply(b)
 		if err := s.Check(); err != nil {
 			t.Fatal(err)

@@ -148,7 +148,7 @@ func (l *labelling) labelOf(
 	p *step,
 ) (label Label, drawn Audit, at, end event.Time) {
 	end = p.endOf(e.Time, e.TTL, l.config.Windows.Labels)
-	if e.Class == event.NoClass || end <= p.clock { // withdrawn, or ended already
+	if e.Class == event.NoClass || end <= p.endsBy { // withdrawn, or ended already
 		return noLabel, noAudit, 0, forever
 	}
 	if e.Role == event.Audit {

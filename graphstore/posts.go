@@ -37,7 +37,7 @@ func (s *Store) assertPosts(b *event.Batch) {
 		}
 		end := s.labelling.postEdgeEnd(&s.step, e)
 		for _, other := range [...]event.Reference{e.ReplyTo, e.RepostOf} {
-			if other.Given && other.ID != e.Author && end > s.step.clock {
+			if other.Given && other.ID != e.Author && end > s.step.endsBy {
 				v, _ := s.vertex(other.ID)
 				s.edges.mention(edgeKeyOf(author, v), uint32(i), end)
 			}
@@ -150,7 +150,7 @@ func (s eventPrediction) after(held eventPrediction) eventPrediction {
 // the window.
 func (l *labelling) counts(p *step, e entry) bool {
 	post := p.post(e)
-	return p.endOf(post.Time, 0, l.config.Windows.Predictions) > p.clock &&
+	return p.endOf(post.Time, 0, l.config.Windows.Predictions) > p.endsBy &&
 		!slices.Contains(p.overLimitPosts, e.at-uint32(len(p.batch.Predictions)))
 }
 

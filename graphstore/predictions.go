@@ -112,7 +112,7 @@ func (l *labelling) predicts(p *step, at entry) eventPrediction {
 	}
 	e := &p.batch.Predictions[at.at]
 	end := p.endOf(e.Time, e.TTL, l.config.Windows.Predictions)
-	if e.Units == nil || end <= p.clock { // withdrawn, or ended already
+	if e.Units == nil || end <= p.endsBy { // withdrawn, or ended already
 		return noEventPrediction
 	}
 	now := eventPrediction{units: e.Units, version: l.versions.index[e.Version], end: end}

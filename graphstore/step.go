@@ -19,7 +19,7 @@ const absent = ^uint32(0)
 type step struct {
 	batch   *event.Batch
 	now     event.Time // log time
-	clock   event.Time // assertions end by it; it is below now while log time stands still
+	endsBy  event.Time // assertions end by it; it is below now while log time stands still
 	delta   Delta
 	refused []event.Refusal
 
@@ -35,7 +35,7 @@ func (p *step) reset(b *event.Batch) {
 	if b.SetsClock() {
 		p.now = b.Time
 	}
-	p.clock = cmp.Or(b.Clock, p.now)
+	p.endsBy = cmp.Or(b.EndsBy, p.now)
 	d := &p.delta
 	*d = Delta{
 		Position:    b.Last,
@@ -80,11 +80,11 @@ func (p *step) ownTime(t event.Time) event.Time {
 // time of its own has that of the log, and holds from the broker's clock on. In a log of event
 // times, an assertion without a time may come before any time is known: no window ends it then.
 func (p *step) endOf(t event.Time, ttl, window time.Duration) event.Time {
-	if t == 0 && p.now == 0 && p.clock == 0 {
+	if t == 0 && p.now == 0 && p.endsBy == 0 {
 		window = 0
 	}
 	if t == 0 || t == p.now {
-		t = p.clock
+		t = p.endsBy
 	}
 	return endOf(t, ttl, window)
 }

@@ -74,7 +74,7 @@ func (c *Core) addAges(
 		return
 	}
 	if view.AgeStep() > 0 {
-		record.Fresh = c.posteriors.state.Histogram(id).Recent()
+		record.Recent = c.posteriors.state.Histogram(id).Recent()
 	}
 	record.LabelFreshness = c.pairs.Freshness()
 }

@@ -80,7 +80,7 @@ func TestDualAgreesWithPrimal(t *testing.T) {
 // sumAgain makes a core whose batch ended with a checkpoint return its statistics again.
 func sumAgain(core *Core) {
 	if d, shared := core.masses.(*sharedDual); shared {
-		d.dual.SumResiduals(core.View())
+		d.dual.Prepare(core.View())
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSumsOfCommunitiesEqualThoseOfMembers(t *testing.T) {
 			kept = append(kept, sums)
 		}
 		dual.ForgetSums()
-		dual.SumResiduals(view)
+		dual.Prepare(view)
 		for id, have := range kept {
 			want, _ := dual.Estimate(graphstore.Community(id))
 			for f, x := range have {

@@ -64,15 +64,15 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	return p
 }
 
-// Reading holds the choices of auto about the graph as a whole and about one community.
-type Reading struct {
+// Choices holds the choices of auto about the graph as a whole and about one community.
+type Choices struct {
 	Epoch *posterior.Epoch // the coefficients; nil: fitted at the next emission
 	Gamma *float64         // how far the community was selected by class; nil: edges decide
 }
 
 // Hold makes auto use these coefficients for the graph, and this gamma for each community, until
 // the next call. Events of the log do not change them. The core must have emitted before.
-func (c *Core) Hold(r Reading) {
+func (c *Core) Hold(r Choices) {
 	c.posteriors.gamma = r.Gamma
 	c.posteriors.state.Hold(c.View(), r.Epoch)
 	c.republishAll()

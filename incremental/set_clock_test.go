@@ -27,11 +27,11 @@ func TestAClockEventIsFollowed(t *testing.T) {
 			switch {
 			case i >= 20 && i < 30: // the clock is wrong, then log time stands
 				leap(batch, right+day)
-				batch.Clock = 0
+				batch.EndsBy = 0
 				last = batch.Time
 			case i >= 30 && i < 40:
 				leap(batch, last)
-				batch.Clock = right
+				batch.EndsBy = right
 			}
 			batch.Checkpoint = slices.Contains([]int{15, 25, 35, 45}, i)
 			if i == 40 {

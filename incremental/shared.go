@@ -69,7 +69,7 @@ func newShared(c *Core, view graphstore.View) *sharedDual {
 		Credit: sketchFirst * c.config.sketchesEarned(), Waiting: uint32(c.config.Classes),
 	}}
 	d.begin(view)
-	d.dual.SumResiduals(view)
+	d.dual.Prepare(view)
 	d.measureReach(view, math.Inf(1))
 	return d
 }
@@ -264,7 +264,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	d.retune(view)
 	d.settle(view, d.changes(view))
-	d.dual.SumResiduals(view)
+	d.dual.Prepare(view)
 	earned, labels := c.config.sketchesEarned(), c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels || d.Waiting > 0 {
 		earned *= sketchArriving
@@ -279,7 +279,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	d.Labels = labels
 	if d.retune(view) {
 		d.settle(view, nil)
-		d.dual.SumResiduals(view)
+		d.dual.Prepare(view)
 	}
 }
 

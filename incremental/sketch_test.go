@@ -119,7 +119,7 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 		}
 		core.Step(b)
 		d.settle(view, d.changes(view))
-		d.dual.SumResiduals(view)
+		d.dual.Prepare(view)
 		d.sketch(view, math.Inf(1))
 	}
 	var ratios []float64

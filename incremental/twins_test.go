@@ -167,7 +167,7 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 		}
 		core.Step(start)
 		core.Hold(
-			Reading{Epoch: core.Coefficients()},
+			Choices{Epoch: core.Coefficients()},
 		) // otherwise a changed label would cause a new fit
 		labels, triangles := slices.Clone(core.tallies.Rows()), 0
 		for _, v := range labels {

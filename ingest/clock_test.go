@@ -206,7 +206,7 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 					if complete {
 						list = append(list, event.Batch{
 							First: b.First, Last: b.Last, Time: b.Time,
-							Clock: b.Clock, Emit: b.Emit,
+							EndsBy: b.EndsBy, Emit: b.Emit,
 						})
 						c.Begin(&b)
 					}
@@ -225,14 +225,14 @@ func TestAssertionsEndByTheBrokersClock(t *testing.T) {
 			} else {
 				stood++
 			}
-			if b.Clock != want {
+			if b.EndsBy != want {
 				t.Fatalf("clock wrong by %v, step %d: assertions end by %v, want %v", wrong, i,
-					b.Clock, want)
+					b.EndsBy, want)
 			}
 			if i%37 != 0 {
 				continue
 			}
-			rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock})
+			rest := steps(Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.EndsBy})
 			if diff := cmp.Diff(whole[i+1:], rest,
 				cmpopts.IgnoreUnexported(event.Batch{})); diff != "" {
 				t.Fatalf("clock wrong by %v, after step %d: %s", wrong, i, diff)
@@ -279,11 +279,11 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 						list = append(
 							list,
 							event.Batch{
-								First: b.First,
-								Last:  b.Last,
-								Time:  b.Time,
-								Clock: b.Clock,
-								Emit:  b.Emit,
+								First:  b.First,
+								Last:   b.Last,
+								Time:   b.Time,
+								EndsBy: b.EndsBy,
+								Emit:   b.Emit,
 							},
 						)
 						c.Begin(&b)
@@ -299,10 +299,10 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 		for i, b := range whole {
 			at := event.Time(received[b.Last-1].UnixNano())
 			switch {
-			case b.Last > event1 && (b.Time != at || b.Clock != 0):
+			case b.Last > event1 && (b.Time != at || b.EndsBy != 0):
 				t.Fatalf(
 					"clock wrong by %v: log time is %v (%v) after the clock event, want %v", wrong,
-					b.Time, b.Clock, at,
+					b.Time, b.EndsBy, at,
 				)
 			case b.Last == event1+1 && (b.First != b.Last || !b.Emit):
 				t.Fatalf(
@@ -312,7 +312,7 @@ func TestAClockEventSetsLogTime(t *testing.T) {
 			}
 			if i%37 == 0 || b.Last == event1 || b.Last == event1+1 {
 				rest := steps(
-					Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.Clock},
+					Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit, Clock: b.EndsBy},
 					received[b.Last-1],
 				)
 				hidden := cmpopts.IgnoreUnexported(event.Batch{})

@@ -167,7 +167,7 @@ func (c *Cutter) Begin(b *event.Batch) {
 	b.First = c.last + 1
 	b.Last = c.last
 	b.Time = c.time
-	b.Clock = c.ending()
+	b.EndsBy = c.ending()
 	c.batch = b
 	c.units = 0
 	c.events = 0
@@ -247,7 +247,7 @@ func (c *Cutter) accept(u Unit) {
 	c.units++
 	c.events += max(u.Events, 1)
 	c.bytes += u.Bytes
-	c.batch.Last, c.batch.Time, c.batch.Clock = c.last, c.time, c.ending()
+	c.batch.Last, c.batch.Time, c.batch.EndsBy = c.last, c.time, c.ending()
 }
 
 // ending returns the time by which assertions end, 0 if it is the log's.

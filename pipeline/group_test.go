@@ -115,7 +115,7 @@ func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	wait("one to hear of other", func() bool {
 		shardsOf = slices.IndexFunc(
 			m.member.Places(2, 1),
-			func(place group.Place) bool { return place.Order == 0 },
+			func(place group.Duty) bool { return place.Order == 0 },
 		)
 		return shardsOf >= 0 && m.member.Places(2, 1)[1-shardsOf].Order < 0
 	})
@@ -186,15 +186,15 @@ func TestPreparedShardsAreNotPreparedAgain(t *testing.T) {
 	next := newFold(p.Config, []int{0, 1})
 	next.stop = func() { t.Error("what is prepared is given up") }
 	p.folds.next.Store(next)
-	if p.prepare(nil, make([]group.Place, 3)); p.folds.next.Load() != next {
+	if p.prepare(nil, make([]group.Duty, 3)); p.folds.next.Load() != next {
 		t.Fatal("what is prepared is another fold")
 	}
 	next.opened.Store(true)
-	if p.prepare(nil, make([]group.Place, 3)); p.folds.main.Load() != next {
+	if p.prepare(nil, make([]group.Duty, 3)); p.folds.main.Load() != next {
 		t.Fatal("what brings one of two shards does not take the place of the main fold")
 	}
 	next.outlets = &outlets{each: []*outlet{{shard: 0}, {shard: 1}}}
-	if p.prepare(func(*fold) {}, make([]group.Place, 3)); p.folds.next.Load() == nil ||
+	if p.prepare(func(*fold) {}, make([]group.Duty, 3)); p.folds.next.Load() == nil ||
 		!slices.Equal(p.folds.next.Load().config.Owned, []int{0, 1, 2}) {
 		t.Fatalf("the rest is not prepared: %+v", p.folds.next.Load())
 	}

@@ -193,7 +193,7 @@ func (p *Pipeline) manifest(f *fold, b *event.Batch) checkpoint.Manifest {
 		Position:   uint64(b.Last),
 		LogTime:    int64(b.Time),
 		Emitted:    b.Emit,
-		Clock:      int64(b.Clock),
+		Clock:      int64(b.EndsBy),
 		Derived:    f.derived(),
 		Config:     f.config.Digest(),
 		Classes:    p.settings.Classes,

@@ -26,7 +26,7 @@ const (
 )
 
 // shardsOf lists the shards that a worker estimates, by its place for each.
-func shardsOf(places []group.Place) []int {
+func shardsOf(places []group.Duty) []int {
 	owned := []int{}
 	for shard, place := range places {
 		if place.Order >= 0 {
@@ -99,7 +99,7 @@ func (p *Pipeline) sayPresence() {
 // has all of its shards. It replaces the main fold when it has caught up, and is dropped if its new
 // shards are no longer needed. A fold that has only some of the needed shards is not restarted: a
 // later one adds the rest.
-func (p *Pipeline) prepare(begin func(*fold), places []group.Place) {
+func (p *Pipeline) prepare(begin func(*fold), places []group.Duty) {
 	main, next := p.folds.main.Load(), p.folds.next.Load()
 	keeps := main.outlets.shardsHere()
 	has := keeps
@@ -133,13 +133,13 @@ func (p *Pipeline) prepare(begin func(*fold), places []group.Place) {
 // freeMemoryForNext ends the main fold before the next one begins if there is not enough memory for
 // two. If shards have copies, one worker after another does so. It reports whether the next fold
 // may begin.
-func (p *Pipeline) freeMemoryForNext(main *fold, places []group.Place) bool {
+func (p *Pipeline) freeMemoryForNext(main *fold, places []group.Duty) bool {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
 		return true
 	}
 	if p.group.copies > 1 &&
-		slices.ContainsFunc(places, func(place group.Place) bool { return place.Awaited }) {
+		slices.ContainsFunc(places, func(place group.Duty) bool { return place.Awaited }) {
 		return false
 	}
 	p.log.Warn("the memory is too small to prepare other shards beside the present ones: this "+

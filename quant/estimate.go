@@ -38,7 +38,7 @@ type Estimate struct {
 	// seconds since a member was observed last, on average
 	EvidenceAge float64 `json:"evidence_age,omitempty"`
 	// mean mass of the members' predictions where these age: 1 if all are of now
-	Fresh float64 `json:"fresh,omitempty"`
+	Recent float64 `json:"fresh,omitempty"`
 	// median age of the calibration labels, in seconds
 	LabelAge float64 `json:"label_age,omitempty"`
 	// auto: how far these labels still describe their vertices, 1 for all

@@ -37,11 +37,11 @@ const (
 )
 
 const (
-	thinBelow   = 30.0 // effective labels per class
-	coverageLow = 0.8  // share of unlabelled members with a prediction
-	recentBelow = 0.25 // mean mass of the members' predictions
-	freshBelow  = 0.5  // mean freshness of the calibration labels
-	lagAbove    = 0.5  // part of a variance that is how far shares may be behind
+	thinBelow       = 30.0 // effective labels per class
+	coverageLow     = 0.8  // share of unlabelled members with a prediction
+	recentBelow     = 0.25 // mean mass of the members' predictions
+	labelFreshBelow = 0.5  // mean freshness of the calibration labels
+	lagAbove        = 0.5  // part of a variance that is how far shares may be behind
 )
 
 // FlagDoc explains a flag: its meaning, and the action that it asks for.
@@ -191,15 +191,15 @@ var flagDocs = []FlagDoc{
 
 // RestsOnOldEvidence reports whether an estimate is to be flagged with FlagOldEvidence.
 func (e *Estimate) RestsOnOldEvidence() bool {
-	return isBehind(e.SE, e.SELag) || e.Fresh > 0 && e.Fresh < recentBelow ||
-		e.Posterior > 0 && e.LabelFreshness < freshBelow
+	return isBehind(e.SE, e.SELag) || e.Recent > 0 && e.Recent < recentBelow ||
+		e.Posterior > 0 && e.LabelFreshness < labelFreshBelow
 }
 
 // IsBehind reports whether most of the error of the estimate is how far it may be behind.
 func (s *Snapshot) IsBehind() bool { return isBehind(s.SE, s.Lag) }
 
 // HasStaleLabels reports whether most calibration labels no longer describe their vertices.
-func (s *Snapshot) HasStaleLabels() bool { return 1-s.Memory.Stale < freshBelow }
+func (s *Snapshot) HasStaleLabels() bool { return 1-s.Memory.Stale < labelFreshBelow }
 
 // isBehind reports whether lagAbove of the variances, se², is that of being behind.
 func isBehind(se, lag []float64) bool {

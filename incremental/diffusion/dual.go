@@ -47,7 +47,7 @@ type Dual struct {
 	excesses    []float64 // by block: scratch of excess
 	step        []float64 // l: scratch of push
 	which       []int32   // l: the same
-	common      []float64 // l: part of an estimate where f has not reached; see SumResiduals
+	common      []float64 // l: part of an estimate where f has not reached; see Prepare
 	sums        sums
 
 	work Work

@@ -48,10 +48,10 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 
 // Estimate returns for every function the estimate of the sum of m y over the sources of a
 // community, and of how many sources, with their multiplicities, any function has reached. It reads
-// the sums that SumResiduals prepared, and no member.
+// the sums that Prepare made valid, and no member.
 func (g *Dual) Estimate(id graphstore.Community) (sums []float64, sources float64) {
 	if !g.sums.current {
-		panic("diffusion: Estimate before SumResiduals")
+		panic("diffusion: Estimate before Prepare")
 	}
 	e := &g.sums.each[id]
 	return g.corrected(e), e.sources
@@ -75,9 +75,9 @@ func newEstimates(functions, n int) []estimate {
 	return list
 }
 
-// SumResiduals prepares Estimate until the next Update or Solve. The cost of Estimate depends on
+// Prepare makes Estimate valid until the next Update or Solve. The cost of Estimate depends on
 // pushes and changes, not on members.
-func (g *Dual) SumResiduals(view graphstore.View) {
+func (g *Dual) Prepare(view graphstore.View) {
 	s := &g.sums
 	if s.current {
 		s.extend(g, view)
@@ -93,5 +93,5 @@ func (g *Dual) SumResiduals(view graphstore.View) {
 	}
 }
 
-// ForgetSums makes the next SumResiduals count everything again, as for a restored dual.
+// ForgetSums makes the next Prepare count everything again, as for a restored dual.
 func (g *Dual) ForgetSums() { g.sums.current = false }

@@ -82,7 +82,7 @@ func TestSumsFollowRandomHistories(t *testing.T) {
 					t.Fatalf("seed %d step %d: %v", seed, step, err)
 				}
 			}
-			g.SumResiduals(view)
+			g.Prepare(view)
 		}
 	}
 	if followed < 1000 || pushed < 10_000 {
@@ -144,7 +144,7 @@ func BenchmarkSums(b *testing.B) {
 				g.Solve(view, values, 1e-4)
 				following, pushing, visited := time.Duration(0), time.Duration(0), uint64(0)
 				for b.Loop() {
-					g.SumResiduals(r.store.View())
+					g.Prepare(r.store.View())
 					view, delta := r.change(500)
 					before, start := g.work.Traversals, cpuTime()
 					g.Follow(view, delta, nil)

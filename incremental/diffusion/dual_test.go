@@ -112,7 +112,7 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 	if err := y.Solve(system(view, g.config.Alpha), b); err != nil {
 		t.Fatal(err)
 	}
-	g.SumResiduals(view)
+	g.Prepare(view)
 	for v := range n {
 		e := &newEstimates(g.l, 1)[0]
 		g.add(e, Vertex(v), 1)

@@ -60,9 +60,9 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	}
 	was, gammas := w.core.Coefficients(), [2]float64{w.last.Gamma, 0}
 	if w.options.SameFit {
-		w.core.Hold(incremental.Reading{Epoch: was})
+		w.core.Hold(incremental.Choices{Epoch: was})
 	} else {
-		w.core.Hold(incremental.Reading{})
+		w.core.Hold(incremental.Choices{})
 	}
 	if err := w.stepAcross(ctx); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 		decided(quant.CauseGamma, "members look chosen by opinion: %.0f %%, before %.0f %%",
 			100*gammas[after], 100*gammas[before])
 	}
-	w.ends = [2]incremental.Reading{
+	w.ends = [2]incremental.Choices{
 		{Epoch: was, Gamma: &gammas[before]},
 		{Epoch: is, Gamma: &gammas[after]},
 	}
@@ -171,7 +171,7 @@ func (w *Walk) alone(c *cause) []group {
 func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause) error {
 	end := x.To.Estimate.Prevalence
 	if w.reading.Gamma != nil { // a change of its own begins no epoch, but moves gamma
-		w.core.Hold(incremental.Reading{Epoch: w.reading.Epoch})
+		w.core.Hold(incremental.Choices{Epoch: w.reading.Epoch})
 	}
 	for j := range causes {
 		var effects []quant.Effect

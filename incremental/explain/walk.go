@@ -70,8 +70,8 @@ type Walk struct {
 
 	// Coefficients and gamma of auto: at both ends, now, and whether auto determines them for every
 	// combination.
-	ends    [2]incremental.Reading
-	reading incremental.Reading
+	ends    [2]incremental.Choices
+	reading incremental.Choices
 	refit   bool
 	ages    [2]incremental.Ages // of predictions and labels
 	errors  [2][]float64        // standard errors of the moved and the revised part
@@ -116,7 +116,7 @@ func (w *Walk) holdGamma(ctx context.Context) error {
 	if gamma == 0 || fit == nil {
 		return nil
 	}
-	w.core.Hold(incremental.Reading{Epoch: fit, Gamma: &gamma})
+	w.core.Hold(incremental.Choices{Epoch: fit, Gamma: &gamma})
 	return w.step(ctx, true)
 }
 
@@ -153,7 +153,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 		return fmt.Errorf("explain: %w", err)
 	}
 	if emit && w.refit {
-		w.core.Hold(incremental.Reading{})
+		w.core.Hold(incremental.Choices{})
 	}
 	at := w.core.Position() + 1
 	w.batch.First, w.batch.Last, w.batch.Emit = at, at, emit

@@ -295,9 +295,9 @@ type Control struct {
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's at the end of the batch; it decreases only where SetsClock
-	// Clock is the time at which assertions are checked for expiry. It is the time of the last
+	// EndsBy is the time at which assertions are checked for expiry. It is the time of the last
 	// receipt while log time stands still after a leap of the broker's clock; 0: use Time
-	Clock      Time
+	EndsBy     Time
 	Emit       bool // an emission boundary follows this batch
 	EmitAll    bool // with Emit: publish every change, however small (a flush, or the end of files)
 	Checkpoint bool // a checkpoint is asked for after this batch

@@ -165,10 +165,10 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	b.Say(func(p *Presence) { p.Shards, p.Position = []int{0, 1, 2, 3}, 5 })
 	wait(t, "both to know each other", func() bool {
 		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 &&
-			slices.Contains(a.Places(4, 1), Place{Order: -1, Served: true}) &&
+			slices.Contains(a.Places(4, 1), Duty{Order: -1, Served: true}) &&
 			slices.Contains(
 				a.Places(4, 1),
-				Place{Order: 0},
+				Duty{Order: 0},
 			) // b is to estimate it, and says that it does; a's own are not served by another
 	})
 	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody"); err == nil {
@@ -312,7 +312,7 @@ func TestSilentWorkersAreDeadUntilTheyAnswer(t *testing.T) {
 		return len(
 			slices.DeleteFunc(
 				a.Places(shards, 1),
-				func(place Place) bool { return place.Order >= 0 },
+				func(place Duty) bool { return place.Order >= 0 },
 			),
 		)
 	}
@@ -344,7 +344,7 @@ func TestOneWorkerAtATimeIsAwaited(t *testing.T) {
 		awaits := func(m *Member) bool {
 			return slices.ContainsFunc(
 				m.Places(2, 2),
-				func(place Place) bool { return place.Awaited },
+				func(place Duty) bool { return place.Awaited },
 			)
 		}
 		if awaits(a) || awaits(b) != (len(shards) < 2) {

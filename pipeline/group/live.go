@@ -86,8 +86,8 @@ func (m *Member) Rank(of string) int {
 	return slices.Index(order(m.live(), of), m.self.Worker)
 }
 
-// Place describes this worker's part in a shard.
-type Place struct {
+// Duty describes this worker's part in a shard.
+type Duty struct {
 	// Order is this worker's index among the workers for the shard: 0 for the first, -1 if it is
 	// none of them.
 	Order  int
@@ -99,7 +99,7 @@ type Place struct {
 }
 
 // Places returns this worker's place for each shard; each shard gets that many copies.
-func (m *Member) Places(shards, copies int) (places []Place) {
+func (m *Member) Places(shards, copies int) (places []Duty) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for shard, workers := range assign(m.live(), shards, copies) {
@@ -109,7 +109,7 @@ func (m *Member) Places(shards, copies int) (places []Place) {
 		awaited := slices.ContainsFunc(workers, func(name string) bool {
 			return name < m.self.Worker && !slices.Contains(m.workers[name].Shards, shard)
 		})
-		places = append(places, Place{slices.Index(workers, m.self.Worker), served, awaited})
+		places = append(places, Duty{slices.Index(workers, m.self.Worker), served, awaited})
 	}
 	return places
 }

@@ -82,7 +82,7 @@ const sinkRows = (s) => s.sinks.map((k) => [
   k.follows ? count(k.behind) : none,
   k.follows ? count(k.position) : none,
 ]);
-const eventRows = (s) => kinds.filter((name) => name in s.events)
+const eventRows = (s) => kinds(Object.keys(s.events)).filter((name) => name in s.events)
   .map((name) => [name, count(s.events[name]), rate(rates()[name] ?? NaN)]);
 const checkpointFacts = ({ checkpoint: c }) => [
   ["Position", c ? count(c.position) : none],

@@ -5,7 +5,11 @@ import { colour, colourValue } from "./palette.js";
 import { tick } from "./format.js";
 import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 
-export const kinds = ["edge", "label", "prediction", "member", "vertex", "control", "post"];
+const usual = ["edge", "label", "prediction", "member", "vertex", "control", "post"];
+
+// kinds lists kinds of events: the usual ones in their order, and others after them.
+export const kinds = (names) => [...usual, ...names.filter((name) => !usual.includes(name)).sort()];
+
 const samplesMax = 300;
 
 // past holds the data of the charts. A kind that a status lacks is zero.
@@ -45,7 +49,8 @@ const scales = {
 };
 const line = (stroke, more) => ({ stroke, width: 1.75, points: { show: false }, ...more });
 const numbers = { size: 52, values: (u, at) => at.map(tick) };
-const shownKinds = () => kinds.map((name, i) => [name, i]).filter(([name]) => past.rates[name]);
+const shownKinds = () => kinds(Object.keys(past.rates))
+  .map((name, i) => [name, i]).filter(([name]) => past.rates[name]);
 
 const eventOptions = () => ({
   series: [{}, ...shownKinds().map(([, i]) => line(colourValue(i)))],
