@@ -32,9 +32,9 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 		}
 		t.Logf(
 			"position %d: %d estimates, %d communities with bounds, credit %.0f", at,
-			len(result.Estimates), len(bounded), core.masses.(*sharedDual).Credit,
+			len(result.Estimates), len(bounded), core.kernels.(*sharedDual).Credit,
 		)
-		if credit := core.masses.(*sharedDual).Credit; credit < -50 {
+		if credit := core.kernels.(*sharedDual).Credit; credit < -50 {
 			t.Errorf(
 				"position %d: sketches took %.0f more than there was, and a vertex takes less",
 				at,
@@ -111,7 +111,7 @@ func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	for ; at < 20; at++ {
 		bounded(quiet())
 	}
-	core.masses.(*sharedDual).Credit = -1e9               // none can be made at once
+	core.kernels.(*sharedDual).Credit = -1e9               // none can be made at once
 	if got, n := bounded(crowd(at, many)); got != n-n/5 { // of the others all members have labels
 		t.Errorf(
 			"%d of %d communities say that there are bounds for the variances of a new class",
@@ -119,7 +119,7 @@ func TestAClassWithoutASketchHasBounds(t *testing.T) {
 			n,
 		)
 	}
-	core.masses.(*sharedDual).Credit = 0
+	core.kernels.(*sharedDual).Credit = 0
 	published := 0
 	for at++; at < 40; at++ {
 		got, n := bounded(quiet())

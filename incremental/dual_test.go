@@ -79,7 +79,7 @@ func TestDualAgreesWithPrimal(t *testing.T) {
 
 // sumAgain makes a core whose batch ended with a checkpoint return its statistics again.
 func sumAgain(core *Core) {
-	if d, shared := core.masses.(*sharedDual); shared {
+	if d, shared := core.kernels.(*sharedDual); shared {
 		d.dual.Prepare(core.View())
 	}
 }
@@ -88,14 +88,15 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 	t.Helper()
 	sumAgain(dual)
 	for id := range graphstore.Community(dual.View().Communities()) {
-		if int(id) >= len(primal.masses.(*fields).each) {
+		if int(id) >= len(primal.kernels.(*fields).each) {
 			continue // new since the last emission
 		}
-		got, want := dual.masses.Statistics(id, dual.View()), primal.masses.Statistics(
+		got, want := dual.kernels.Statistics(id, dual.View()), primal.kernels.Statistics(
 			id,
 			primal.View(),
 		)
-		allowed := want.KernelSum*(dual.masses.Certificate(id)+primal.masses.Certificate(id)) + 1e-9
+		certificates := dual.kernels.Certificate(id) + primal.kernels.Certificate(id)
+		allowed := want.KernelSum*certificates + 1e-9
 		if got.ClassG2 != nil { // weights are scaled to sum to the effective number of labels
 			scale, labels := 0.0, dual.tallies.LabelMass()
 			for _, n := range got.ClassN {
@@ -248,7 +249,7 @@ func TestSumsOfCommunitiesEqualThoseOfMembers(t *testing.T) {
 	core, compared := newCore(t, Config{Classes: 3, Engine: EngineDual}), 0
 	for b := range simulatedSteps(t, 3, 2000, 40, .01, 3*time.Second, 2*time.Second) {
 		core.Step(b)
-		d, shared := core.masses.(*sharedDual)
+		d, shared := core.kernels.(*sharedDual)
 		if !shared || !b.Emit {
 			continue
 		}

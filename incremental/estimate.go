@@ -165,7 +165,7 @@ func (c *Core) overdue(id graphstore.Community) bool {
 
 // read returns all that estimates of one community rest on.
 func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
-	read := c.masses.Statistics(id, view)
+	read := c.kernels.Statistics(id, view)
 	read.Posterior = c.posteriors.of(id, view, read.Statistics)
 	return read
 }
@@ -266,7 +266,7 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 	record := quant.Estimate{
 		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),
 		Position: uint64(c.position), Kernel: c.config.Kernel,
-		Members: c.tallies.Members(id), Certificate: c.masses.Certificate(id), Config: c.digest,
+		Members: c.tallies.Members(id), Certificate: c.kernels.Certificate(id), Config: c.digest,
 		EvidenceAge: c.tallies.EvidenceAge(id, c.time).Seconds(), LabelAge: c.labelAge(),
 	}
 	if c.time != 0 {

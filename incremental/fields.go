@@ -43,7 +43,7 @@ func (k *kernel) bound() float64 {
 	return 0
 }
 
-// Follow implements masses.
+// Follow implements kernels.
 func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 	c := f.core
 	if c.config.Kernel != diffusion.PPR {
@@ -61,7 +61,7 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 	})
 }
 
-// Ready implements masses.
+// Ready implements kernels.
 func (f *fields) Ready(view graphstore.View) {
 	f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
 	parallel.Each(len(f.each), func(i, _ int) {
@@ -120,7 +120,7 @@ func newField(c *Config) *diffusion.Field {
 	return field
 }
 
-// Statistics implements masses.
+// Statistics implements kernels.
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := f.core
 	s := c.tallies.Statistics(
@@ -142,7 +142,7 @@ func (f *fields) labelMasses(id graphstore.Community) []float64 {
 	return masses
 }
 
-// Certificate implements masses: it bounds the sum of the errors of all masses.
+// Certificate implements kernels: it bounds the sum of the errors of all masses.
 func (f *fields) Certificate(id graphstore.Community) float64 {
 	if int(id) >= len(f.each) {
 		return 0
@@ -158,7 +158,7 @@ type fieldRow struct {
 
 const fieldsSection = "fields.arrow" // fieldRow: one for each community
 
-// State implements masses. Values that are computed at each emission are no state.
+// State implements kernels. Values that are computed at each emission are no state.
 func (f *fields) State(add addSection) {
 	var rows []fieldRow
 	for id := range f.each {

@@ -154,7 +154,7 @@ func TestToleranceFollowsLabels(t *testing.T) {
 	asked, before := 0, 0.0
 	for b := range simulatedSteps(t, 3, 6000, 200, .1, 8*time.Second, 6*time.Second) {
 		core.Step(b)
-		d, shared := core.masses.(*sharedDual)
+		d, shared := core.kernels.(*sharedDual)
 		if !shared || d.Labels == before {
 			continue
 		}

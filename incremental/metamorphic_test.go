@@ -82,7 +82,7 @@ func compareKernels(t *testing.T, seed uint64, a, b *Core) {
 			off += math.Abs(massOf(a, id)(v) - massOf(b, id)(v))
 		}
 		total = a.tallies.KernelSum(id)
-		if bound := (a.masses.Certificate(id) + b.masses.Certificate(id)) * total; off > bound+
+		if bound := (a.kernels.Certificate(id) + b.kernels.Certificate(id)) * total; off > bound+
 			1e-9 {
 			t.Fatalf(
 				"seed %d community %d: masses differ by %g, certificates allow %g", seed, id, off,

@@ -245,15 +245,15 @@ func (p *posteriors) of(
 	out := p.counts(id, view)
 	out.Within, out.Labels = p.within(), p.sample
 	out.Own, out.Between = p.own[id], p.between
-	switch masses := p.core.masses.(type) {
+	switch kernels := p.core.kernels.(type) {
 	case *fields:
-		out.Residuals = p.labels.Weigh(masses.labelMasses(id))
+		out.Residuals = p.labels.Weigh(kernels.labelMasses(id))
 	case *sharedDual:
 		a1, a2 := slices.Clone(s.ClassA1), slices.Clone(s.ClassA2)
 		for i, w := range out.LabelWeights {
 			a1[i], a2[i] = w*a1[i], w*w*a2[i]
 		}
-		out.Residuals = p.byClass.Weigh(a1, a2, masses.residuals(id, view))
+		out.Residuals = p.byClass.Weigh(a1, a2, kernels.labelResiduals(id, view))
 	}
 	return out
 }

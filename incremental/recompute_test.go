@@ -242,7 +242,7 @@ func sameValue(got, want reflect.Value) bool {
 // checkWeights holds the sums over the labels of fields against their definition.
 func checkWeights(t *testing.T, where string, c *Core) {
 	t.Helper()
-	fields, are := c.masses.(*fields)
+	fields, are := c.kernels.(*fields)
 	if !are {
 		return
 	}
@@ -286,7 +286,7 @@ func checkWeights(t *testing.T, where string, c *Core) {
 // massOf reads the masses of a community: none where a dual serves it, or before its
 // first emission.
 func massOf(c *Core, id graphstore.Community) tally.Mass {
-	if f, are := c.masses.(*fields); are && int(id) < len(f.each) {
+	if f, are := c.kernels.(*fields); are && int(id) < len(f.each) {
 		return f.each[id].mass
 	}
 	return func(tally.Vertex) float64 { return 0 }
@@ -314,13 +314,13 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	}
 	var lu mat.LU
 	lu.Factorize(system)
-	if d, is := c.masses.(*sharedDual); is {
+	if d, is := c.kernels.(*sharedDual); is {
 		checkValues(
 			t, fmt.Sprintf("seed %d batch %d", seed, batch), d.dual, view, &lu, c.config.Alpha,
 		)
 		return
 	}
-	each := c.masses.(*fields).each
+	each := c.kernels.(*fields).each
 	for id := range each {
 		k := &each[id]
 		source := mat.NewVecDense(n, nil)

@@ -176,7 +176,7 @@ func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
 	return max(part*d.Reach*share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
-// Follow implements masses. Its cost depends on the changes of the step, not on the number of
+// Follow implements kernels. Its cost depends on the changes of the step, not on the number of
 // communities; pushes wait for the emission. If labels age and their landmark has moved forward,
 // all weights and the dual are divided by one power of two, which is exact. If the landmark has
 // moved back, because the youngest labels left, the dual starts again.
@@ -204,8 +204,8 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// settle pushes the residuals of the last steps and of these values. A push touches the communities
-// of the vertex that it changes.
+// settle pushes what the last steps and these values have left to push. A push touches the
+// communities of the vertex that it changes.
 func (d *sharedDual) settle(view graphstore.View, values []diffusion.ValueChange) {
 	d.dual.Update(view, nil, values)
 	d.core.tallies.TouchSources(view, d.dual.Touched())
@@ -258,7 +258,7 @@ func (d *sharedDual) retune(view graphstore.View) (lowered bool) {
 	return lowered
 }
 
-// Ready implements masses: sketches are made, and the tolerance follows the share of labels and
+// Ready implements kernels: sketches are made, and the tolerance follows the share of labels and
 // their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
@@ -283,7 +283,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	}
 }
 
-// Statistics implements masses.
+// Statistics implements kernels.
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := d.core
 	s := c.tallies.DualStatistics(
@@ -293,8 +293,8 @@ func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View) r
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
 }
 
-// residuals returns the sum of g a r over the labels for one community.
-func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []float64 {
+// labelResiduals returns the sum of g a r over the labels for one community.
+func (d *sharedDual) labelResiduals(id graphstore.Community, view graphstore.View) []float64 {
 	sums, _ := d.dual.Estimate(id)
 	_, scale := d.core.tallies.LabelGains(view)
 	sums = sums[d.core.config.Classes:]
@@ -304,7 +304,7 @@ func (d *sharedDual) residuals(id graphstore.Community, view graphstore.View) []
 	return sums
 }
 
-// Certificate implements masses: it bounds the error of every tally, for any community.
+// Certificate implements kernels: it bounds the error of every tally, for any community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	return 2 * d.dual.Certificate() // see Dual.Estimate
 }

@@ -20,7 +20,7 @@ const (
 	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that has one
 )
 
-// State implements masses.
+// State implements kernels.
 func (d *sharedDual) State(add addSection) {
 	add(dualSection, false, rowsOf(d.dual.State()))
 	add(sharedSection, false, rowsOf([]measured{d.measured}))

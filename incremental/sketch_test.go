@@ -39,7 +39,7 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 			return se
 		}
 		for range tally.SketchRounds * shape.classes {
-			core.masses.(*sharedDual).sketch(view, math.Inf(1))
+			core.kernels.(*sharedDual).sketch(view, math.Inf(1))
 		}
 		got := solve()
 		for id := range graphstore.Community(view.Communities()) {
@@ -101,7 +101,7 @@ func TestLabelsThatGoLeaveSketches(t *testing.T) {
 		core.Step(b)
 		now = b.Time
 	}
-	d, view := core.masses.(*sharedDual), core.View()
+	d, view := core.kernels.(*sharedDual), core.View()
 	d.signs = nil
 	for range tally.SketchRounds * core.config.Classes {
 		d.sketch(view, 1)
@@ -170,7 +170,7 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 		if !reflect.DeepEqual(a.Estimates, r.Estimates) {
 			t.Fatalf("at %v some records are others with restarts", b.Time)
 		}
-		if d, shared := core.masses.(*sharedDual); shared && b.Emit {
+		if d, shared := core.kernels.(*sharedDual); shared && b.Emit {
 			vertex, view := 0, core.View()
 			for v := range graphstore.Vertex(view.Vertices()) {
 				vertex = max(vertex, 2*len(view.Neighbors(v))+100)
@@ -188,7 +188,7 @@ func TestASketchIsDividedOverEmissions(t *testing.T) {
 			credit = d.Credit
 		}
 		if a.Compacted {
-			if d, shared := core.masses.(*sharedDual); shared && d.signs != nil {
+			if d, shared := core.kernels.(*sharedDual); shared && d.signs != nil {
 				unfinished++
 			}
 			state := saved(t, 1, twin)

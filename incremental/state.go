@@ -118,7 +118,7 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 		if c.walks != nil {
 			add(classifierSection, false, rowsOf(c.walks.State()))
 		}
-		c.masses.State(add)
+		c.kernels.State(add)
 		c.posteriors.save(add)
 		communities, published := c.communityRows()
 		addRows(c, add, communitiesSection, false, communities)
@@ -187,9 +187,9 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
 	switch engine {
 	case EnginePrimal:
-		c.masses, err = restoreFields(c, view, sections)
+		c.kernels, err = restoreFields(c, view, sections)
 	case EngineDual:
-		c.masses, err = restoreShared(c, view, sections)
+		c.kernels, err = restoreShared(c, view, sections)
 	default:
 		err = fmt.Errorf("section %s: engine %q", coreSection, engine)
 	}

@@ -125,7 +125,7 @@ func compareToTwin(
 		if !known || e.Suppressed {
 			continue
 		}
-		read := core.masses.Statistics(id, view)
+		read := core.kernels.Statistics(id, view)
 		read.Posterior = twin.of(id, view, read.Statistics)
 		var want quant.Estimate
 		err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])

@@ -16,7 +16,7 @@ import (
 // recompute or clock event is applied.
 type live struct {
 	tallies    *tally.Tallies
-	masses     masses
+	kernels    kernels
 	walks      *classifier.Diffusion // where a classifier is configured
 	posteriors *posteriors           // where an estimate reads them
 	published  []publication         // by community
@@ -25,7 +25,7 @@ type live struct {
 }
 
 // warm reports whether the core follows every step.
-func (l *live) warm() bool { return l.masses != nil }
+func (l *live) warm() bool { return l.kernels != nil }
 
 // openStep allocates the new vertices and communities and clears the lists of the last step's
 // changes.
@@ -49,7 +49,7 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 // followMasses updates the kernel masses to the graph of view, after all predictions of the step.
 func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	if c.warm() {
-		c.masses.Follow(view, delta)
+		c.kernels.Follow(view, delta)
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 		c.flush(view)
 	}
 	c.posteriors.ready(view, all)
-	c.masses.Ready(view)
+	c.kernels.Ready(view)
 	c.labelAge = sync.OnceValue(func() float64 {
 		return c.tallies.LabelAge(view, c.time).Seconds()
 	})
@@ -78,9 +78,9 @@ func (c *Core) warmUp(view graphstore.View) {
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums, c.pairs)
 	c.posteriors = newPosteriors(c, view)
 	if c.config.sharesKernels() {
-		c.masses = newShared(c, view)
+		c.kernels = newShared(c, view)
 	} else {
-		c.masses = &fields{core: c}
+		c.kernels = &fields{core: c}
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *Core) warmUp(view graphstore.View) {
 // runs before a checkpoint and before every movement is published.
 func (c *Core) flush(view graphstore.View) {
 	c.posteriors.flush(view)
-	if d, is := c.masses.(*sharedDual); is {
+	if d, is := c.kernels.(*sharedDual); is {
 		d.flush(view)
 	}
 }
@@ -114,10 +114,10 @@ const (
 	EngineDual   = "dual"   // one dual for all of them
 )
 
-// masses keeps the kernel masses of all communities current and hands out the statistics that rest
+// kernels keeps the kernel masses of all communities current and hands out the statistics that rest
 // on them. There are two implementations: fields, one for each community, and sharedDual, one
 // structure for all. Step does not know which of them it has.
-type masses interface {
+type kernels interface {
 	// Follow updates the masses to view, the graph after delta. The tallies are at the end of the
 	// step already.
 	Follow(view graphstore.View, delta *graphstore.Delta)
@@ -152,7 +152,7 @@ const fieldBytes = 44
 
 // engine returns the name of the masses' implementation in a warm core.
 func (c *Core) engine() string {
-	if _, is := c.masses.(*sharedDual); is {
+	if _, is := c.kernels.(*sharedDual); is {
 		return EngineDual
 	}
 	return EnginePrimal
@@ -161,7 +161,7 @@ func (c *Core) engine() string {
 // FieldBytes returns about how much memory the fields of communities take, which nothing bounds
 // where methods weigh cells.
 func (c *Core) FieldBytes() (bytes int) {
-	if f, are := c.masses.(*fields); are {
+	if f, are := c.kernels.(*fields); are {
 		for i := range f.each {
 			if f.each[i].field != nil {
 				bytes += fieldBytes * c.View().Vertices()
