@@ -111,7 +111,7 @@ func TestAClassWithoutASketchHasBounds(t *testing.T) {
 	for ; at < 20; at++ {
 		bounded(quiet())
 	}
-	core.kernels.(*sharedDual).Credit = -1e9               // none can be made at once
+	core.kernels.(*sharedDual).Credit = -1e9              // none can be made at once
 	if got, n := bounded(crowd(at, many)); got != n-n/5 { // of the others all members have labels
 		t.Errorf(
 			"%d of %d communities say that there are bounds for the variances of a new class",
