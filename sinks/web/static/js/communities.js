@@ -160,6 +160,7 @@ class List {
 
   answered(reply) {
     Object.assign(this, { total: reply.total, failed: "", known: true });
+    this.movers.update(reply.communities);
     const names = new Set([...this.methods, ...reply.communities.flatMap((row) => row.methods)]);
     if (names.size === this.methods.length) return;
     this.methods = [...names];
