@@ -52,9 +52,10 @@ type Evidence = event.Evidence
 // weight is rounded by at most 2^-15 of itself.
 const weightBits = 14
 
-// weigh returns the weight of a plain prediction of a time, and its epoch.
+// weigh returns the weight of a plain prediction of a time, and its epoch. One without a time that
+// came before log time began has no age.
 func (c *EvidenceConfig) weigh(t event.Time) (weight uint32, epoch int64) {
-	if c.HalfLife <= 0 {
+	if c.HalfLife <= 0 || t == 0 {
 		return 1 << weightBits, ageless
 	}
 	return c.weighPost(t)

@@ -53,7 +53,7 @@ func mean64(
 	shares, mass := make([]float64, classes), 0.0
 	plain := len(list) == 1 && list[0].plain
 	switch {
-	case halfLife < 0 || halfLife == 0 && plain:
+	case halfLife < 0 || plain && (halfLife == 0 || list[0].at == 0):
 		halfLife = 0
 	case halfLife == 0:
 		halfLife = postHalfLifeDefault

@@ -35,11 +35,11 @@ type Estimate struct {
 	// standard error of how far the shares may be behind, a part of SE: members without new
 	// evidence may have moved as the others did
 	SELag []float64 `json:"se_lag,omitempty"`
-	// seconds since a member was observed last, on average
+	// seconds since a member was observed last, on average; 0: no time is known
 	EvidenceAge float64 `json:"evidence_age,omitempty"`
 	// mean mass of the members' predictions where these age: 1 if all are of now
 	Recent float64 `json:"fresh,omitempty"`
-	// median age of the calibration labels, in seconds
+	// median age of the calibration labels with a time, in seconds; 0: none has one
 	LabelAge float64 `json:"label_age,omitempty"`
 	// auto: how far these labels still describe their vertices, 1 for all
 	LabelFreshness float64   `json:"label_freshness,omitempty"`

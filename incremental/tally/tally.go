@@ -199,15 +199,14 @@ func (t *Tallies) Rows() []Vertex { return t.rows }
 
 // state is the input of the tallies about one vertex at one time.
 type state struct {
-	label      graphstore.Label
-	audit      graphstore.Audit
-	profile    profile
-	version    uint32
-	dropped    bool       // the model version in use predicts nothing of it yet
-	time       event.Time // of the label
-	fresh      uint32     // of the label, in units of 1/pairs.Whole
-	observed   event.Time // log time of the newest observation behind the prediction
-	isObserved bool       // whether there is one
+	label    graphstore.Label
+	audit    graphstore.Audit
+	profile  profile
+	version  uint32
+	dropped  bool       // the model version in use predicts nothing of it yet
+	time     event.Time // of the label
+	fresh    uint32     // of the label, in units of 1/pairs.Whole
+	observed event.Time // log time of the newest observation behind the prediction; 0: not known
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }

@@ -176,7 +176,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 
 // differsInTime reports whether a member has equal profiles in both states and a newer observation.
 func (s *state) differsInTime(o *state) bool {
-	return (s.observed != o.observed || s.isObserved != o.isObserved) && s.alike(o) &&
+	return s.observed != o.observed && s.alike(o) &&
 		slices.Equal(s.profile.own, o.profile.own) &&
 		slices.Equal(s.profile.votes.Sum, o.profile.votes.Sum) &&
 		s.profile.votes.Mass == o.profile.votes.Mass

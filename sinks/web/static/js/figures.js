@@ -27,15 +27,12 @@ const meanings = {
   "Plain count": "mean prediction without adjustment (pcc)",
 };
 
-const undatedAfter = 30 * 365 * 86400; // a label without a time is of 1970
-
 // fresh says how old the evidence is, where records say so.
 const fresh = (e) => [
   Number.isFinite(e.evidence_age) &&
     ["Last observed, on average", `${duration(e.evidence_age)} ago`],
   Number.isFinite(e.fresh) && ["Weight of the predictions by age", percent(e.fresh)],
-  Number.isFinite(e.label_age) && ["Median age of the labels",
-    e.label_age < undatedAfter ? duration(e.label_age) : "not known: they have no times"],
+  Number.isFinite(e.label_age) && ["Median age of the labels", duration(e.label_age)],
   Number.isFinite(e.label_freshness) && ["Labels still true", percent(e.label_freshness)],
 ].filter(Boolean);
 
