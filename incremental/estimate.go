@@ -14,11 +14,10 @@ import (
 )
 
 // At an emission every community that was touched is solved, oldest first within a bound of work. A
-// record is published if it says something else than the last one: a share has moved by
-// Emit.Threshold of its standard errors, or a standard error by that part of itself; the effective
-// labels of a class have changed by a tenth; the flags of a gate, low coverage, its model or its
-// coefficients are others;
-// and in any case once the last record is older than Emit.AtLeastEvery and anything moved at all.
+// record is published if a share has moved by Emit.Threshold of its standard errors since the last
+// record, or a standard error by that part of itself; if the effective labels of a class have
+// changed by a tenth; if the flags of gate, low coverage, the model or the coefficients have
+// changed; and once the last record is older than Emit.AtLeastEvery and anything moved at all.
 // Changes that were not published add up, since they are measured from the last record.
 const (
 	emitAtLeastEvery = 10 * time.Second

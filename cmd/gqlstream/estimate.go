@@ -107,8 +107,8 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// sayAttributes names the attributes that auto reads, and warns of those that the configuration
-// names and auto does not read.
+// sayAttributes prints the attributes that auto reads, and a warning for each configured one that
+// it does not read.
 func (c *estimateCmd) sayAttributes(w io.Writer, core *incremental.Core, named []string) {
 	e := core.Coefficients()
 	if e == nil {

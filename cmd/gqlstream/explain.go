@@ -115,7 +115,7 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	for _, c := range x.Causes {
 		row(c.Kind, c.Contribution, "%+.2f", 2, detailText(&c))
 	}
-	own := "numerical errors, and corrections learned earlier than here"
+	own := "numerical errors, and a fit at another moment than in the run"
 	if x.From.Published != nil {
 		own += fmt.Sprintf("; certificates of the records %.1g and %.1g",
 			x.From.Certificate, x.To.Certificate)

@@ -115,7 +115,7 @@ function marks(o, box, x, y) {
 // heading draws the title, a description, and a row for each line.
 function heading(o) {
   const out = [];
-  let y = 24 - 20;
+  let y = 4; // the first line stands at 24
   for (const line of wrap(o.title, o.width, 8.8)) {
     y += 20;
     out.push(text(12, y, line, { "font-size": 16, "font-weight": 600, fill: o.colours.text }));

@@ -129,8 +129,8 @@ export function change(points, i, j, k) {
 }
 
 // settled returns the index of the first point after the warm-up: from there on the estimate rests
-// on labels, and its interval is at most twice as wide as at the end. How far it may be behind does
-// not count, where the point says it: that part is large while opinions move.
+// on labels, and its interval is at most twice as wide as at the end. The part of a width for being
+// behind does not count if the point has it: it is large while opinions move.
 export function settled(points, k) {
   const width = ({ e }) => {
     const behind = (e.se_lag?.[k] ?? 0) / (e.se?.[k] || 1);

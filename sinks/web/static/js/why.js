@@ -231,8 +231,7 @@ export class Why {
         return this.row(title, c.contribution[k], widest, details(c), meaning);
       }),
       this.row("Rest", x.numerical[k], widest, certificates,
-        "numerical errors, and corrections that the pipeline had learned earlier than this " +
-        "explanation does"));
+        "numerical errors, and a fit of the corrections at another moment than in the pipeline"));
     setAttr(this.body, "class", colour(distinct(this.info.slots, [k]).get(k)));
     this.largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) =>
       h("tr", {}, h("th", { scope: "row" }, i === 0 ? reasons[c.kind]?.title ?? c.kind : ""),
